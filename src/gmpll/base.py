@@ -1,0 +1,234 @@
+"""What all methods share: checking the input, the label space, rounding and prediction.
+
+A method's own file holds only its idea: ``_fit`` turns clean features and a clean mask into
+confidences of the candidates, ``_scores`` rates every label for unseen rows.
+"""
+
+from __future__ import annotations
+
+from abc import ABCMeta, abstractmethod
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from gmpll._sklearn import Integral, fit_context
+from gmpll.candidates import CandidateSets, as_candidates
+from gmpll.metrics import covering_rate
+from gmpll.rounding import best_labels
+
+__all__ = ["DecisionMixin", "PartialLabelClassifier", "ProbabilityMixin"]
+
+#: Sparse features are made dense for z-scoring; more than this is refused with advice.
+DENSE_LIMIT_BYTES = 8 * 2**30
+
+
+class PartialLabelClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
+    """Base of every partial label learner in this library.
+
+    A subclass assigns its parameters in ``__init__``, limits them in ``_parameter_constraints``
+    and writes two methods:
+
+    ``_fit(X, mask, rng)``
+        X is a finite float array, mask a boolean (n_samples, n_labels) array in which every row
+        *and every column* has a True: labels that no row contains have been taken out. Returns
+        the confidences, (n_samples, n_labels), zero outside the mask, rows summing to one.
+    ``_scores(X)``
+        Rates the same labels for unseen rows, larger is better.
+
+    Together with :class:`ProbabilityMixin` or :class:`DecisionMixin` that makes a complete
+    scikit-learn classifier.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels, also those that no training row contains (they are never predicted).
+    labels_ : ndarray of shape (n_samples,)
+        The label found for every training row, always one of its candidates.
+    label_confidences_ : ndarray of shape (n_samples, n_classes)
+        Confidence of every candidate; zero outside the candidates, rows sum to one.
+    n_features_in_ : int
+        Number of features seen during ``fit``.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Feature names, if X has string column names.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"random_state": ["random_state"]}
+
+    classes_: NDArray[Any]
+    labels_: NDArray[Any]
+    label_confidences_: NDArray[np.float64]
+    n_features_in_: int
+
+    @abstractmethod
+    def _fit(
+        self, X: NDArray[np.float64], mask: NDArray[np.bool_], rng: np.random.RandomState
+    ) -> NDArray[np.float64]:
+        """Learn from candidates; return their confidences."""
+
+    @abstractmethod
+    def _scores(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Rate the labels that ``_fit`` saw for unseen rows."""
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn from rows with candidate labels.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Features.
+        y : candidate sets
+            A 0/1 matrix, sparse matrix or DataFrame with a column per label, a sequence of label
+            sets, or a label vector; see :func:`gmpll.as_candidates`.
+
+        Returns
+        -------
+        self
+        """
+        features = self._check_X(X, reset=True)
+        mask, classes = as_candidates(y, n_samples=features.shape[0])
+        self.classes_ = classes
+        self._seen = mask.any(axis=0)
+        rng = check_random_state(getattr(self, "random_state", None))
+        self._priority = rng.permutation(int(self._seen.sum()))
+
+        seen_mask = np.ascontiguousarray(mask[:, self._seen])
+        confidences = self._fit(features, seen_mask, rng)
+        found = best_labels(np.where(seen_mask, confidences, -np.inf), rng=rng)
+        self.label_confidences_ = self._with_unseen_labels(confidences, 0.0)
+        self.labels_ = classes[self._seen][found]
+        return self
+
+    def fit_predict(self, X: Any, y: Any) -> NDArray[Any]:
+        """Return the label found for every training row (transductive use).
+
+        Parameters
+        ----------
+        X, y
+            As for ``fit``.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            ``labels_``.
+        """
+        return self.fit(X, y).labels_
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict the label of unseen rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Predicted labels. Ties are broken by an order of the labels drawn in ``fit`` with
+            ``random_state``.
+        """
+        scores = self._checked_scores(X)
+        return self.classes_[self._seen][best_labels(scores, priority=self._priority)]
+
+    def score(self, X: Any, y: Any) -> float:
+        """Share of rows whose prediction lies in their candidate set.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Features.
+        y : candidate sets or true labels
+            In any form that ``fit`` takes. With true labels (singletons) the score is the
+            accuracy; with larger sets it is the covering rate.
+
+        Returns
+        -------
+        float
+        """
+        predicted = self.predict(X)
+        is_plain_matrix = sp.issparse(y) or (isinstance(y, np.ndarray) and y.ndim == 2)
+        if is_plain_matrix and y.shape[1] == len(self.classes_):
+            y = CandidateSets(as_candidates(y).mask, self.classes_)
+        return covering_rate(y, predicted)
+
+    def _check_X(self, X: Any, *, reset: bool) -> NDArray[np.float64]:
+        checked = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=np.float64)
+        if sp.issparse(checked):
+            n_bytes = checked.shape[0] * checked.shape[1] * 8
+            if n_bytes > DENSE_LIMIT_BYTES:
+                raise ValueError(
+                    f"The sparse X of shape {checked.shape} would take {n_bytes / 2**30:.0f} GiB "
+                    "as a dense array, which z-scoring needs: reduce it first, for instance with "
+                    "sklearn.decomposition.TruncatedSVD."
+                )
+            checked = checked.toarray()
+        return checked
+
+    def _checked_scores(self, X: Any) -> NDArray[np.float64]:
+        check_is_fitted(self)
+        return self._scores(self._check_X(X, reset=False))
+
+    def _with_unseen_labels(self, values: NDArray[np.float64], fill: float) -> NDArray[np.float64]:
+        if self._seen.all():
+            return values
+        full = np.full((values.shape[0], self._seen.shape[0]), fill)
+        full[:, self._seen] = values
+        return full
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+class ProbabilityMixin:
+    """For methods whose ``_scores`` are probabilities."""
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Probability of every label for unseen rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Rows sum to one; columns in the order of ``classes_``.
+        """
+        scores = self._checked_scores(X)  # type: ignore[attr-defined]
+        return self._with_unseen_labels(scores, 0.0)  # type: ignore[attr-defined]
+
+
+class DecisionMixin:
+    """For methods whose ``_scores`` are ratings, not probabilities."""
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Score of every label for unseen rows, larger is better.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes) or (n_samples,)
+            Columns in the order of ``classes_``; a label that no training row contains has
+            ``-inf``. With two labels, as usual in scikit-learn, the score of the second minus
+            the score of the first.
+        """
+        scores = self._checked_scores(X)  # type: ignore[attr-defined]
+        scores = self._with_unseen_labels(scores, -np.inf)  # type: ignore[attr-defined]
+        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+
+
+#: Limits that many methods share.
+N_JOBS = [None, Integral]

@@ -1,0 +1,502 @@
+"""Candidate label sets: reading them in every form users have, and describing them.
+
+In partial label learning the supervision of row ``i`` is a set ``S_i`` of candidate labels of
+which one is right. Inside the library the sets of all rows are one boolean matrix, the *mask*,
+with a row per instance and a column per label; :func:`as_candidates` makes it from whatever the
+user has, and :class:`CandidateSets` turns it back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = [
+    "CandidateSets",
+    "CandidateStatistics",
+    "VotedCandidates",
+    "as_candidates",
+    "candidates_from_votes",
+]
+
+_SET_TYPES = (set, frozenset, list, tuple)
+
+
+class CandidateSets(NamedTuple):
+    """Candidate sets in the library's own form.
+
+    Attributes
+    ----------
+    mask : ndarray of shape (n_samples, n_classes), bool
+        True where the label of the column is a candidate of the row.
+    classes : ndarray of shape (n_classes,)
+        The label of each column.
+
+    Examples
+    --------
+    >>> from gmpll import as_candidates
+    >>> sets = as_candidates([{"cat", "dog"}, {"dog"}])
+    >>> sets.to_lists()
+    [['cat', 'dog'], ['dog']]
+    >>> sets.statistics().mean_size
+    1.5
+    """
+
+    mask: NDArray[np.bool_]
+    classes: NDArray[Any]
+
+    def to_lists(self) -> list[list[Any]]:
+        """Return a list of labels for every row, in the order of ``classes``."""
+        return [self.classes[row].tolist() for row in self.mask]
+
+    def to_sparse(self) -> sp.csr_array:
+        """Return the mask as a SciPy sparse array of 0 and 1."""
+        return sp.csr_array(self.mask.astype(np.int8))
+
+    def to_frame(self, index: Any = None) -> pd.DataFrame:
+        """Return the mask as a pandas DataFrame whose columns are the labels."""
+        import pandas as pd
+
+        return pd.DataFrame(self.mask, columns=self.classes, index=index)
+
+    def statistics(self) -> CandidateStatistics:
+        """Return sizes, label frequencies, co-occurrence and ambiguity degree."""
+        return CandidateStatistics.of(self)
+
+
+def as_candidates(y: Any, *, n_samples: int | None = None) -> CandidateSets:
+    """Read candidate sets from any of the accepted forms.
+
+    Parameters
+    ----------
+    y : array, sparse matrix, DataFrame or sequence
+        One of
+
+        * a 2-D array or SciPy sparse matrix of 0 and 1 (or booleans), a row per instance and a
+          column per label; the labels are ``0, 1, ...``;
+        * a pandas DataFrame of the same, whose column names are the labels;
+        * a sequence of sets, lists or tuples of labels (a plain list of lists is always read
+          this way, also if it holds only 0 and 1);
+        * a 1-D sequence of labels: every row's set holds that one label. A numeric array of
+          shape (n_samples, 1) is read so too, with a warning, as everywhere in scikit-learn.
+    n_samples : int, default=None
+        If given, the number of rows that ``y`` must have.
+
+    Returns
+    -------
+    CandidateSets
+        Mask and labels. A label that no row contains (an empty column) keeps its place; it is
+        never assigned to anything.
+
+    Raises
+    ------
+    ValueError
+        If a row has no candidate, an entry is neither 0 nor 1, a label is missing (NaN, None)
+        or the lengths differ. The message names the first offending row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gmpll import as_candidates
+    >>> as_candidates(np.array([[1, 1, 0], [0, 0, 1]])).to_lists()
+    [[0, 1], [2]]
+    >>> as_candidates(["b", "a"]).mask.astype(int)
+    array([[0, 1],
+           [1, 0]])
+    """
+    if isinstance(y, CandidateSets):
+        sets = CandidateSets(_mask_from_matrix(np.asarray(y.mask)), np.asarray(y.classes))
+    elif y is None:
+        raise ValueError(
+            "requires y to be passed, but the target y is None: "
+            "give a candidate matrix, a sequence of label sets or a label vector."
+        )
+    elif sp.issparse(y):
+        mask = _mask_from_sparse(y)
+        sets = CandidateSets(mask, np.arange(mask.shape[1]))
+    elif hasattr(y, "columns") and hasattr(y, "to_numpy"):
+        sets = _from_frame(y)
+    elif _is_sequence_of_sets(y):
+        sets = _from_label_sets(y)
+    else:
+        sets = _from_array(y)
+    if n_samples is not None and sets.mask.shape[0] != n_samples:
+        raise ValueError(
+            f"X has {n_samples} rows but y has candidate sets for {sets.mask.shape[0]}: "
+            "they need one row each per instance."
+        )
+    return sets
+
+
+def _from_array(y: Any) -> CandidateSets:
+    array = y if isinstance(y, np.ndarray) else np.asarray(y)
+    if array.ndim == 2 and (array.shape[1] != 1 or array.dtype == bool):
+        mask = _mask_from_matrix(array)
+        return CandidateSets(mask, np.arange(mask.shape[1]))
+    if array.ndim > 2:
+        raise ValueError(f"y has {array.ndim} dimensions; candidate sets need one or two.")
+    return _from_label_vector(column_or_1d(y, warn=True))
+
+
+def _from_label_vector(labels: NDArray[Any]) -> CandidateSets:
+    if labels.shape[0] == 0:
+        raise ValueError("y is empty: at least one row is needed.")
+    missing = _first_missing(labels)
+    if missing is not None:
+        raise ValueError(
+            f"Input y contains NaN or None: row {missing} has no label. "
+            "Remove the row or give its candidates."
+        )
+    check_classification_targets(labels)
+    classes, codes = _sorted_unique(labels)
+    mask = np.zeros((labels.shape[0], classes.shape[0]), dtype=bool)
+    mask[np.arange(labels.shape[0]), codes] = True
+    return CandidateSets(mask, classes)
+
+
+def _from_label_sets(y: Sequence[Collection[Any]]) -> CandidateSets:
+    rows = list(y)
+    sizes = np.fromiter((len(row) for row in rows), dtype=np.intp, count=len(rows))
+    if (sizes == 0).any():
+        raise ValueError(_empty_set_message(np.flatnonzero(sizes == 0)))
+    flat = [label for row in rows for label in row]
+    if _looks_like_a_mask(rows, flat):
+        raise ValueError(
+            "y is a list of equally long lists of 0 and 1 that repeat labels, which reads as "
+            "candidate sets of the labels 0 and 1. If it is a 0/1 matrix, pass np.asarray(y)."
+        )
+    labels = np.empty(len(flat), dtype=object)
+    labels[:] = flat
+    missing = _first_missing(labels)
+    owners = np.repeat(np.arange(len(rows)), sizes)
+    if missing is not None:
+        raise ValueError(
+            f"Row {owners[missing]} of y has a missing label (NaN or None) among its candidates."
+        )
+    classes, codes = _sorted_unique(_tight(labels))
+    mask = np.zeros((len(rows), classes.shape[0]), dtype=bool)
+    mask[owners, codes] = True
+    return CandidateSets(mask, classes)
+
+
+def _from_frame(frame: Any) -> CandidateSets:
+    columns = list(frame.columns)
+    if len(set(columns)) != len(columns):
+        raise ValueError("The candidate table has two columns of the same name.")
+    values = frame.to_numpy()
+    if values.ndim == 2 and values.shape[1] == 1 and values.dtype != bool:
+        only_zero_one = all(value in (0, 1) for value in values.ravel().tolist())
+        if not only_zero_one:  # a column of labels, as pandas users write y
+            return _from_array(values.ravel())
+    mask = _mask_from_matrix(values)
+    return CandidateSets(mask, np.asarray(columns))
+
+
+def _mask_from_sparse(matrix: Any) -> NDArray[np.bool_]:
+    if matrix.ndim != 2:
+        raise ValueError("A sparse y must have two dimensions: rows and labels.")
+    coo = sp.coo_array(matrix)
+    bad = np.flatnonzero(~np.isin(coo.data, (0, 1)))
+    if bad.size:
+        raise ValueError(
+            _bad_entry_message(coo.data[bad[0]], int(coo.coords[0][bad[0]]), coo.coords[1][bad[0]])
+        )
+    mask = np.zeros(matrix.shape, dtype=bool)
+    kept = coo.data != 0
+    mask[coo.coords[0][kept], coo.coords[1][kept]] = True
+    return _checked_rows(mask)
+
+
+def _mask_from_matrix(matrix: NDArray[Any]) -> NDArray[np.bool_]:
+    if matrix.ndim != 2:
+        raise ValueError("A candidate matrix must have two dimensions: rows and labels.")
+    if matrix.dtype == bool:
+        return _checked_rows(matrix)
+    if matrix.dtype == object:
+        good = np.frompyfunc(lambda v: isinstance(v, (bool, int, float)) and v in (0, 1), 1, 1)(
+            matrix
+        ).astype(bool)
+    elif matrix.dtype.kind in "iuf":
+        good = (matrix == 0) | (matrix == 1)
+    else:
+        raise ValueError(
+            f"Unknown label type: a candidate matrix holds 0 and 1 (or booleans), not "
+            f"{matrix.dtype} values. For named labels pass sets of labels or a DataFrame."
+        )
+    if not good.all():
+        row, column = np.argwhere(~good)[0]
+        raise ValueError(_bad_entry_message(matrix[row, column], row, column))
+    return _checked_rows(matrix.astype(bool))
+
+
+def _checked_rows(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    if mask.shape[0] == 0 or mask.shape[1] == 0:
+        raise ValueError(
+            f"The candidate matrix has shape {mask.shape}: at least one row and label are needed."
+        )
+    empty = np.flatnonzero(~mask.any(axis=1))
+    if empty.size:
+        raise ValueError(_empty_set_message(empty))
+    return mask
+
+
+def _empty_set_message(rows: NDArray[np.intp]) -> str:
+    more = f" (and {rows.size - 1} more rows)" if rows.size > 1 else ""
+    return (
+        f"Row {rows[0]}{more} has an empty candidate set: every row needs at least one "
+        "candidate. Drop such rows, or give them all labels if nothing is known."
+    )
+
+
+def _bad_entry_message(value: Any, row: int, column: Any) -> str:
+    return (
+        f"Unknown label type: the candidate matrix has the entry {value!s} at row {row}, column "
+        f"{column}; entries must be 0 or 1. For weighted votes use candidates_from_votes."
+    )
+
+
+def _is_sequence_of_sets(y: Any) -> bool:
+    if isinstance(y, np.ndarray):
+        if y.ndim != 1 or y.dtype != object:
+            return False
+    elif hasattr(y, "to_numpy"):  # a pandas Series
+        if y.dtype != object:
+            return False
+        y = y.to_numpy()
+    elif hasattr(y, "__array__") or not isinstance(y, Sequence) or isinstance(y, str):
+        return False
+    elements = [isinstance(row, _SET_TYPES) for row in y]
+    if elements and any(elements) and not all(elements):
+        first = elements.index(False)
+        raise ValueError(
+            f"y mixes label sets and single labels: row {first} is {y[first]!r}. "
+            "Write every row as a set, single labels too."
+        )
+    return bool(elements) and all(elements)
+
+
+def _looks_like_a_mask(rows: list[Collection[Any]], flat: list[Any]) -> bool:
+    if not all(isinstance(row, (list, tuple)) for row in rows):
+        return False
+    if len({len(row) for row in rows}) != 1 or len(rows[0]) < 2:
+        return False
+    if not all(isinstance(v, (bool, int, float, np.number)) and v in (0, 1) for v in flat):
+        return False
+    return any(len(set(row)) < len(row) for row in rows)
+
+
+def _first_missing(labels: NDArray[Any]) -> int | None:
+    if labels.dtype.kind == "f":
+        missing = np.isnan(labels)
+    elif labels.dtype == object:
+        missing = np.fromiter((v is None or v != v for v in labels), bool, count=labels.shape[0])
+    else:
+        return None
+    return int(np.argmax(missing)) if missing.any() else None
+
+
+def _tight(labels: NDArray[Any]) -> NDArray[Any]:
+    """Give labels of one kind a dtype of that kind, so that predictions get it too."""
+    kinds = {type(label) for label in labels.tolist()}
+    if len(kinds) == 1 or all(issubclass(kind, (int, float, np.number)) for kind in kinds):
+        tight = np.asarray(labels.tolist())
+        return tight if tight.ndim == 1 else labels
+    return labels
+
+
+def _sorted_unique(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    try:
+        return np.unique(labels, return_inverse=True)
+    except TypeError:
+        kinds = sorted({type(label).__name__ for label in labels.tolist()})
+        raise ValueError(
+            f"The labels cannot be sorted because they mix the types {', '.join(kinds)}: "
+            "make them all of one type, for instance strings."
+        ) from None
+
+
+@dataclass(frozen=True)
+class CandidateStatistics:
+    """What a collection of candidate sets looks like.
+
+    Attributes
+    ----------
+    n_samples, n_classes : int
+        Rows and labels.
+    mean_size : float
+        Mean number of candidates, the paper's AVG-CL*.
+    sizes : ndarray of shape (n_classes + 1,), int
+        ``sizes[s]`` is the number of rows with ``s`` candidates.
+    singleton_share : float
+        Share of rows whose set holds one label.
+    label_frequency : ndarray of shape (n_classes,), float
+        Share of candidate sets that contain each label.
+    cooccurrence : ndarray of shape (n_classes, n_classes), float
+        Entry (l, l') is the share of the sets with label l that contain l' too
+        (0 for a label that no set contains).
+    ambiguity_degree : float
+        The largest off-diagonal entry of ``cooccurrence``: 1 means that some label never appears
+        without a certain companion, so the two cannot be told apart from the sets alone.
+    unseen : ndarray of shape (n_classes,), bool
+        Labels that no set contains.
+    """
+
+    n_samples: int
+    n_classes: int
+    mean_size: float
+    sizes: NDArray[np.intp]
+    singleton_share: float
+    label_frequency: NDArray[np.float64]
+    cooccurrence: NDArray[np.float64]
+    ambiguity_degree: float
+    unseen: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, candidates: Any) -> CandidateStatistics:
+        """Describe candidate sets given in any form that :func:`as_candidates` reads."""
+        mask = as_candidates(candidates).mask
+        n_samples, n_classes = mask.shape
+        size = mask.sum(axis=1)
+        sparse = sp.csr_array(mask.astype(np.float64))
+        together = np.asarray((sparse.T @ sparse).todense())
+        count = together.diagonal().copy()
+        cooccurrence = together / np.maximum(count, 1)[:, None]
+        others = cooccurrence[~np.eye(n_classes, dtype=bool)]
+        return cls(
+            n_samples=n_samples,
+            n_classes=n_classes,
+            mean_size=float(size.mean()),
+            sizes=np.bincount(size, minlength=n_classes + 1),
+            singleton_share=float((size == 1).mean()),
+            label_frequency=count / n_samples,
+            cooccurrence=cooccurrence,
+            ambiguity_degree=float(others.max()) if others.size else 0.0,
+            unseen=count == 0,
+        )
+
+
+class VotedCandidates(NamedTuple):
+    """Candidate sets made from votes.
+
+    Attributes
+    ----------
+    candidates : CandidateSets
+        Row ``i`` belongs to ``items[i]``.
+    items : ndarray of shape (n_items,)
+        The items, in the order of their first vote.
+    weights : ndarray of shape (n_items, n_classes), float
+        The summed weight of the votes for each label, zero outside the candidates.
+    """
+
+    candidates: CandidateSets
+    items: NDArray[Any]
+    weights: NDArray[np.float64]
+
+
+def candidates_from_votes(
+    items: Iterable[Any],
+    labels: Iterable[Any],
+    annotators: Iterable[Any] | None = None,
+    weights: ArrayLike | None = None,
+    *,
+    min_share: float = 0.0,
+) -> VotedCandidates:
+    """Turn annotators' votes into candidate sets.
+
+    Every label that somebody gave an item becomes one of its candidates.
+
+    Parameters
+    ----------
+    items, labels : sequences of the same length
+        Vote ``v`` says that ``items[v]`` has the label ``labels[v]``.
+    annotators : sequence, default=None
+        Who cast each vote. If given, an annotator's repeated vote for the same label of the
+        same item counts once (with its largest weight).
+    weights : sequence of float, default=None
+        Positive weight of each vote; 1 by default.
+    min_share : float, default=0.0
+        Labels with less than this share of an item's total weight are dropped; an item's best
+        label always stays.
+
+    Returns
+    -------
+    VotedCandidates
+        Candidate sets, the items they belong to, and the summed weights.
+
+    Examples
+    --------
+    >>> from gmpll import candidates_from_votes
+    >>> voted = candidates_from_votes(["a", "a", "b"], ["cat", "dog", "dog"])
+    >>> voted.candidates.to_lists()
+    [['cat', 'dog'], ['dog']]
+    """
+    item_list, label_list = list(items), list(labels)
+    if not item_list:
+        raise ValueError("There are no votes: at least one (item, label) pair is needed.")
+    if len(item_list) != len(label_list):
+        raise ValueError(
+            f"There are {len(item_list)} items but {len(label_list)} labels: a vote has one each."
+        )
+    if not 0.0 <= min_share <= 1.0:
+        raise ValueError(f"min_share is {min_share}; it must be between 0 and 1.")
+    weight = np.ones(len(item_list)) if weights is None else np.asarray(weights, dtype=float)
+    if weight.shape != (len(item_list),):
+        raise ValueError(f"There are {len(item_list)} votes but {weight.size} weights.")
+    if not (np.isfinite(weight).all() and (weight > 0).all()):
+        vote = int(np.argmin(np.isfinite(weight) & (weight > 0)))
+        raise ValueError(f"Vote {vote} has the weight {weight[vote]}; weights must be positive.")
+
+    label_array = np.empty(len(label_list), dtype=object)
+    label_array[:] = label_list
+    missing = _first_missing(label_array)
+    if missing is not None:
+        raise ValueError(f"Vote {missing} has no label (NaN or None).")
+    classes, label_code = _sorted_unique(_tight(label_array))
+    first_seen: dict[Any, int] = {}
+    item_code = np.fromiter(
+        (first_seen.setdefault(item, len(first_seen)) for item in item_list),
+        dtype=np.intp,
+        count=len(item_list),
+    )
+    if annotators is not None:
+        item_code, label_code, weight = _one_vote_each(
+            item_code, label_code, list(annotators), weight
+        )
+
+    total = np.zeros((len(first_seen), classes.shape[0]))
+    np.add.at(total, (item_code, label_code), weight)
+    keep = (total > 0) & (total >= min_share * total.sum(axis=1, keepdims=True))
+    keep |= (total > 0) & (total == total.max(axis=1, keepdims=True))
+    item_array = np.empty(len(first_seen), dtype=object)
+    item_array[:] = list(first_seen)
+    return VotedCandidates(
+        CandidateSets(keep, classes), _tight(item_array), np.where(keep, total, 0.0)
+    )
+
+
+def _one_vote_each(
+    items: NDArray[np.intp],
+    labels: NDArray[np.intp],
+    annotators: list[Any],
+    weight: NDArray[np.float64],
+) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.float64]]:
+    if len(annotators) != items.shape[0]:
+        raise ValueError(f"There are {items.shape[0]} votes but {len(annotators)} annotators.")
+    seen: dict[Any, int] = {}
+    who = np.fromiter((seen.setdefault(a, len(seen)) for a in annotators), np.intp, len(annotators))
+    order = np.lexsort((-weight, labels, items, who))
+    triple = np.column_stack([who, items, labels])[order]
+    first = np.ones(len(order), dtype=bool)
+    first[1:] = (triple[1:] != triple[:-1]).any(axis=1)
+    kept = np.sort(order[first])
+    return items[kept], labels[kept], weight[kept]

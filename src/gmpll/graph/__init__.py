@@ -1,0 +1,1 @@
+"""From features to relations between instances: directions, neighbours, similarities, weights."""

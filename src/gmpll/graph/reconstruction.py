@@ -1,0 +1,200 @@
+r"""Minimum error reconstruction of rows from their neighbours, OP (4) of the paper.
+
+For every query :math:`x^*` with neighbours :math:`x_1, \dots, x_k`
+
+.. math:: \min_w \|x^* - \sum_c w_c x_c\|^2 \quad \text{s.t.}\quad w \ge 0,\ \sum_c w_c = 1
+
+or the same without the sum, which is non-negative least squares. There are thousands of queries
+with about ten unknowns each: an active-set method walks all of them at once, one batched linear
+solve per step, and ends at the exact minimiser.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["nonnegative_quadratic", "reconstruction_weights"]
+
+#: Relative ridge that makes the minimiser unique where neighbours coincide.
+RIDGE = 1e-12
+#: Relative size below which a gradient counts as zero.
+OPTIMALITY_TOLERANCE = 1e-12
+#: Queries are handled in blocks whose differences to the neighbours take about this many bytes.
+BLOCK_BYTES = 2**26
+
+
+def reconstruction_weights(
+    queries: NDArray[np.floating],
+    rows: NDArray[np.floating],
+    neighbors: NDArray[np.intp],
+    *,
+    sum_to_one: bool = True,
+) -> NDArray[np.float64]:
+    """Weights with which the neighbours of each query reconstruct it best.
+
+    Parameters
+    ----------
+    queries : ndarray of shape (n_queries, n_features)
+        Rows to reconstruct.
+    rows : ndarray of shape (n_rows, n_features)
+        Rows to reconstruct from.
+    neighbors : ndarray of shape (n_queries, k), int
+        Which rows each query is reconstructed from.
+    sum_to_one : bool, default=True
+        Whether the weights of a query must sum to one; without, the problem is non-negative
+        least squares.
+
+    Returns
+    -------
+    ndarray of shape (n_queries, k)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gmpll.graph.reconstruction import reconstruction_weights
+    >>> rows = np.array([[0.0, 0.0], [4.0, 0.0], [0.0, 9.0]])
+    >>> reconstruction_weights(np.array([[1.0, -1.0]]), rows, np.array([[0, 1, 2]])).round(6)
+    array([[0.75, 0.25, 0.  ]])
+    """
+    n_queries, k = neighbors.shape
+    weights = np.zeros((n_queries, k))
+    if k == 0 or n_queries == 0:
+        return weights
+    block = max(1, BLOCK_BYTES // (8 * k * max(rows.shape[1], 1)))
+    for start in range(0, n_queries, block):
+        part = slice(start, start + block)
+        near = rows[neighbors[part]].astype(np.float64)
+        query = queries[part, None, :]
+        if sum_to_one:
+            # On the simplex x - sum w_c x_c = sum w_c (x - x_c): the linear term disappears.
+            offsets = query - near
+            gram = offsets @ offsets.transpose(0, 2, 1)
+            linear = np.zeros(gram.shape[:2])
+        else:
+            gram = near @ near.transpose(0, 2, 1)
+            linear = (near @ query.transpose(0, 2, 1))[:, :, 0]
+        weights[part] = nonnegative_quadratic(gram, linear, sum_to_one=sum_to_one)
+    return weights
+
+
+def nonnegative_quadratic(
+    gram: NDArray[np.float64], linear: NDArray[np.float64], *, sum_to_one: bool
+) -> NDArray[np.float64]:
+    """Minimise ``w G w / 2 - b w`` over ``w >= 0`` (and ``sum(w) = 1``), many at once.
+
+    Parameters
+    ----------
+    gram : ndarray of shape (n_problems, k, k)
+        Positive semi-definite matrices G.
+    linear : ndarray of shape (n_problems, k)
+        Vectors b.
+    sum_to_one : bool
+        Whether the weights must sum to one.
+
+    Returns
+    -------
+    ndarray of shape (n_problems, k)
+    """
+    n, k = linear.shape
+    scale = np.einsum("nii->n", gram) / k
+    scale = np.where(scale > 0, scale, 1.0)
+    gram = gram / scale[:, None, None] + RIDGE * np.eye(k)
+    linear = linear / scale[:, None]
+    tolerance = OPTIMALITY_TOLERANCE * np.maximum(1.0, np.abs(linear).max(axis=1))
+
+    weights = np.zeros((n, k))
+    passive = np.zeros((n, k), dtype=bool)  # the variables that are free to be positive
+    barred = np.zeros((n, k), dtype=bool)  # entered once and gained nothing but rounding errors
+    newest = np.full(n, -1)
+    if sum_to_one:
+        nearest = np.argmin(np.einsum("nii->ni", gram) - 2 * linear, axis=1)
+        passive[np.arange(n), nearest] = True
+        weights[np.arange(n), nearest] = 1.0
+    else:
+        _enter_best(linear, passive, barred, newest, np.arange(n), tolerance)
+    todo = np.flatnonzero(passive.any(axis=1))
+
+    while todo.size:
+        solution = _minimise_on_passive(gram[todo], linear[todo], passive[todo], sum_to_one)
+        blocked = passive[todo] & (solution <= 0)
+        free = ~blocked.any(axis=1)
+
+        done = todo[free]
+        weights[done] = solution[free]
+        residual = linear[done] - np.einsum("nij,nj->ni", gram[done], weights[done])
+        if sum_to_one:  # the multiplier of the sum is the common residual of the passive ones
+            residual -= (residual * weights[done]).sum(axis=1, keepdims=True)
+        moved_on = done[_enter_best(residual, passive, barred, newest, done, tolerance)]
+
+        stuck = todo[~free]
+        if stuck.size:
+            _step_to_boundary(weights, passive, barred, newest, stuck, solution[~free])
+        todo = np.concatenate([moved_on, stuck])
+    return weights
+
+
+def _minimise_on_passive(
+    gram: NDArray[np.float64],
+    linear: NDArray[np.float64],
+    passive: NDArray[np.bool_],
+    sum_to_one: bool,
+) -> NDArray[np.float64]:
+    """Solve each problem without sign constraints on its passive variables, others zero."""
+    n, k = linear.shape
+    size = k + sum_to_one
+    system = np.zeros((n, size, size))
+    system[:, :k, :k] = gram * (passive[:, :, None] & passive[:, None, :])
+    diagonal = np.arange(k)
+    system[:, diagonal, diagonal] += ~passive
+    right = np.zeros((n, size))
+    right[:, :k] = linear * passive
+    if sum_to_one:
+        system[:, k, :k] = passive
+        system[:, :k, k] = passive
+        right[:, k] = 1.0
+    return np.linalg.solve(system, right[:, :, None])[:, :k, 0]
+
+
+def _enter_best(
+    residual: NDArray[np.float64],
+    passive: NDArray[np.bool_],
+    barred: NDArray[np.bool_],
+    newest: NDArray[np.intp],
+    problems: NDArray[np.intp],
+    tolerance: NDArray[np.float64],
+) -> NDArray[np.bool_]:
+    """Free the variable that promises most in each problem; say where there was one."""
+    promise = np.where(passive[problems] | barred[problems], -np.inf, residual)
+    best = np.argmax(promise, axis=1)
+    gains = promise[np.arange(len(problems)), best] > tolerance[problems]
+    passive[problems[gains], best[gains]] = True
+    newest[problems[gains]] = best[gains]
+    return gains
+
+
+def _step_to_boundary(
+    weights: NDArray[np.float64],
+    passive: NDArray[np.bool_],
+    barred: NDArray[np.bool_],
+    newest: NDArray[np.intp],
+    problems: NDArray[np.intp],
+    solution: NDArray[np.float64],
+) -> None:
+    """Go towards the solution until a weight becomes zero, and fix that one there."""
+    current, free = weights[problems], passive[problems]
+    hits = free & (solution <= 0)
+    new = newest[problems]
+    useless = (new >= 0) & hits[np.arange(len(problems)), new]
+    useless &= current[np.arange(len(problems)), new] == 0
+    barred[problems[useless], new[useless]] = True
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = np.where(hits, current / (current - solution), np.inf)
+    share = np.where(np.isnan(share), 0.0, share)
+    step = share.min(axis=1, keepdims=True)
+    moved = np.where(free, current + step * (solution - current), 0.0)
+    leaves = hits & (share <= step)
+    weights[problems] = np.where(leaves, 0.0, np.maximum(moved, 0.0))
+    passive[problems] = free & ~leaves
+    newest[problems] = -1
