@@ -159,7 +159,7 @@ class PartialLabelClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
 
     def _check_X(self, X: Any, *, reset: bool) -> NDArray[np.float64]:
         checked = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=np.float64)
-        if sp.issparse(checked):
+        if not isinstance(checked, np.ndarray):
             n_bytes = checked.shape[0] * checked.shape[1] * 8
             if n_bytes > DENSE_LIMIT_BYTES:
                 raise ValueError(
