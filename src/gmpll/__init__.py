@@ -7,10 +7,12 @@ from gmpll.candidates import (
     as_candidates,
     candidates_from_votes,
 )
+from gmpll.methods.gmpll import GMPLL
 
 __version__ = "0.1.0.dev0"
 
 __all__ = [
+    "GMPLL",
     "CandidateSets",
     "CandidateStatistics",
     "VotedCandidates",

@@ -74,6 +74,9 @@ class PartialLabelClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     def _scores(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         """Rate the labels that ``_fit`` saw for unseen rows."""
 
+    def _prepare_prediction(self, labels: NDArray[np.intp]) -> None:
+        """Learn what prediction needs of the labels found, given as columns of the mask."""
+
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from rows with candidate labels.
@@ -102,6 +105,7 @@ class PartialLabelClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         found = best_labels(np.where(seen_mask, confidences, -np.inf), rng=rng)
         self.label_confidences_ = self._with_unseen_labels(confidences, 0.0)
         self.labels_ = classes[self._seen][found]
+        self._prepare_prediction(found)
         return self
 
     def fit_predict(self, X: Any, y: Any) -> NDArray[Any]:

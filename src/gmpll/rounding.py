@@ -64,7 +64,7 @@ def best_labels(
 
 def confidences_within(
     scores: NDArray[np.floating], mask: NDArray[np.bool_]
-) -> NDArray[np.floating]:
+) -> NDArray[np.float64]:
     """Restrict non-negative scores to the candidates and let every row sum to one.
 
     A row without any positive score on its candidates becomes uniform over them.

@@ -8,8 +8,11 @@ from sklearn.preprocessing import StandardScaler, normalize
 
 __all__ = ["DirectionSpace", "unit_rows"]
 
+#: A z-scored row shorter than this equals the mean row up to rounding: it has no direction.
+ZERO_LENGTH = 1e-10
 
-def unit_rows(X: NDArray[np.floating]) -> NDArray[np.floating]:
+
+def unit_rows(X: NDArray[np.floating]) -> NDArray[np.float64]:
     """Scale every row to length one; a zero row stays zero."""
     return normalize(X, norm="l2", copy=True)
 
@@ -35,6 +38,8 @@ class DirectionSpace:
         self.scaler = StandardScaler().fit(X)
         self.rows = self.transform(X)
 
-    def transform(self, X: NDArray[np.floating]) -> NDArray[np.floating]:
+    def transform(self, X: NDArray[np.floating]) -> NDArray[np.float64]:
         """Map rows into this space."""
-        return unit_rows(self.scaler.transform(X))
+        scaled = self.scaler.transform(X)
+        scaled[np.linalg.norm(scaled, axis=1) < ZERO_LENGTH] = 0.0
+        return unit_rows(scaled)

@@ -1,0 +1,7 @@
+"""Errors that are the user's to mend."""
+
+__all__ = ["UserError"]
+
+
+class UserError(Exception):
+    """Something the user can put right; its text is one sentence that says what and how."""

@@ -1,0 +1,65 @@
+r"""The paper's instance similarity, Eq. (1), normalised to [0, 1], one tile at a time.
+
+.. math:: A_{ij} = \tfrac12 \left(1 + \frac{x_i^\top x_j}{\|x_i\| \|x_j\|}\right)
+
+A zero row has cosine 0 with everything but itself. The m x m matrix is never made: callers walk
+over tiles of it, and because it is symmetric over those of its upper triangle only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["cosine_similarity_tile", "row_blocks", "upper_triangle"]
+
+#: Similarities closer to 0 or 1 than this are 0 or 1: whether two copies of a row count as equal
+#: must not depend on the rounding of their inner product.
+SNAP = 1e-12
+
+
+def cosine_similarity_tile(
+    rows: NDArray[np.floating],
+    columns: NDArray[np.floating],
+    *,
+    same: bool = False,
+) -> NDArray[np.floating]:
+    """Similarity in [0, 1] between unit (or zero) rows.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (a, n_features)
+        Rows of length one or zero.
+    columns : ndarray of shape (b, n_features)
+        The same for the other side.
+    same : bool, default=False
+        Whether both are the same instances, which are fully similar to themselves.
+
+    Returns
+    -------
+    ndarray of shape (a, b)
+    """
+    tile = rows @ columns.T
+    tile += 1.0
+    tile *= 0.5
+    snap = max(SNAP, 4.0 * float(np.finfo(tile.dtype).eps))
+    tile[tile < snap] = 0.0
+    tile[tile > 1.0 - snap] = 1.0
+    if same:
+        np.fill_diagonal(tile, 1.0)
+    return tile
+
+
+def row_blocks(n: int, size: int) -> list[slice]:
+    """Cut ``range(n)`` into slices of the given size."""
+    return [slice(start, min(start + size, n)) for start in range(0, n, size)]
+
+
+def upper_triangle(n: int, size: int) -> Iterator[tuple[slice, slice]]:
+    """Tiles (rows, columns) of an n x n matrix on and above its diagonal."""
+    blocks = row_blocks(n, size)
+    for first, rows in enumerate(blocks):
+        for columns in blocks[first:]:
+            yield rows, columns

@@ -1,0 +1,33 @@
+"""Graph matching between instances and labels.
+
+The affinity between assignments is an *operator*: it can be applied to matching probabilities and
+knows its row sums and statistics, but the u x u matrix of the paper is never built.
+
+>>> import numpy as np
+>>> from gmpll.matching import full_affinity, match
+>>> rows = np.array([[1.0, 0.0], [0.8, 0.6], [0.0, 1.0]])
+>>> mask = np.array([[True, False], [True, True], [False, True]])
+>>> match(full_affinity(rows, mask, beta=0.3), mask).probabilities.round(2)
+array([[1., 0.],
+       [1., 0.],
+       [0., 1.]])
+"""
+
+from gmpll.matching.affinity import Affinity, AffinityStatistics, Standardization
+from gmpll.matching.assignments import AssignmentAffinity
+from gmpll.matching.full import FullAffinity, full_affinity
+from gmpll.matching.local import LocalAffinity
+from gmpll.matching.loop import Matching, match, uniform_start
+
+__all__ = [
+    "Affinity",
+    "AffinityStatistics",
+    "AssignmentAffinity",
+    "FullAffinity",
+    "LocalAffinity",
+    "Matching",
+    "Standardization",
+    "full_affinity",
+    "match",
+    "uniform_start",
+]

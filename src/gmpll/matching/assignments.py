@@ -1,0 +1,163 @@
+r"""The paper's affinity pair by pair of assignments, with the imbalance bias of Eq. (6).
+
+.. math:: K_{ab} \leftarrow K_{ab}\,[1 + \alpha \log_2(n_a + n_b)], \qquad
+          n_a = \#\{b : K_{ab} > 0\}
+
+The factor depends on both assignments, so the shortcuts of :mod:`gmpll.matching.full` do not
+apply: blocks of rows of the u x u matrix are made one after the other, exactly. They are kept
+between turns if they fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gmpll.graph.cosine import cosine_similarity_tile, row_blocks
+from gmpll.matching.affinity import (
+    AffinityStatistics,
+    Standardization,
+    check_label_similarity,
+)
+
+__all__ = ["AssignmentAffinity"]
+
+#: Size of a block of rows of K.
+BLOCK_BYTES = 2**26
+#: K is kept in memory up to this size, else made anew every turn.
+STORE_BYTES = 2**30
+
+
+class AssignmentAffinity:
+    """All-pairs affinity evaluated for every pair of assignments.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_samples, n_features)
+        Instances as rows of length one (or zero).
+    mask : ndarray of shape (n_samples, n_classes), bool
+        Candidates.
+    alpha : float, default=0.0
+        Weight of the imbalance bias.
+    beta : float, default=0.6
+        Standardised affinities below this are dropped.
+    label_similarity : ndarray of shape (n_classes, n_classes), default=None
+        The identity by default.
+    """
+
+    def __init__(
+        self,
+        rows: NDArray[np.floating],
+        mask: NDArray[np.bool_],
+        *,
+        alpha: float = 0.0,
+        beta: float = 0.6,
+        label_similarity: NDArray[np.floating] | None = None,
+    ) -> None:
+        self.rows = rows
+        self.mask = mask
+        self.alpha = alpha
+        self.similarity = check_label_similarity(label_similarity, mask.shape[1])
+        self.instance, self.label = np.nonzero(mask)
+        self._support_count = self._count_supporters()
+        self._statistics = self._pass_over_statistics()
+        self._standardize = Standardization(self._statistics, beta)
+        self._keep = 8 * len(self.label) ** 2 <= STORE_BYTES
+        self._blocks: list[NDArray[np.floating]] = []
+
+    def apply(self, P: NDArray[np.floating]) -> NDArray[np.floating]:
+        """Return K p."""
+        p = P[self.instance, self.label]
+        return self._on_candidates(np.concatenate([block @ p for block in self._final_blocks()]))
+
+    def row_sums(self) -> NDArray[np.floating]:
+        """Return the sum of the affinities of every assignment."""
+        return self._on_candidates(
+            np.concatenate([block.sum(axis=1) for block in self._final_blocks()])
+        )
+
+    def statistics(self) -> AffinityStatistics:
+        """Return mean and deviation over all pairs of assignments."""
+        return self._statistics
+
+    def to_queries(
+        self, queries: NDArray[np.floating], P: NDArray[np.floating]
+    ) -> NDArray[np.floating]:
+        """Return the support of unseen instances by these, (n_queries, n_classes).
+
+        Parameters
+        ----------
+        queries : ndarray of shape (n_queries, n_features)
+            Unseen rows of length one or zero. They do not support each other.
+        P : ndarray of shape (n_samples, n_classes)
+            Probabilities of the instances of this affinity.
+        """
+        n_classes = self.mask.shape[1]
+        p = P[self.instance, self.label]
+        support = np.zeros((queries.shape[0], n_classes))
+        every_label = np.arange(n_classes)
+        for block in row_blocks(len(queries), self._rows_per_block(n_classes)):
+            A = cosine_similarity_tile(queries[block], self.rows)[:, self.instance]
+            A = np.repeat(A, n_classes, axis=0)
+            raw = self._unbiased(A, np.tile(every_label, len(queries[block])))
+            biased = self._biased(raw, np.count_nonzero(raw > 0, axis=1))
+            support[block] = (self._standardize(biased) @ p).reshape(-1, n_classes)
+        return support
+
+    def _rows_per_block(self, assignments_per_row: int = 1) -> int:
+        return max(1, BLOCK_BYTES // (8 * max(len(self.label), 1) * assignments_per_row))
+
+    def _on_candidates(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        result = np.zeros(self.mask.shape)
+        result[self.instance, self.label] = values
+        return result
+
+    def _raw_blocks(self) -> Iterator[tuple[slice, NDArray[np.float64]]]:
+        """Blocks of rows of K as initialised by Eq. (5)."""
+        for block in row_blocks(len(self.label), self._rows_per_block()):
+            owners, place = np.unique(self.instance[block], return_inverse=True)
+            A = cosine_similarity_tile(self.rows[owners], self.rows)
+            A[np.arange(len(owners)), owners] = 1.0
+            yield block, self._unbiased(A[place][:, self.instance], self.label[block])
+
+    def _unbiased(self, A: NDArray[np.floating], labels: NDArray[np.intp]) -> NDArray[np.float64]:
+        v = self.similarity[labels][:, self.label]
+        return v * A + (1.0 - v) * (1.0 - A)
+
+    def _biased(
+        self, raw: NDArray[np.float64], support_count: NDArray[np.intp]
+    ) -> NDArray[np.float64]:
+        if self.alpha == 0:
+            return raw
+        together = support_count[:, None] + self._support_count[None, :]
+        return raw * (1.0 + self.alpha * np.log2(together))
+
+    def _count_supporters(self) -> NDArray[np.intp]:
+        if self.alpha == 0:
+            return np.zeros(len(self.label), dtype=np.intp)
+        return np.concatenate([np.count_nonzero(raw > 0, axis=1) for _, raw in self._raw_blocks()])
+
+    def _biased_blocks(self) -> Iterator[NDArray[np.float64]]:
+        for block, raw in self._raw_blocks():
+            yield self._biased(raw, self._support_count[block])
+
+    def _final_blocks(self) -> Iterator[NDArray[np.floating]]:
+        if self._blocks:
+            yield from self._blocks
+            return
+        kept = []
+        for biased in self._biased_blocks():
+            final = self._standardize(biased)
+            if self._keep:
+                kept.append(final)
+            yield final
+        self._blocks = kept
+
+    def _pass_over_statistics(self) -> AffinityStatistics:
+        total = squares = 0.0
+        for biased in self._biased_blocks():
+            total += float(biased.sum())
+            squares += float(np.vdot(biased, biased))
+        return AffinityStatistics.from_sums(len(self.label), total, squares)

@@ -1,0 +1,73 @@
+import numpy as np
+import pytest
+from scipy.optimize import nnls
+
+from gmpll.graph.reconstruction import reconstruction_weights
+
+SUM_WEIGHT = 1e5  # of the row that makes nnls keep the sum
+
+
+def loop(queries, rows, neighbors, sum_to_one):
+    result = []
+    for x, near in zip(queries, neighbors, strict=True):
+        system, right = rows[near].T, x
+        if sum_to_one:
+            system = np.vstack([system, SUM_WEIGHT * np.ones(len(near))])
+            right = np.append(right, SUM_WEIGHT)
+        result.append(nnls(system, right)[0])
+    return np.array(result)
+
+
+def residual(queries, rows, neighbors, weights):
+    return np.linalg.norm(queries - np.einsum("nk,nkd->nd", weights, rows[neighbors]), axis=1)
+
+
+@pytest.mark.parametrize("sum_to_one", [True, False])
+@pytest.mark.parametrize("d", [12, 40])
+def test_weights_equal_a_loop_over_nnls(sum_to_one, d):
+    rng = np.random.RandomState(0)
+    rows, queries = rng.randn(80, d), rng.randn(150, d)
+    neighbors = np.array([rng.choice(80, 10, replace=False) for _ in queries])
+    weights = reconstruction_weights(queries, rows, neighbors, sum_to_one=sum_to_one)
+    np.testing.assert_allclose(weights, loop(queries, rows, neighbors, sum_to_one), atol=1e-6)
+    assert weights.min() >= 0
+    if sum_to_one:
+        np.testing.assert_allclose(weights.sum(axis=1), 1.0)
+
+
+@pytest.mark.parametrize("sum_to_one", [True, False])
+def test_the_residual_is_minimal_where_the_weights_are_not_unique(sum_to_one):
+    rng = np.random.RandomState(1)
+    rows, queries = np.repeat(rng.randn(20, 3), 4, axis=0), rng.randn(100, 3)
+    neighbors = np.array([rng.choice(80, 10, replace=False) for _ in queries])
+    weights = reconstruction_weights(queries, rows, neighbors, sum_to_one=sum_to_one)
+    best = loop(queries, rows, neighbors, sum_to_one)
+    assert weights.min() >= 0
+    assert (
+        residual(queries, rows, neighbors, weights)
+        <= residual(queries, rows, neighbors, best) + 1e-4
+    ).all()
+
+
+def test_a_query_among_its_neighbours_is_reconstructed_by_itself():
+    rng = np.random.RandomState(2)
+    rows = rng.randn(10, 20)
+    weights = reconstruction_weights(rows[:3], rows, np.tile(np.arange(5), (3, 1)))
+    np.testing.assert_allclose(weights, np.eye(3, 5), atol=1e-6)
+
+
+def test_blocks_do_not_change_the_answer(monkeypatch):
+    rng = np.random.RandomState(3)
+    rows, queries = rng.randn(30, 15), rng.randn(25, 15)
+    neighbors = np.array([rng.choice(30, 6, replace=False) for _ in queries])
+    whole = reconstruction_weights(queries, rows, neighbors)
+    monkeypatch.setattr("gmpll.graph.reconstruction.BLOCK_BYTES", 8 * 6 * 15 * 4)
+    np.testing.assert_allclose(reconstruction_weights(queries, rows, neighbors), whole, atol=1e-9)
+
+
+def test_zero_rows_and_no_neighbours():
+    zero = np.zeros((3, 4))
+    weights = reconstruction_weights(zero, zero, np.array([[0, 1], [1, 2], [0, 2]]))
+    np.testing.assert_allclose(weights.sum(axis=1), 1.0)
+    empty = reconstruction_weights(zero, zero, np.zeros((3, 0), dtype=int))
+    assert empty.shape == (3, 0)
