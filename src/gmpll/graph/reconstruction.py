@@ -18,8 +18,9 @@ __all__ = ["nonnegative_quadratic", "reconstruction_weights"]
 
 #: Relative ridge that makes the minimiser unique where neighbours coincide.
 RIDGE = 1e-12
-#: Relative size below which a gradient counts as zero.
-OPTIMALITY_TOLERANCE = 1e-12
+#: Relative size below which a gradient counts as zero; well above the ridge, whose own gradient
+#: would otherwise decide which variables enter.
+OPTIMALITY_TOLERANCE = 1e-10
 #: Queries are handled in blocks whose differences to the neighbours take about this many bytes.
 BLOCK_BYTES = 2**26
 

@@ -81,7 +81,12 @@ class GMPLL(ProbabilityMixin, PartialLabelClassifier):
     labels_ : ndarray of shape (n_samples,)
         The label matched to every training row.
     label_confidences_ : ndarray of shape (n_samples, n_classes)
-        Matching probabilities: zero outside the candidates, rows sum to one.
+        Matching probabilities: zero outside the candidates, rows sum to one. The matching drives
+        them towards 0 and 1.
+    label_support_ : ndarray of shape (n_samples, n_classes)
+        Share of the support that the candidates of a row get from the final matching of all other
+        rows; zero outside the candidates, rows sum to one. A label found against the majority of
+        its neighbours has little: the better measure of doubt.
     n_iter_ : int
         Turns of the matching.
     converged_ : bool
@@ -183,6 +188,8 @@ class GMPLL(ProbabilityMixin, PartialLabelClassifier):
         self.n_iter_ = matching.n_iter
         self.converged_ = matching.converged
         self.objective_path_ = matching.objective_path
+        support = affinity.apply(matching.probabilities)
+        self.label_support_ = self._with_unseen_labels(confidences_within(support, mask), 0.0)
         return matching.probabilities
 
     def _prepare_prediction(self, labels: NDArray[np.intp]) -> None:

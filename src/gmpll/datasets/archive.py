@@ -1,0 +1,115 @@
+"""Taking one file out of a RAR archive with whatever tool the system has.
+
+The member's bytes are read from the tool's standard output into a file of our own choosing, so
+that no path inside an archive can lead anywhere.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from gmpll.datasets.storage import same_name
+
+__all__ = ["ArchiveError", "NoToolError", "extract_member"]
+
+#: The largest set unpacks to some tens of megabytes; an archive that gives more is not ours.
+MAX_MEMBER_BYTES = 2**30
+_TIMEOUT_SECONDS = 300
+_CHUNK_BYTES = 2**20
+#: Member names that no tool can take for an option, a pattern or a list of files.
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_][\w .!()/\\-]*", re.ASCII)
+
+
+class ArchiveError(OSError):
+    """An archive cannot be unpacked."""
+
+
+class NoToolError(ArchiveError):
+    """There is no program that unpacks RAR archives."""
+
+
+class _Tool(NamedTuple):
+    program: str
+    listing: Sequence[str]
+    extraction: Sequence[str]
+
+
+_TOOLS = (
+    _Tool("bsdtar", ("-tf",), ("-xOf",)),
+    _Tool("unrar", ("lb", "-p-"), ("p", "-inul", "-p-")),
+    _Tool("7zz", ("l", "-slt", "-ba"), ("e", "-so")),
+    _Tool("7z", ("l", "-slt", "-ba"), ("e", "-so")),
+)
+
+
+def extract_member(archive: Path, file_name: str, target: Path) -> None:
+    """Write the member ``file_name`` of an archive, in whatever folder it lies there, to a file.
+
+    Parameters
+    ----------
+    archive : Path
+        A RAR archive.
+    file_name : str
+        The member wanted; spelling is forgiven as everywhere in the data folder.
+    target : Path
+        The file to write.
+    """
+    tools = [tool for tool in _TOOLS if shutil.which(tool.program)]
+    if not tools:
+        names = ", ".join(tool.program for tool in _TOOLS)
+        raise NoToolError(f"none of the programs {names} is installed")
+    reasons = []
+    for tool in tools:
+        try:
+            member = _find_member(tool, archive, file_name)
+            _write_member(tool, archive, member, target)
+            return
+        except (ArchiveError, subprocess.SubprocessError) as error:
+            reasons.append(f"{tool.program}: {error}")
+    raise ArchiveError("; ".join(reasons))
+
+
+def _find_member(tool: _Tool, archive: Path, file_name: str) -> str:
+    result = subprocess.run(
+        [tool.program, *tool.listing, str(archive)],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=_TIMEOUT_SECONDS,
+        check=False,
+    )
+    if result.returncode:
+        raise ArchiveError(f"cannot read {archive.name}")
+    lines = result.stdout.decode("utf-8", "replace").splitlines()
+    members = [line.removeprefix("Path = ").strip() for line in lines]
+    wanted = [m for m in members if same_name(re.split(r"[/\\]", m)[-1], file_name)]
+    if len(wanted) != 1 or not _PLAIN_NAME.fullmatch(wanted[0]):
+        raise ArchiveError(f"{archive.name} does not hold exactly one {file_name}")
+    return wanted[0]
+
+
+def _write_member(tool: _Tool, archive: Path, member: str, target: Path) -> None:
+    command = [tool.program, *tool.extraction, str(archive), member]
+    written = 0
+    with (
+        target.open("wb") as file,
+        subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        ) as process,
+    ):
+        assert process.stdout is not None
+        while chunk := process.stdout.read(_CHUNK_BYTES):
+            written += len(chunk)
+            if written > MAX_MEMBER_BYTES:
+                process.kill()
+                raise ArchiveError(f"{member} is larger than {MAX_MEMBER_BYTES} bytes")
+            file.write(chunk)
+    if process.returncode or not written:
+        raise ArchiveError(f"cannot take {member} out of {archive.name}")

@@ -1,0 +1,97 @@
+"""Fetching a file over HTTP: with progress, a bounded number of attempts, all or nothing."""
+
+from __future__ import annotations
+
+import time
+from http.client import HTTPException
+from pathlib import Path
+from typing import Any
+
+from gmpll.datasets.storage import atomic_file
+
+__all__ = ["DownloadError", "download"]
+
+ATTEMPTS = 3
+#: Seconds before the second attempt; they double each time.
+RETRY_SECONDS = 1.0
+TIMEOUT_SECONDS = 30.0
+_CHUNK_BYTES = 2**16
+
+
+class DownloadError(OSError):
+    """A file could not be fetched; the text gives the last reason."""
+
+
+def download(url: str, path: Path) -> None:
+    """Fetch ``url`` into ``path``.
+
+    An answer that asking again will not change (404, 403) ends it at once; what may pass
+    (a broken connection, a server error) is tried :data:`ATTEMPTS` times.
+
+    Parameters
+    ----------
+    url : str
+        What to fetch.
+    path : Path
+        Where to put it; untouched unless everything has arrived.
+    """
+    from urllib.error import HTTPError, URLError
+
+    reason: object = None
+    for attempt in range(ATTEMPTS):
+        if attempt:
+            time.sleep(RETRY_SECONDS * 2 ** (attempt - 1))
+        try:
+            with atomic_file(path) as temporary:
+                _stream(url, temporary)
+            return
+        except HTTPError as error:
+            error.close()
+            reason = f"HTTP status {error.code}"
+            if error.code < 500:
+                break
+        except URLError as error:
+            reason = error.reason
+        except (PermissionError, NotADirectoryError, FileExistsError):
+            raise  # the data folder's fault, not the network's
+        except (OSError, HTTPException) as error:
+            reason = str(error) or type(error).__name__
+    raise DownloadError(str(reason))
+
+
+def _stream(url: str, path: Path) -> None:
+    from urllib.request import Request, urlopen
+
+    request = Request(url, headers={"User-Agent": "gmpll"})
+    with (
+        urlopen(request, timeout=TIMEOUT_SECONDS) as response,
+        path.open("wb") as file,
+        _progress() as progress,
+    ):
+        length = response.headers.get("Content-Length")
+        total = int(length) if length is not None else None
+        task = progress.add_task(url.rsplit("/", 1)[-1], total=total)
+        received = 0
+        while chunk := response.read(_CHUNK_BYTES):
+            file.write(chunk)
+            received += len(chunk)
+            progress.update(task, completed=received)
+    # A connection that is cut short ends like a complete one when it is read in pieces.
+    if total is not None and received != total:
+        raise OSError(f"only {received} of {total} bytes arrived")
+
+
+def _progress() -> Any:
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    return Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        DownloadColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )

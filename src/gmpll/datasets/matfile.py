@@ -1,0 +1,116 @@
+"""Reading a partial label data set from a MATLAB v5 file.
+
+The files of the field hold ``data`` (n x d), ``partial_target`` and ``target`` (both q x n, that
+is, transposed, with entries 0 and 1, sparse or dense). A file is refused rather than repaired.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gmpll.datasets.errors import DatasetFormatError
+
+__all__ = ["PartialLabelArrays", "read_mat"]
+
+KEYS = ("data", "partial_target", "target")
+
+
+class PartialLabelArrays(NamedTuple):
+    """Features, candidates and truth of a data set.
+
+    Attributes
+    ----------
+    data : ndarray of shape (n_samples, n_features), float64
+    candidates : ndarray of shape (n_samples, n_classes), bool
+        A column per label row of the file, also for labels that are never true.
+    target : ndarray of shape (n_samples,), int
+        Column of the true label.
+    """
+
+    data: NDArray[np.float64]
+    candidates: NDArray[np.bool_]
+    target: NDArray[np.intp]
+
+
+def read_mat(path: Path) -> PartialLabelArrays:
+    """Read and check a partial label data set.
+
+    Parameters
+    ----------
+    path : Path
+        A MATLAB v5 file.
+
+    Returns
+    -------
+    PartialLabelArrays
+    """
+    contents = _load(path)
+    data = _features(contents["data"], path)
+    candidates = _labels(contents["partial_target"], "partial_target", len(data), path)
+    truth = _labels(contents["target"], "target", len(data), path)
+    if truth.shape != candidates.shape:
+        n_true, n_candidates = truth.shape[1], candidates.shape[1]
+        raise _fault(path, f"target has {n_true} labels and partial_target {n_candidates}")
+    _refuse_rows(~candidates.any(axis=1), "has no candidate label", path)
+    _refuse_rows(truth.sum(axis=1) != 1, "does not have exactly one true label", path)
+    _refuse_rows(
+        (truth & ~candidates).any(axis=1), "has its true label outside its candidates", path
+    )
+    return PartialLabelArrays(data, candidates, truth.argmax(axis=1))
+
+
+def _load(path: Path) -> dict[str, Any]:
+    from scipy.io import loadmat
+
+    with path.open("rb") as file:
+        header = file.read(128)
+    if header.startswith((b"MATLAB 7.3", b"\x89HDF")):
+        raise _fault(path, "it is a MATLAB v7.3 (HDF5) file: save it again with the option -v7")
+    if len(header) < 128 or not header.startswith(b"MATLAB 5.0"):
+        raise _fault(path, "it is not a MATLAB v5 file")
+    try:
+        contents = loadmat(str(path), variable_names=list(KEYS))
+    except Exception as error:  # a damaged stream shows in a dozen kinds of exception
+        raise _fault(path, f"it is damaged or cut short ({type(error).__name__})") from error
+    missing = [key for key in KEYS if key not in contents]
+    if missing:
+        raise _fault(path, f"it has no variable {' and no '.join(missing)}")
+    return contents
+
+
+def _features(raw: Any, path: Path) -> NDArray[np.float64]:
+    data = _numeric(raw, "data", path)
+    if data.ndim != 2 or 0 in data.shape:
+        raise _fault(path, f"data has the shape {data.shape}, not (rows, features)")
+    data = np.ascontiguousarray(data, dtype=np.float64)
+    _refuse_rows(~np.isfinite(data).all(axis=1), "has a feature that is not finite", path)
+    return data
+
+
+def _labels(raw: Any, key: str, n_samples: int, path: Path) -> NDArray[np.bool_]:
+    labels = _numeric(raw, key, path)
+    if labels.ndim != 2 or labels.shape[0] == 0 or labels.shape[1] != n_samples:
+        raise _fault(path, f"{key} has the shape {labels.shape}, not (labels, {n_samples})")
+    if not np.isin(labels, (0, 1)).all():
+        raise _fault(path, f"{key} has entries other than 0 and 1")
+    return np.ascontiguousarray(labels.T != 0)
+
+
+def _numeric(raw: Any, key: str, path: Path) -> NDArray[Any]:
+    array = np.asarray(raw.toarray() if hasattr(raw, "toarray") else raw)
+    if array.dtype.kind not in "biuf":
+        raise _fault(path, f"{key} is not a matrix of real numbers")
+    return array
+
+
+def _refuse_rows(bad: Any, what: str, path: Path) -> None:
+    if bad.any():
+        raise _fault(path, f"row {int(np.argmax(bad))} {what} ({int(bad.sum())} such rows)")
+
+
+def _fault(path: Path, what: str) -> DatasetFormatError:
+    return DatasetFormatError(f"{path} is not a usable partial label data set: {what}.")

@@ -1,0 +1,133 @@
+"""The six real-world partial label data sets."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from pathlib import Path
+from urllib.parse import quote
+
+import numpy as np
+from sklearn.utils import Bunch
+
+from gmpll.datasets.archive import ArchiveError, NoToolError, extract_member
+from gmpll.datasets.catalogue import DatasetInfo, dataset_info
+from gmpll.datasets.download import DownloadError, download
+from gmpll.datasets.errors import DatasetUnavailableError
+from gmpll.datasets.matfile import read_mat
+from gmpll.datasets.storage import atomic_file, expected_path, find_file, has_checksum
+
+__all__ = ["load_real_world"]
+
+#: The authors' own page. It has no https: what comes from there is believed for its checksum only.
+ORIGIN = "http://palm.seu.edu.cn/zhangml/files/"
+
+
+def load_real_world(
+    name: str,
+    data_home: str | os.PathLike[str] | None = None,
+    *,
+    download_if_missing: bool = True,
+) -> Bunch:
+    """Load a real-world partial label data set.
+
+    A file in the data folder is used, be it ``realworld/lost.mat`` or ``lost.mat``; otherwise
+    the archive of the origin is downloaded, unpacked, checked and kept. The origin allows
+    academic use only.
+
+    Parameters
+    ----------
+    name : {"lost", "msrcv2", "fg-net", "birdsong", "soccer-player", "yahoo-news"}
+        Which.
+    data_home : str or path, default=None
+        The data folder, see :func:`gmpll.datasets.get_data_home`.
+    download_if_missing : bool, default=True
+        With False, a missing file is an error.
+
+    Returns
+    -------
+    Bunch
+        With the keys
+
+        - ``name``, the name asked for;
+        - ``data``, float64 (n_samples, n_features);
+        - ``candidates``, bool (n_samples, n_classes), a column per label of the file, also for
+          labels that are never true;
+        - ``target``, int (n_samples,), the column of the true label;
+        - ``target_names``, the labels: the files have no names, so these are the numbers of their
+          label rows (in FG-NET, ages);
+        - ``feature_names``, ``DESCR``, ``filename``;
+        - ``verified``, whether the file is byte for byte the known one.
+
+    Examples
+    --------
+    >>> from gmpll.datasets import load_real_world
+    >>> load_real_world("lost", "no-such-folder", download_if_missing=False)
+    Traceback (most recent call last):
+        ...
+    gmpll.datasets.errors.DatasetUnavailableError: Lost is not in the data folder: put ...
+    """
+    info = dataset_info(name, kind="real-world")
+    path = find_file(info, data_home)
+    if path is None:
+        if not download_if_missing:
+            raise unavailable(info, expected_path(info, data_home))
+        path = _fetch(info, expected_path(info, data_home))
+    arrays = read_mat(path)
+    verified = has_checksum(path, info.checksum)
+    if not verified:
+        warnings.warn(
+            f"{path} is well formed but not the known file of {info.title}: results may not be "
+            "comparable.",
+            stacklevel=2,
+        )
+    return Bunch(
+        name=info.name,
+        data=arrays.data,
+        candidates=arrays.candidates,
+        target=arrays.target,
+        target_names=np.arange(arrays.candidates.shape[1]),
+        feature_names=[f"feature{j}" for j in range(arrays.data.shape[1])],
+        DESCR=info.description(),
+        filename=str(path),
+        verified=verified,
+    )
+
+
+def unavailable(info: DatasetInfo, path: Path, why: object = None) -> DatasetUnavailableError:
+    """Say that a data set cannot be had, why, and which file to put where."""
+    reason = f" ({why})" if why else ""
+    return DatasetUnavailableError(
+        f"{info.title} is not in the data folder{reason}: put {path.name} into {path.parent}, or "
+        f"name another folder with data_home or the environment variable GMPLL_DATA."
+    )
+
+
+def _fetch(info: DatasetInfo, path: Path) -> Path:
+    """Download, unpack and check a set; return its file.
+
+    The archive stays only where the user has to unpack it, or has put it there.
+    """
+    archive = path.with_suffix(".rar")
+    url = ORIGIN + quote(archive.name, safe="!")
+    keep_archive = archive.is_file()
+    try:
+        if not keep_archive:
+            download(url, archive)
+        with atomic_file(path) as temporary:
+            extract_member(archive, info.file_name, temporary)
+            if not has_checksum(temporary, info.checksum):
+                raise ArchiveError(f"{info.file_name} has another checksum than the known file")
+    except DownloadError as error:
+        raise unavailable(info, path, f"{url} could not be fetched: {error}") from error
+    except NoToolError as error:
+        keep_archive = True
+        raise unavailable(info, path, f"{archive} is to be unpacked but {error}") from error
+    except ArchiveError as error:
+        raise unavailable(info, path, f"what {url} gave is of no use: {error}") from error
+    except OSError as error:  # the data folder cannot be written
+        raise unavailable(info, path, f"it cannot be downloaded to there: {error}") from error
+    finally:
+        if not keep_archive and archive.is_file():
+            archive.unlink()
+    return path

@@ -1,0 +1,143 @@
+"""The data folder: where it is, what lies in it, and how files come into it unharmed."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from gmpll.datasets.catalogue import DatasetInfo, dataset_info
+
+__all__ = [
+    "DATA_HOME_VARIABLE",
+    "atomic_file",
+    "expected_path",
+    "find_file",
+    "get_data_home",
+    "has_checksum",
+    "is_available",
+]
+
+DATA_HOME_VARIABLE = "GMPLL_DATA"
+#: Folders inside the data folder. What came through OpenML lies apart from what a user put there,
+#: because its rows may stand in another order.
+FOLDERS = {"real-world": ("realworld",), "uci": ("uci", "openml")}
+_CHUNK_BYTES = 2**20
+
+
+def get_data_home(data_home: str | os.PathLike[str] | None = None) -> Path:
+    """Return the folder in which data sets are looked for and kept.
+
+    Parameters
+    ----------
+    data_home : str or path, default=None
+        The folder; by default the environment variable ``GMPLL_DATA``, else ``gmpll`` in the
+        user's cache folder (``XDG_CACHE_HOME``, else ``~/.cache``).
+
+    Returns
+    -------
+    Path
+        It need not exist.
+
+    Examples
+    --------
+    >>> from gmpll.datasets import get_data_home
+    >>> get_data_home("my-data").name
+    'my-data'
+    """
+    if data_home is None:
+        data_home = os.environ.get(DATA_HOME_VARIABLE) or None
+    if data_home is None:
+        data_home = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "gmpll"
+    return Path(data_home).expanduser()
+
+
+def expected_path(info: DatasetInfo, data_home: str | os.PathLike[str] | None = None) -> Path:
+    """Return where the file of a data set belongs."""
+    return get_data_home(data_home) / FOLDERS[info.kind][0] / info.file_name
+
+
+def find_file(info: DatasetInfo, data_home: str | os.PathLike[str] | None = None) -> Path | None:
+    """Return the file of a data set, or None.
+
+    Spelling is forgiven: ``SoccerPlayer.mat`` is as good as ``Soccer Player.mat``.
+    """
+    home = get_data_home(data_home)
+    for folder in (home / FOLDERS[info.kind][0], home, *(home / f for f in FOLDERS[info.kind][1:])):
+        exact = folder / info.file_name
+        if exact.is_file():
+            return exact
+        if folder.is_dir():
+            for path in sorted(folder.glob(f"*{exact.suffix}")):
+                if same_name(path.name, info.file_name) and path.is_file():
+                    return path
+    return None
+
+
+def is_available(name: str, data_home: str | os.PathLike[str] | None = None) -> bool:
+    """Whether a data set can be loaded without downloading anything.
+
+    Parameters
+    ----------
+    name : str
+        Any of :func:`gmpll.datasets.list_datasets`.
+    data_home : str or path, default=None
+        See :func:`gmpll.datasets.get_data_home`.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> from gmpll.datasets import is_available
+    >>> is_available("iris")
+    True
+    """
+    info = dataset_info(name)
+    return info.kind == "embedded" or find_file(info, data_home) is not None
+
+
+def same_name(one: str, other: str) -> bool:
+    """Whether two file names agree in their letters and digits, upper or lower case."""
+    return _letters(one) == _letters(other)
+
+
+def _letters(name: str) -> str:
+    return "".join(character for character in name.lower() if character.isalnum())
+
+
+def has_checksum(path: Path, checksum: str) -> bool:
+    """Whether a file has the digest ``sha256:...`` or ``git-blob:...``."""
+    kind, _, digest = checksum.partition(":")
+    if kind == "sha256":
+        state = hashlib.sha256()
+    elif kind == "git-blob":  # the hash that `git hash-object` prints: a header, then the bytes
+        state = hashlib.sha1(f"blob {path.stat().st_size}\0".encode(), usedforsecurity=False)
+    else:
+        raise ValueError(f"A checksum begins with sha256: or git-blob:, not {checksum!r}.")
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK_BYTES):
+            state.update(chunk)
+    return state.hexdigest() == digest
+
+
+@contextmanager
+def atomic_file(path: Path) -> Iterator[Path]:
+    """Give a temporary file that takes the place of ``path`` if the block ends well.
+
+    Nobody ever sees half a file, also where two processes write the same one; whatever goes
+    wrong in the block, nothing is left behind.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".partial-", suffix=path.suffix)
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)

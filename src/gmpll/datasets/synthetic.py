@@ -1,0 +1,159 @@
+"""Partial label problems of any size, made on the spot."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import Bunch, check_random_state
+
+__all__ = ["make_partial_label_problem"]
+
+#: Normal and uniform numbers are drawn in blocks of about this many bytes.
+BLOCK_BYTES = 2**26
+
+
+def make_partial_label_problem(
+    n_samples: int = 100,
+    n_features: int = 20,
+    n_classes: int = 5,
+    mean_candidates: float = 2.0,
+    imbalance: float = 0.0,
+    separation: float = 3.0,
+    random_state: int | np.random.RandomState | None = None,
+    *,
+    dtype: Any = np.float64,
+) -> Bunch:
+    r"""Make Gaussian classes with random candidate sets.
+
+    Class :math:`k` has a share of the rows proportional to :math:`(k+1)^{-z}` where :math:`z` is
+    the imbalance, and features :math:`N(\mu_k, I)`. The centres are drawn from
+    :math:`N(0, \tfrac{s^2}{2d} I)`, so that the expected squared distance of two centres is
+    :math:`s^2` in any number of dimensions. Every label other than the true one is a candidate
+    with probability :math:`(m - 1)/(q - 1)`, independently.
+
+    Parameters
+    ----------
+    n_samples, n_features, n_classes : int
+        Size of the problem; with ``n_samples >= n_classes`` every class occurs.
+    mean_candidates : float in [1, n_classes], default=2.0
+        Expected size m of the candidate sets.
+    imbalance : float, default=0.0
+        Exponent z of Zipf's law; 0 makes classes of equal size.
+    separation : float, default=3.0
+        Typical distance s of two centres, in standard deviations of a class.
+    random_state : int, RandomState or None, default=None
+        Seed.
+    dtype : {float64, float32}, default=float64
+        Type of ``data``. Beyond the arrays returned, a block of some tens of megabytes is used
+        whatever the size.
+
+    Returns
+    -------
+    Bunch
+        With ``name``, ``data``, ``candidates``, ``target``, ``target_names``, ``feature_names``,
+        ``centers`` (n_classes, n_features) and ``DESCR``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gmpll.datasets import make_partial_label_problem
+    >>> problem = make_partial_label_problem(1000, 3, 4, 1.5, imbalance=1.0, random_state=0)
+    >>> problem.data.shape, problem.candidates.shape
+    ((1000, 3), (1000, 4))
+    >>> np.bincount(problem.target).tolist()
+    [480, 240, 160, 120]
+    """
+    _check_sizes(n_samples, n_features, n_classes, mean_candidates, imbalance, separation)
+    if np.dtype(dtype) not in (np.float32, np.float64):
+        raise ValueError(f"dtype must be float64 or float32, not {np.dtype(dtype)}.")
+    rng = check_random_state(random_state)
+    target = np.repeat(np.arange(n_classes), _class_sizes(n_samples, n_classes, imbalance))
+    rng.shuffle(target)
+    centers = rng.standard_normal((n_classes, n_features)) * separation / np.sqrt(2 * n_features)
+    data = _clusters(centers, target, np.dtype(dtype), rng)
+    candidates = _independent_candidates(target, n_classes, mean_candidates, rng)
+    return Bunch(
+        name="synthetic",
+        data=data,
+        candidates=candidates,
+        target=target,
+        target_names=np.arange(n_classes),
+        feature_names=[f"feature{j}" for j in range(n_features)],
+        centers=centers,
+        DESCR=(
+            f"{n_classes} Gaussian classes, separation {separation}, imbalance {imbalance}, "
+            f"{mean_candidates} candidates per row expected."
+        ),
+    )
+
+
+def _check_sizes(
+    n_samples: int,
+    n_features: int,
+    n_classes: int,
+    mean_candidates: float,
+    imbalance: float,
+    separation: float,
+) -> None:
+    for name, value, least in (
+        ("n_samples", n_samples, 1),
+        ("n_features", n_features, 1),
+        ("n_classes", n_classes, 2),
+        ("imbalance", imbalance, 0),
+        ("separation", separation, 0),
+    ):
+        if not least <= value < np.inf:
+            raise ValueError(f"{name} must be at least {least} and finite, not {value}.")
+    if not 1 <= mean_candidates <= n_classes:
+        raise ValueError(
+            f"mean_candidates must be between 1 and {n_classes}, not {mean_candidates}."
+        )
+
+
+def _class_sizes(n_samples: int, n_classes: int, imbalance: float) -> NDArray[np.intp]:
+    """Share the rows out by Zipf's law; where there are enough, no class stays empty."""
+    weights = np.arange(1, n_classes + 1, dtype=np.float64) ** -imbalance
+    sizes = _shared_out(n_samples, weights)
+    if n_samples >= n_classes and not sizes.all():
+        sizes = 1 + _shared_out(n_samples - n_classes, weights)
+    return sizes
+
+
+def _shared_out(total: int, weights: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Split a number in proportion to weights, rounding up the largest remainders."""
+    ideal = weights / weights.sum() * total
+    sizes = np.floor(ideal).astype(np.intp)
+    sizes[np.argsort(sizes - ideal, kind="stable")[: total - int(sizes.sum())]] += 1
+    return sizes
+
+
+def _clusters(
+    centers: NDArray[np.float64],
+    target: NDArray[np.intp],
+    dtype: np.dtype[Any],
+    rng: np.random.RandomState,
+) -> NDArray[Any]:
+    # The stream is consumed in the same order whatever the size of the blocks.
+    data = np.empty((len(target), centers.shape[1]), dtype=dtype)
+    for part in _blocks(*data.shape):
+        data[part] = rng.standard_normal(data[part].shape) + centers[target[part]]
+    return data
+
+
+def _independent_candidates(
+    target: NDArray[np.intp], n_classes: int, mean_candidates: float, rng: np.random.RandomState
+) -> NDArray[np.bool_]:
+    inclusion = (mean_candidates - 1) / (n_classes - 1)
+    candidates = np.empty((len(target), n_classes), dtype=bool)
+    for part in _blocks(*candidates.shape):
+        candidates[part] = rng.random_sample(candidates[part].shape) < inclusion
+    candidates[np.arange(len(target)), target] = True
+    return candidates
+
+
+def _blocks(n_rows: int, n_columns: int) -> list[slice]:
+    # Two temporaries of 8 bytes a number: the draws, and the draws moved to their centres.
+    size = max(1, BLOCK_BYTES // (16 * n_columns))
+    return [slice(start, start + size) for start in range(0, n_rows, size)]

@@ -1,0 +1,190 @@
+"""Floors: what can be had without disambiguating anything.
+
+A method that does not beat these has learned nothing from the candidates. None of them sees the
+truth.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from gmpll._sklearn import HasMethods
+from gmpll.base import PartialLabelClassifier, ProbabilityMixin
+from gmpll.rounding import best_labels, confidences_within
+
+__all__ = ["AnyCandidate", "MostFrequentCandidate", "RandomCandidate"]
+
+
+class _Floor(ProbabilityMixin, PartialLabelClassifier):
+    """A baseline that never looks at the features."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True
+        return tags
+
+
+class RandomCandidate(_Floor):
+    """Draw one of the candidates.
+
+    A training row gets any of its candidates with equal probability. An unseen row has no
+    candidates; it gets the label that a random candidate of a random training row would have.
+
+    Parameters
+    ----------
+    random_state : int, RandomState instance or None, default=None
+        Seed of the draws.
+
+    Attributes
+    ----------
+    classes_, labels_, label_confidences_, n_features_in_, feature_names_in_
+        See :class:`gmpll.base.PartialLabelClassifier`. The confidences are uniform.
+
+    Examples
+    --------
+    >>> from gmpll.methods.baselines import RandomCandidate
+    >>> model = RandomCandidate(random_state=0).fit([[0.0], [1.0]], [{"a", "b"}, {"c"}])
+    >>> model.label_confidences_
+    array([[0.5, 0.5, 0. ],
+           [0. , 0. , 1. ]])
+    """
+
+    def __init__(self, *, random_state: Any = None) -> None:
+        self.random_state = random_state
+
+    def _fit(
+        self, X: NDArray[np.float64], mask: NDArray[np.bool_], rng: np.random.RandomState
+    ) -> NDArray[np.float64]:
+        uniform = mask / mask.sum(axis=1, keepdims=True)
+        self._upper_ends = np.cumsum(uniform.mean(axis=0))
+        # Odd multipliers, one per feature and one as offset, make the hash of a row below.
+        self._multipliers = rng.randint(0, 2**63, X.shape[1] + 1, dtype=np.uint64) * 2 + 1
+        return uniform
+
+    def _scores(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        # The draw is a hash of the row, so a row's answer depends on that row alone and is the
+        # same in every call, as the prediction of unseen rows must.
+        words = np.ascontiguousarray(X + 0.0).view(np.uint64)  # + 0.0 makes -0.0 and 0.0 one
+        mixed = _shuffle_bits(words * self._multipliers[:-1]).sum(axis=1, dtype=np.uint64)
+        draw = _shuffle_bits(mixed + self._multipliers[-1]) / 2.0**64
+        n_labels = self._upper_ends.shape[0]
+        label = np.minimum(np.searchsorted(self._upper_ends, draw, side="right"), n_labels - 1)
+        return np.eye(n_labels)[label]
+
+
+class MostFrequentCandidate(_Floor):
+    """Choose the candidate that most candidate sets contain.
+
+    Unseen rows all get the label that most candidate sets contain. Labels that are equally
+    frequent are told apart by a seeded draw.
+
+    Parameters
+    ----------
+    random_state : int, RandomState instance or None, default=None
+        Seed of the draws between equally frequent labels.
+
+    Attributes
+    ----------
+    classes_, labels_, label_confidences_, n_features_in_, feature_names_in_
+        See :class:`gmpll.base.PartialLabelClassifier`. The confidences are proportional to the
+        frequencies.
+
+    Examples
+    --------
+    >>> from gmpll.methods.baselines import MostFrequentCandidate
+    >>> sets = [{"a", "b"}, {"b", "c"}, {"c"}, {"a", "b"}]
+    >>> MostFrequentCandidate(random_state=0).fit([[0.0]] * 4, sets).labels_
+    array(['b', 'b', 'c', 'b'], dtype='<U1')
+    """
+
+    def __init__(self, *, random_state: Any = None) -> None:
+        self.random_state = random_state
+
+    def _fit(
+        self, X: NDArray[np.float64], mask: NDArray[np.bool_], rng: np.random.RandomState
+    ) -> NDArray[np.float64]:
+        frequency = mask.mean(axis=0)
+        self._share = frequency / frequency.sum()
+        return confidences_within(np.broadcast_to(frequency, mask.shape), mask)
+
+    def _scores(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.tile(self._share, (X.shape[0], 1))
+
+
+class AnyCandidate(ProbabilityMixin, PartialLabelClassifier):
+    """Train a plain classifier on one candidate per row, drawn at random.
+
+    This is what a user without partial label learning would do.
+
+    Parameters
+    ----------
+    estimator : classifier, default=None
+        Any scikit-learn classifier. By default logistic regression on z-scored features.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the draws.
+
+    Attributes
+    ----------
+    estimator_ : classifier
+        The fitted classifier; its classes are column numbers of the labels that occur.
+    classes_, labels_, label_confidences_, n_features_in_, feature_names_in_
+        See :class:`gmpll.base.PartialLabelClassifier`. ``labels_`` is the candidate that the
+        trained classifier prefers.
+
+    Examples
+    --------
+    >>> from gmpll.methods.baselines import AnyCandidate
+    >>> X, sets = [[0.0], [0.1], [5.0], [5.1]], [{"a"}, {"a"}, {"b"}, {"b"}]
+    >>> AnyCandidate(random_state=0).fit(X, sets).predict([[4.0]])
+    array(['b'], dtype='<U1')
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **PartialLabelClassifier._parameter_constraints,
+        "estimator": [None, HasMethods(["fit", "predict"])],
+    }
+
+    def __init__(self, estimator: Any = None, *, random_state: Any = None) -> None:
+        self.estimator = estimator
+        self.random_state = random_state
+
+    def _fit(
+        self, X: NDArray[np.float64], mask: NDArray[np.bool_], rng: np.random.RandomState
+    ) -> NDArray[np.float64]:
+        drawn = best_labels(np.where(mask, 0.0, -np.inf), rng=rng)
+        self._n_labels = mask.shape[1]
+        # Many classifiers refuse to learn a single class, which small data can well draw.
+        self._only_label = int(drawn[0]) if (drawn == drawn[0]).all() else None
+        if self._only_label is None:
+            # The caller's own classifier: its parameters are checked although ours have been.
+            with config_context(skip_parameter_validation=False):
+                self.estimator_ = clone(self._template()).fit(X, drawn)
+        return confidences_within(self._scores(X), mask)
+
+    def _scores(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        everything = np.eye(self._n_labels)
+        if self._only_label is not None:
+            return np.tile(everything[self._only_label], (X.shape[0], 1))
+        if not hasattr(self.estimator_, "predict_proba"):
+            return everything[self.estimator_.predict(X)]
+        return self.estimator_.predict_proba(X) @ everything[self.estimator_.classes_]
+
+    def _template(self) -> Any:
+        if self.estimator is not None:
+            return self.estimator
+        return make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+
+
+def _shuffle_bits(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Let every bit of a word influence all of them (the finaliser of splitmix64)."""
+    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return words ^ (words >> np.uint64(31))

@@ -1,0 +1,58 @@
+import csv
+
+import pytest
+from typer.testing import CliRunner
+
+from gmpll.cli import app, main
+
+
+def test_demo_writes_what_it_says(tmp_path):
+    result = CliRunner().invoke(app, ["demo", "--out", str(tmp_path / "out")])
+    assert result.exit_code == 0, result.output
+    with (tmp_path / "out" / "scores.csv").open() as file:
+        scores = {row["method"]: row for row in csv.DictReader(file)}
+    best, floor = scores["GM-PLL"], scores["Classifier on any candidate"]
+    assert float(best["transductive"]) > float(floor["transductive"])
+    assert float(best["inductive"]) > float(floor["inductive"])
+    with (tmp_path / "out" / "labels.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 1347
+    assert all(row["label"] in row["candidates"].split("|") for row in rows)
+    assert (tmp_path / "out" / "confidence.png").read_bytes().startswith(b"\x89PNG")
+
+
+def run_main(monkeypatch, *arguments):
+    monkeypatch.setattr("sys.argv", ["gmpll", *arguments])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    return stop.value.code
+
+
+def test_an_unusable_folder_is_one_sentence(tmp_path, monkeypatch, capsys):
+    (tmp_path / "file").write_text("")
+    assert run_main(monkeypatch, "demo", "--out", str(tmp_path / "file")) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert "name another with --out" in error
+
+
+@pytest.mark.parametrize("arguments", [["demo", "--wrong"], ["nonsense"], ["demo", "--seed", "x"]])
+def test_wrong_usage_exits_with_2(arguments, monkeypatch, capsys):
+    assert run_main(monkeypatch, *arguments) == 2
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_version(monkeypatch, capsys):
+    import gmpll
+
+    assert run_main(monkeypatch, "--version") == 0
+    assert gmpll.__version__ in capsys.readouterr().out
+
+
+def test_ctrl_c_is_said_in_a_sentence(monkeypatch, capsys):
+    def interrupted():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("gmpll.cli.app", interrupted)
+    assert run_main(monkeypatch) == 130
+    assert capsys.readouterr().err == "gmpll: interrupted.\n"

@@ -1,0 +1,59 @@
+"""The real files, where the environment variable GMPLL_DATA says where they are."""
+
+import os
+
+import numpy as np
+import pytest
+
+from gmpll.datasets import dataset_info, is_available, list_datasets, load_dataset, load_uci
+
+DATA = os.environ.get("GMPLL_DATA")
+
+
+def load(name):
+    if not DATA and dataset_info(name).kind != "embedded":
+        pytest.skip("GMPLL_DATA is not set")
+    if not is_available(name):
+        pytest.skip(f"the file of {name} is not in GMPLL_DATA")
+    return load_dataset(name, download_if_missing=False)
+
+
+@pytest.mark.parametrize("info", list_datasets(), ids=lambda info: info.name)
+def test_files_have_the_statistics_of_the_catalogue(info, recwarn):
+    bunch = load(info.name)
+    assert bunch.verified
+    assert not recwarn.list
+    assert bunch.data.shape == (info.n_samples, info.n_features)
+    assert bunch.data.dtype == np.float64
+    assert np.isfinite(bunch.data).all()
+    assert len(bunch.feature_names) == info.n_features
+    assert len(bunch.target_names) == info.n_classes
+    assert bunch.target.min() >= 0
+    assert bunch.target.max() < info.n_classes
+    if info.mean_candidates is None:
+        assert bunch.candidates is None
+        assert len(np.unique(bunch.target)) == info.n_classes
+    else:
+        assert bunch.candidates.shape == (info.n_samples, info.n_classes)
+        mean = bunch.candidates.sum() / info.n_samples
+        digits = 2 if "not measured" in info.remark else 4
+        assert round(mean, digits) == info.mean_candidates
+        assert bunch.candidates[np.arange(info.n_samples), bunch.target].all()
+
+
+def test_labels_that_are_never_true_are_kept():
+    assert len(np.unique(load("lost").target)) == 14
+    assert len(np.unique(load("fg-net").target)) == 63
+
+
+def test_details_of_the_uci_files():
+    assert load("segment").data[:, 2].std() == 0
+    ages = load("dermatology").data[:, 33]
+    assert (ages == np.median(ages)).sum() >= 8
+    sex = load("abalone").data[:, :3]
+    assert (sex.sum(axis=1) == 1).all()
+    assert (np.bincount(load("abalone").target) == 1).sum() == 5
+    letter = load("letter")
+    assert letter.target_names[letter.target[:3]].tolist() == ["T", "I", "D"]
+    assert load_uci("letter", all_rows=True).data.shape == (20000, 16)
+    assert load("pendigits").target[:4].tolist() == [8, 8, 8, 9]

@@ -1,0 +1,253 @@
+import os
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.io
+from scipy.optimize import nnls
+from sklearn.model_selection import KFold
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from gmpll.methods.ipal import IPAL, mass_correction, spectral_norm
+from problems import random_problem
+
+
+@parametrize_with_checks([IPAL(), IPAL(n_neighbors=3, alpha=0.5)])
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def to_directions(X, mean, std):
+    rows = (X - mean) / std
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def nearest(rows, query, k, leave_out=None):
+    distance = ((rows - query) ** 2).sum(axis=1)
+    return [j for j in np.argsort(distance, kind="stable") if j != leave_out][:k]
+
+
+def literal_training(rows, mask, k, alpha, max_iter=100, tol=1e-4):
+    """Steps 1 to 3 as published: confidences before and after the mass correction."""
+    m, q = mask.shape
+    graph = np.zeros((m, m))
+    for i in range(m):
+        near = nearest(rows, rows[i], k, leave_out=i)
+        weights, _ = nnls(rows[near].T, rows[i])
+        graph[i, near] = weights / (weights.sum() or 1.0)
+    initial = mask / mask.sum(axis=1, keepdims=True)
+    current = initial
+    for _ in range(max_iter):
+        mixed = alpha * graph @ current + (1 - alpha) * initial
+        mixed[~mask] = 0
+        new = mixed / mixed.sum(axis=1, keepdims=True)
+        change = np.linalg.norm(new - current, 2)
+        current = new
+        if change < tol:
+            break
+    corrected = current.copy()
+    for label in range(q):
+        corrected[:, label] *= initial[:, label].sum() / current[:, label].sum()
+    return graph, current, corrected
+
+
+def literal_residuals(rows, labels, query, k, q):
+    near = nearest(rows, query, k)
+    weights, _ = nnls(rows[near].T, query)
+    residuals = []
+    for label in range(q):
+        part = sum((w * rows[j] for w, j in zip(weights, near, strict=True) if labels[j] == label))
+        residuals.append(np.linalg.norm(query - part))
+    return residuals
+
+
+# More features than neighbours here and below: otherwise many weights reconstruct equally well.
+@pytest.mark.parametrize("seed", range(5))
+def test_agrees_with_the_published_steps_written_out(seed):
+    X, mask, _ = random_problem(seed, m=60, d=12, q=5)
+    mean, std = X.mean(axis=0), X.std(axis=0)
+    rows = to_directions(X, mean, std)
+    graph, _, corrected = literal_training(rows, mask, k=8, alpha=0.95)
+    model = IPAL(n_neighbors=8, random_state=0).fit(X, mask)
+
+    np.testing.assert_allclose(model._reconstruction_graph().toarray(), graph, atol=1e-8)
+    expected = corrected / corrected.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(model.label_confidences_, expected, atol=1e-8)
+    best = np.where(mask, corrected, -np.inf)
+    np.testing.assert_allclose(best[np.arange(60), model.labels_], best.max(axis=1), rtol=1e-7)
+
+    unseen = np.random.RandomState(seed).randn(20, 12)
+    queries = to_directions(unseen, mean, std)
+    residuals = [literal_residuals(rows, model.labels_, query, 8, 5) for query in queries]
+    np.testing.assert_allclose(model.decision_function(unseen), -np.array(residuals), atol=1e-8)
+    assert model.predict(unseen).tolist() == np.argmin(residuals, axis=1).tolist()
+
+
+def test_graph_rows_sum_to_one_and_nobody_is_its_own_neighbour():
+    X, mask, _ = random_problem(1, m=50, d=5, duplicates=True)
+    graph = IPAL(random_state=0).fit(X, mask)._reconstruction_graph()
+    np.testing.assert_allclose(graph.sum(axis=1), 1.0)
+    assert np.all(graph.diagonal() == 0)
+
+
+def test_weights_need_not_sum_to_one_for_an_unseen_row():
+    # In two dimensions the query is the sum of its neighbours, not a mean of them. With weights
+    # that sum to one the best it could do is the half way point.
+    X = np.array([[1.0, 0.0], [0.0, 1.0]])
+    model = IPAL(standardize=False, random_state=0).fit(X, ["a", "a"])
+    np.testing.assert_allclose(model.decision_function([[1.0, 1.0]]), 0.0, atol=1e-9)
+
+
+def test_the_length_of_a_row_does_not_matter():
+    X, mask, _ = random_problem(2, m=40, d=12)
+    stretch = np.random.RandomState(0).uniform(0.1, 10, size=(40, 1))
+    model = IPAL(standardize=False, random_state=0).fit(X, mask)
+    stretched = IPAL(standardize=False, random_state=0).fit(stretch * X, mask)
+    np.testing.assert_allclose(stretched.label_confidences_, model.label_confidences_, atol=1e-9)
+    np.testing.assert_allclose(
+        stretched.decision_function(3 * X), model.decision_function(X), atol=1e-6
+    )
+
+
+def test_singletons_stay_as_they_are():
+    X, _, truth = random_problem(4, m=40, d=5, q=4)
+    model = IPAL(random_state=0).fit(X, np.eye(4, dtype=int)[truth])
+    np.testing.assert_array_equal(model.label_confidences_, np.eye(4)[truth])
+    assert model.n_iter_ == 1
+
+
+def test_every_candidate_keeps_some_confidence():
+    X, mask, _ = random_problem(6, m=80, d=3, q=5)
+    model = IPAL(max_iter=1000, tol=0, random_state=0).fit(X, mask)
+    assert np.all(model.label_confidences_[mask] > 0)
+
+
+def test_mass_correction_restores_the_mass_of_every_label():
+    rng = np.random.RandomState(0)
+    initial, settled = rng.random_sample((2, 30, 4))
+    corrected = settled * mass_correction(initial, settled)
+    np.testing.assert_allclose(corrected.sum(axis=0), initial.sum(axis=0))
+    settled[:, 2] = 0.0
+    assert mass_correction(initial, settled)[2] == 1.0
+
+
+def test_mass_correction_decides_labels():
+    _, mask, _ = random_problem(0, m=60, q=5)
+    X = np.random.RandomState(0).randn(60, 12)  # nothing to learn: neighbours often disagree
+    rows = to_directions(X, X.mean(axis=0), X.std(axis=0))
+    _, settled, corrected = literal_training(rows, mask, k=10, alpha=0.95)
+    labels = IPAL(random_state=0).fit(X, mask).labels_
+    assert labels.tolist() == np.where(mask, corrected, -1).argmax(axis=1).tolist()
+    assert labels.tolist() != np.where(mask, settled, -1).argmax(axis=1).tolist()
+
+
+def test_spectral_norm():
+    matrix = np.random.RandomState(0).randn(50, 7)
+    assert spectral_norm(matrix) == pytest.approx(np.linalg.norm(matrix, 2))
+
+
+def test_stops_by_tolerance_or_by_the_number_of_rounds():
+    X, mask, _ = random_problem(1, m=60, d=5, q=5)
+    capped = IPAL(max_iter=3, random_state=0).fit(X, mask)
+    settled = IPAL(max_iter=10_000, tol=1e-12, random_state=0).fit(X, mask)
+    assert capped.n_iter_ == 3
+    assert settled.n_iter_ < 10_000
+    again = IPAL(max_iter=2 * settled.n_iter_, tol=0, random_state=0).fit(X, mask)
+    np.testing.assert_allclose(again.label_confidences_, settled.label_confidences_, atol=1e-9)
+
+
+def test_a_query_that_nothing_reconstructs_gets_the_majority_of_its_neighbours():
+    X = np.array([[1.0, 0.0], [1.0, 0.1], [1.0, -0.1]])
+    model = IPAL(standardize=False, random_state=0).fit(X, ["b", "a", "b"])
+    assert model.predict([[0.0, 0.0], [-1.0, 0.0]]).tolist() == ["b", "b"]
+    # 1/3 of the neighbours are not "b", 2/3 are not "a".
+    np.testing.assert_allclose(model.decision_function([[0.0, 0.0]]), -1 / 3 + 2 / 3)
+
+
+def test_unseen_rows_do_not_depend_on_each_other():
+    X, mask, _ = random_problem(7, m=50, d=20, q=4)
+    unseen = np.random.RandomState(1).randn(30, 20)
+    model = IPAL(random_state=0).fit(X, mask)
+    alone = np.vstack([model.decision_function(unseen[i : i + 1]) for i in range(30)])
+    np.testing.assert_allclose(model.decision_function(unseen), alone, atol=1e-10)
+
+
+def test_blocks_of_queries_make_no_difference(monkeypatch):
+    X, mask, _ = random_problem(8, m=50, d=6, q=4)
+    model = IPAL(random_state=0).fit(X, mask)
+    whole = model.decision_function(X)
+    monkeypatch.setattr("gmpll.methods.ipal.BLOCK_BYTES", 8 * 10 * 6 * 7)
+    np.testing.assert_allclose(model.decision_function(X), whole, atol=1e-12)
+
+
+def test_permuting_rows_and_labels_permutes_the_answer():
+    X, mask, _ = random_problem(5, m=60, d=12, q=5)
+    rng = np.random.RandomState(0)
+    rows, columns = rng.permutation(60), rng.permutation(5)
+    model = IPAL(random_state=0).fit(X, mask)
+    permuted = IPAL(random_state=0).fit(X[rows], mask[rows][:, columns])
+    expected = model.label_confidences_[rows][:, columns]
+    np.testing.assert_allclose(permuted.label_confidences_, expected, atol=1e-9)
+    unseen = rng.randn(20, 12)
+    np.testing.assert_allclose(
+        permuted.decision_function(unseen), model.decision_function(unseen)[:, columns], atol=1e-8
+    )
+
+
+DEGENERATE = {
+    "one row": ([[1.0, 2.0]], [[1, 1, 0]]),
+    "one label": (np.random.RandomState(0).randn(5, 2), np.ones((5, 1), dtype=bool)),
+    "full sets": (np.random.RandomState(0).randn(12, 2), np.ones((12, 3), dtype=int)),
+    "singletons": (np.random.RandomState(0).randn(12, 2), np.eye(3, dtype=int)[np.arange(12) % 3]),
+    "duplicates": (np.ones((12, 3)), np.tile([[1, 1, 0], [0, 1, 1]], (6, 1))),
+    "zero rows": (np.zeros((4, 3)), [[1, 0], [1, 1], [0, 1], [1, 1]]),
+    "one zero row": random_problem(0, zero_rows=True)[:2],
+    "constant feature": (
+        np.c_[np.ones(12), np.arange(12)],
+        np.eye(4, dtype=int)[np.arange(12) // 3],
+    ),
+    "unseen label": (np.random.RandomState(0).randn(6, 2), np.tile([1, 1, 0], (6, 1))),
+}
+
+
+@pytest.mark.parametrize("name", DEGENERATE)
+def test_degenerate_data(name):
+    X, mask = np.asarray(DEGENERATE[name][0]), np.asarray(DEGENERATE[name][1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = IPAL(random_state=0).fit(X, mask)
+        scores = model.decision_function(X)
+        labels = model.predict(X)
+    confidences = model.label_confidences_
+    np.testing.assert_allclose(confidences.sum(axis=1), 1.0)
+    assert np.all(confidences[~mask.astype(bool)] == 0)
+    assert not np.isnan(scores).any()
+    assert mask[np.arange(len(X)), model.labels_].all()
+    assert mask.any(axis=0)[labels].all()
+
+
+def test_full_sets_leave_everything_undecided():
+    X = np.random.RandomState(0).randn(30, 4)
+    model = IPAL(random_state=0).fit(X, np.ones((30, 3), dtype=int))
+    np.testing.assert_allclose(model.label_confidences_, 1 / 3)
+
+
+@pytest.mark.parametrize(
+    ("name", "inductive", "transductive"), [("lost", 0.733, 0.841), ("MSRCv2", 0.526, 0.706)]
+)
+def test_accuracy_on_real_data_is_as_expected(name, inductive, transductive):
+    folder = os.environ.get("GMPLL_DATA")
+    if not folder or not (Path(folder) / "realworld" / f"{name}.mat").exists():
+        pytest.skip(f"GMPLL_DATA names no folder with realworld/{name}.mat")
+    content = scipy.io.loadmat(Path(folder) / "realworld" / f"{name}.mat")
+    X, mask = content["data"], content["partial_target"].toarray().T > 0
+    truth = content["target"].toarray().argmax(axis=0)
+    unseen, seen = [], []
+    for train, test in KFold(10, shuffle=True, random_state=0).split(X):
+        model = IPAL(random_state=0).fit(X[train], mask[train])
+        unseen.append(np.mean(model.predict(X[test]) == truth[test]))
+        seen.append(np.mean(model.labels_ == truth[train]))
+    # Expected: figures of an independent implementation.
+    assert np.mean(unseen) == pytest.approx(inductive, abs=0.04)
+    assert np.mean(seen) == pytest.approx(transductive, abs=0.02)
