@@ -7,12 +7,20 @@ from gmpll.candidates import (
     as_candidates,
     candidates_from_votes,
 )
-from gmpll.methods.gmpll import GMPLL
+from gmpll.methods import CLPL, GMPLL, IPAL, LSBCMM, M3PL, PLECOC, PLKNN, PLLEAF, PLSVM
 
 __version__ = "0.1.0.dev0"
 
 __all__ = [
+    "CLPL",
     "GMPLL",
+    "IPAL",
+    "LSBCMM",
+    "M3PL",
+    "PLECOC",
+    "PLKNN",
+    "PLLEAF",
+    "PLSVM",
     "CandidateSets",
     "CandidateStatistics",
     "VotedCandidates",

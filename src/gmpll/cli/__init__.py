@@ -10,6 +10,8 @@ import typer
 from gmpll.cli.datasets import datasets
 from gmpll.cli.demo import demo
 from gmpll.cli.errors import UserError
+from gmpll.cli.report import report
+from gmpll.cli.reproduce import reproduce
 
 __all__ = ["app", "main"]
 
@@ -26,6 +28,8 @@ app = typer.Typer(
 )
 app.command()(demo)
 app.command()(datasets)
+app.command()(reproduce)
+app.command()(report)
 
 
 def _show_version(wanted: bool) -> None:

@@ -1,8 +1,37 @@
 """One file per method, and all of them by the names that the literature prints."""
 
 from gmpll.base import PartialLabelClassifier
+from gmpll.methods.clpl import CLPL
 from gmpll.methods.gmpll import GMPLL
+from gmpll.methods.ipal import IPAL
+from gmpll.methods.lsbcmm import LSBCMM
+from gmpll.methods.m3pl import M3PL
+from gmpll.methods.plecoc import PLECOC
+from gmpll.methods.plknn import PLKNN
+from gmpll.methods.plleaf import PLLEAF
+from gmpll.methods.plsvm import PLSVM
 
-__all__ = ["METHODS"]
+__all__ = [
+    "CLPL",
+    "GMPLL",
+    "IPAL",
+    "LSBCMM",
+    "M3PL",
+    "METHODS",
+    "PLECOC",
+    "PLKNN",
+    "PLLEAF",
+    "PLSVM",
+]
 
-METHODS: dict[str, type[PartialLabelClassifier]] = {"GM-PLL": GMPLL}
+METHODS: dict[str, type[PartialLabelClassifier]] = {
+    "GM-PLL": GMPLL,
+    "PL-KNN": PLKNN,
+    "PL-SVM": PLSVM,
+    "CLPL": CLPL,
+    "LSB-CMM": LSBCMM,
+    "M3PL": M3PL,
+    "PL-LEAF": PLLEAF,
+    "IPAL": IPAL,
+    "PL-ECOC": PLECOC,
+}

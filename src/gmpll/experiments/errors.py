@@ -1,0 +1,7 @@
+"""The one error of this package that is the user's to mend."""
+
+__all__ = ["ExperimentError"]
+
+
+class ExperimentError(ValueError):
+    """A declaration, a name or a run folder is wrong; the text says what and what to do."""

@@ -1,0 +1,25 @@
+"""What is tuned, per method, by its printed name.
+
+The values are those that the paper names for each method. A method that is not listed runs at its
+defaults, which the paper suggests for it too.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["GRIDS"]
+
+
+def _powers_of_ten(first: int, last: int) -> tuple[float, ...]:
+    # 10.0**-3 is not 1e-3 in the last bit; the text of the number is part of a job's identity.
+    return tuple(float(f"1e{exponent}") for exponent in range(first, last + 1))
+
+
+#: Printed name -> parameter -> values.
+GRIDS: dict[str, dict[str, tuple[Any, ...]]] = {
+    "GM-PLL (paper)": {"beta": (0.3, 0.4, 0.5, 0.6, 0.7, 0.8), "alpha": (0.0, 0.1, 0.2)},
+    "PL-SVM": {"regularization": _powers_of_ten(-3, 3)},
+    "M3PL": {"C_max": _powers_of_ten(-2, 2)},
+    "CLPL": {"C": _powers_of_ten(-3, 3)},
+}

@@ -1,0 +1,277 @@
+"""Carrying out a run: over processes, beside other runners, resumable at any moment."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+import traceback
+from collections.abc import Iterator, Sequence
+from concurrent.futures import BrokenExecutor
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from threading import Lock, Thread
+
+from joblib import Parallel, delayed
+from rich.console import Console
+
+from gmpll.experiments.claims import claimed
+from gmpll.experiments.declaration import Declaration, expand
+from gmpll.experiments.jobs import Job
+from gmpll.experiments.progress import RunProgress, progress_on
+from gmpll.experiments.protocol import run_job
+from gmpll.experiments.provenance import collect_provenance
+from gmpll.experiments.selection import named_in_full
+from gmpll.experiments.store import Result, RunFolder
+
+__all__ = ["RunSummary", "run"]
+
+#: How often a runner looks whether another one has finished what it waits for.
+_POLL_SECONDS = 0.2
+#: Held while this process does a job.
+_at_work = Lock()
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """How a run ended.
+
+    Attributes
+    ----------
+    total, done, failed : int
+        Jobs of this run, those that have a result, and those of them that hold an error.
+    """
+
+    total: int
+    done: int
+    failed: int
+
+
+@dataclass(frozen=True)
+class _Task:
+    """A job and all that a worker has to know to do it."""
+
+    job: Job
+    folder: Path
+    data_home: str | None
+    #: Number of failed attempts that this task wants to replace; results beyond it stand.
+    failed_attempts: int
+    runner: int
+
+
+@dataclass(frozen=True)
+class _Report:
+    """What came of a task; ``seconds`` is None if somebody else did it or does it."""
+
+    job: Job
+    done: bool
+    seconds: float | None = None
+    error: str = ""
+
+
+def run(
+    declaration: Declaration,
+    run_dir: Path | str,
+    *,
+    n_jobs: int = 1,
+    retry_failed: bool = False,
+    data_home: str | os.PathLike[str] | None = None,
+    progress: RunProgress | None = None,
+) -> RunSummary:
+    """Run what has not been run yet.
+
+    Every job's predictions are saved as soon as it is done, so the run can be stopped in any way
+    at any time, and started again with the same call. Several runners may work on one folder;
+    they share the jobs. A job that raises an error is recorded as failed and the others go on.
+
+    Parameters
+    ----------
+    declaration : Declaration
+        What to run.
+    run_dir : path-like
+        Where results are kept.
+    n_jobs : int, default=1
+        Number of worker processes. Jobs of the kind "timing" are run after all others and one
+        at a time, whatever the number. An enclosing ``joblib.parallel_config`` chooses another
+        backend.
+    retry_failed : bool, default=False
+        Run the jobs again that failed earlier.
+    data_home : path-like, default=None
+        Folder of the data sets.
+    progress : RunProgress, default=None
+        Told what happens; by default lines or a bar on the standard error output.
+
+    Returns
+    -------
+    RunSummary
+
+    Examples
+    --------
+    >>> import io, tempfile
+    >>> from rich.console import Console
+    >>> from gmpll.experiments import Declaration, Experiment, run, scores
+    >>> from gmpll.experiments.progress import PlainProgress
+    >>> iris = Experiment("controlled", ("iris",), ("Any candidate",), p=(0.5,), r=(1,), folds=3)
+    >>> silent = PlainProgress(Console(file=io.StringIO()))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     run(Declaration((iris,)), folder, progress=silent)
+    ...     scores(folder)["status"].tolist()
+    RunSummary(total=3, done=3, failed=0)
+    ['ok', 'ok', 'ok']
+    """
+    folder = RunFolder(run_dir)
+    declaration = named_in_full(declaration)
+    progress = progress or progress_on(Console(stderr=True))
+    jobs = expand(declaration)
+    folder.declare(declaration)
+    folder.remove_leftovers()
+    _note_start(folder, progress)
+
+    tasks = _open_tasks(folder, jobs, retry_failed, data_home)
+    timed = [task for task in tasks if task.job.experiment == "timing"]
+    others = [task for task in tasks if task.job.experiment != "timing"]
+    progress.begin([task.job for task in others + timed], len(jobs) - len(tasks), n_jobs)
+    try:
+        for stage, n_workers in ((others, n_jobs), (timed, 1)):
+            for report in _work_off(stage, n_workers, progress):
+                progress.finished(report.job, report.seconds, report.error)
+    finally:
+        progress.end()
+    results = folder.load_all(jobs)
+    failed = sum(result.failed for result in results.values())
+    return RunSummary(total=len(jobs), done=len(results), failed=failed)
+
+
+def _note_start(folder: RunFolder, progress: RunProgress) -> None:
+    provenance = collect_provenance()
+    earlier = folder.starts()
+    if earlier and earlier[-1]["commit"] != provenance["commit"]:
+        progress.note(
+            "Note: the folder holds results of another state of the code; use a new folder if "
+            "they must not be mixed."
+        )
+    folder.note_start(provenance)
+
+
+def _open_tasks(
+    folder: RunFolder,
+    jobs: Sequence[Job],
+    retry_failed: bool,
+    data_home: str | os.PathLike[str] | None,
+) -> list[_Task]:
+    home = None if data_home is None else str(data_home)
+    results = folder.load_all(jobs)
+    tasks = []
+    for job in jobs:
+        result = results.get(job.id)
+        if result is None or (retry_failed and result.failed):
+            attempts = 0 if result is None else result.facts["attempt"]
+            tasks.append(_Task(job, folder.path, home, attempts, os.getpid()))
+    return tasks
+
+
+def _work_off(tasks: Sequence[_Task], n_workers: int, progress: RunProgress) -> Iterator[_Report]:
+    """Do all tasks; wait for those that another runner is doing."""
+    while tasks:
+        by_id = {task.job.id: task for task in tasks}
+        for report in _one_pass(tasks, n_workers, progress):
+            if report.done:
+                del by_id[report.job.id]
+                yield report
+        if len(by_id) == len(tasks):
+            time.sleep(_POLL_SECONDS)
+        tasks = list(by_id.values())
+
+
+def _one_pass(tasks: Sequence[_Task], n_workers: int, progress: RunProgress) -> Iterator[_Report]:
+    """Try every task once, in parallel; go on if a worker process dies."""
+    started: dict[str, _Task] = {}
+
+    def dispatch() -> Iterator[object]:
+        for task in tasks:
+            started[task.job.id] = task
+            yield delayed(_attempt)(task)
+
+    # One job per worker is handed out at a time, so what is handed out and not back is running.
+    parallel = Parallel(
+        n_jobs=n_workers, batch_size=1, pre_dispatch=n_workers, return_as="generator_unordered"
+    )
+    finished = set()
+    reports = parallel(dispatch())
+    try:
+        for report in reports:
+            finished.add(report.job.id)
+            running = [task.job for key, task in list(started.items()) if key not in finished]
+            progress.running(running)
+            yield report
+    except BrokenExecutor:
+        suspects = [task for key, task in started.items() if key not in finished]
+        for task in suspects:
+            yield _attempt_alone(task)
+        rest = [task for task in tasks if task.job.id not in started]
+        yield from _one_pass(rest, n_workers, progress)
+    finally:
+        reports.close()
+
+
+def _attempt_alone(task: _Task) -> _Report:
+    """Repeat a task in a process of its own, to find out whether it kills its process."""
+    try:
+        # With two workers joblib uses processes even for a single task.
+        (report,) = Parallel(n_jobs=2)([delayed(_attempt)(task)])
+        return report
+    except BrokenExecutor:
+        error = "The worker process died; it may have run out of memory."
+        with claimed(RunFolder(task.folder).lock_file, task.job.id) as ours:
+            if not ours:
+                return _Report(task.job, done=False)
+            _save(task, Result.failure(error))
+        return _Report(task.job, done=True, seconds=0.0, error=error)
+
+
+def _attempt(task: _Task) -> _Report:
+    """Do a task in a worker, unless it is done or being done elsewhere."""
+    if os.getpid() != task.runner:
+        _behave_as_worker()
+    folder = RunFolder(task.folder)
+    with _at_work, claimed(folder.lock_file, task.job.id) as ours:
+        if not ours:
+            return _Report(task.job, done=False)
+        standing = folder.load(task.job)
+        if standing and not (standing.failed and standing.facts["attempt"] <= task.failed_attempts):
+            return _Report(task.job, done=True)
+        start = time.perf_counter()
+        result = _result_or_failure(task)
+        _save(task, result)
+    seconds = time.perf_counter() - start
+    return _Report(task.job, done=True, seconds=seconds, error=result.facts["error"])
+
+
+@cache
+def _behave_as_worker() -> None:
+    """Make this process depend on its runner, once."""
+    # Ctrl-C in a terminal reaches all processes; only the runner decides what it means.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    Thread(target=_leave_after_the_runner, args=(os.getppid(),), daemon=True).start()
+
+
+def _leave_after_the_runner(runner: int) -> None:
+    """End this process when its runner was killed, but let it finish and save its job first."""
+    while os.getppid() == runner:
+        time.sleep(_POLL_SECONDS)
+    with _at_work:
+        os._exit(0)
+
+
+def _result_or_failure(task: _Task) -> Result:
+    try:
+        return run_job(task.job, task.data_home)
+    except Exception as error:
+        text = f"{type(error).__name__}: {error}"
+        return Result.failure(text, "".join(traceback.format_exception(error)))
+
+
+def _save(task: _Task, result: Result) -> None:
+    result.facts["attempt"] = task.failed_attempts + 1
+    RunFolder(task.folder).save(task.job, result)

@@ -1,0 +1,476 @@
+"""M3PL: maximum margin partial label learning with integer label assignments."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.optimize import linprog
+from sklearn.svm import LinearSVC
+
+from gmpll._sklearn import Integral, Interval, Real, StrOptions
+from gmpll.base import DecisionMixin, PartialLabelClassifier
+from gmpll.methods._scaling import Scaling
+
+__all__ = ["M3PL"]
+
+#: The penalty starts at this share of its final value.
+START_SHARE = 1e-5
+#: Costs closer than this, relative to the largest, are tied: a drawn order decides.
+TIE_JITTER = 1e-6
+#: Weight of the rows that tell the SVM about labels to which nothing is assigned.
+PLACEHOLDER_WEIGHT = 1e-9
+#: LIBLINEAR's own limit for this problem; it ignores smaller ones.
+SVM_MAX_ITER = 100_000
+#: The SVM is never asked for more than this.
+SVM_TOL_FLOOR = 1e-8
+#: HiGHS status of scipy.optimize.linprog for a problem without solution.
+INFEASIBLE = 2
+
+
+class M3PL(DecisionMixin, PartialLabelClassifier):
+    r"""Maximum margin partial label learning.
+
+    A multi-class support vector machine whose training labels are unknowns too: each row takes
+    one of its candidates, and each label as many rows as its candidates suggest. Two convex steps
+    alternate. With the labels fixed the weights are those of a Crammer-Singer SVM; with the
+    weights fixed the best labels solve a transportation problem. A penalty that grows slowly
+    from almost nothing keeps the early, bad labels from being learnt by heart; without it the
+    result collapses.
+
+    .. math::
+
+       \min_{y, W, b} \ \tfrac12 \sum_c \left(\|w_c\|^2 + b_c^2\right)
+           + C \sum_i \max\Big(0,\, 1 - g_{y_i}(x_i) + \max_{c \ne y_i} g_c(x_i)\Big)
+       \quad\text{s.t.}\quad y_i \in S_i,\ \ |\{i : y_i = c\}| = n_c
+
+    with :math:`g_c(x) = w_c^\top x + b_c` and class sizes :math:`n_c` near
+    :math:`\hat n_c = \sum_{i : c \in S_i} 1 / |S_i|`.
+
+    Parameters
+    ----------
+    C_max : float, default=0.01
+        Penalty C at the end of the schedule, the parameter that matters most. The authors choose
+        it by cross-validation; see ``TUNING_GRID``.
+    growth : float, default=0.5
+        The penalty starts at ``1e-5 * C_max`` and grows by this share from level to level.
+    class_sizes : {"bounds", "remainder", "smallest"}, default="bounds"
+        How the expected sizes become integers. "bounds": any number between floor and ceiling,
+        for which labels inside the candidate sets always exist. "remainder": floors, and the
+        rows left over go to the labels with the largest remainders. "smallest": they go to the
+        labels with the smallest floors. The latter two may admit no solution; "bounds" is then
+        used and a warning says so.
+    tol : float, default=1e-4
+        At each penalty the steps alternate until the objective falls by less than this.
+    max_iter : int, default=100
+        Limit of the rounds at each penalty.
+    svm_tol : float, default=1e-3
+        Tolerance of the SVM, relative to the scores where these are below one. A large
+        ``C_max`` makes it slow: consider 1e-2 from ``C_max=10`` on.
+    standardize : bool, default=True
+        Whether to z-score the features with the statistics of the training rows.
+    random_state : int, RandomState or None, default=None
+        Orders the SVM's coordinate steps and breaks ties.
+
+    Attributes
+    ----------
+    penalties_ : ndarray of shape (n_levels,)
+        The values of C.
+    objective_path_ : list of n_levels ndarrays
+        The objective after each step at each penalty: SVM, labels, SVM, labels, ...
+        Non-increasing at each penalty.
+    n_iter_ : int
+        Number of rounds at all penalties together.
+    coef_ : ndarray of shape (n_seen_classes, n_features)
+        Weights of the z-scored features, a row for every label that some training row contains.
+    intercept_ : ndarray of shape (n_seen_classes,)
+        Biases.
+    classes_, labels_, label_confidences_, n_features_in_, feature_names_in_
+        See :class:`gmpll.base.PartialLabelClassifier`. ``labels_`` is the final assignment,
+        which respects the class sizes; the confidences are zeros and ones.
+
+    Notes
+    -----
+    Cost: about 30 to 140 rounds, each an SVM of ``O(m * q * d)`` per pass and a linear programme
+    with one variable per candidate. Memory ``O(m * (q + d))``.
+
+    Choices where the literature leaves room: the left-over class sizes (``class_sizes``) [2]_;
+    biases are regularised with the weights; the published first assignment minimises a cost that
+    is the same for every feasible one, so its choice is the solver's. Here the first weights are
+    instead learnt from all candidates of a row with equal shares, the centre of those
+    assignments, which favours no order of rows or labels. Labels without rows stay in the SVM as
+    rivals. The default ``C_max`` is the smallest value of the authors' grid and the fastest; no
+    value of the grid is best on every data set. The objective has many local minima of almost
+    the same value, so average over several values of ``random_state`` when methods are compared.
+
+    References
+    ----------
+    .. [1] F. Yu and M.-L. Zhang, "Maximum margin partial label learning", Asian Conference on
+       Machine Learning, 2015.
+    .. [2] F. Yu and M.-L. Zhang, "Maximum margin partial label learning", Machine Learning 106,
+       2017.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_iris
+    >>> from gmpll.methods.m3pl import M3PL
+    >>> X, y = load_iris(return_X_y=True)
+    >>> candidates = np.eye(3, dtype=bool)[y]
+    >>> candidates[::3, 1] = True  # every third flower may also be a versicolor
+    >>> model = M3PL(C_max=0.1, random_state=0).fit(X, candidates)
+    >>> bool(np.mean(model.labels_ == y) > 0.85)
+    True
+    """
+
+    #: Values that the authors try, ready for ``sklearn.model_selection.GridSearchCV``, whose
+    #: default score is then the covering rate: no true label is needed.
+    TUNING_GRID: ClassVar[dict[str, list[Any]]] = {"C_max": [0.01, 0.1, 1.0, 10.0, 100.0]}
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "C_max": [Interval(Real, 0, None, closed="neither")],
+        "growth": [Interval(Real, 0, None, closed="neither")],
+        "class_sizes": [StrOptions({"bounds", "remainder", "smallest"})],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "svm_tol": [Interval(Real, 0, None, closed="neither")],
+        "standardize": ["boolean"],
+        "random_state": ["random_state"],
+    }
+
+    penalties_: NDArray[np.float64]
+    objective_path_: list[NDArray[np.float64]]
+    n_iter_: int
+    coef_: NDArray[np.float64]
+    intercept_: NDArray[np.float64]
+
+    def __init__(
+        self,
+        *,
+        C_max: float = 0.01,
+        growth: float = 0.5,
+        class_sizes: str = "bounds",
+        tol: float = 1e-4,
+        max_iter: int = 100,
+        svm_tol: float = 1e-3,
+        standardize: bool = True,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.C_max = C_max
+        self.growth = growth
+        self.class_sizes = class_sizes
+        self.tol = tol
+        self.max_iter = max_iter
+        self.svm_tol = svm_tol
+        self.standardize = standardize
+        self.random_state = random_state
+
+    def _fit(
+        self, X: NDArray[np.float64], mask: NDArray[np.bool_], rng: np.random.RandomState
+    ) -> NDArray[np.float64]:
+        self._scaling = Scaling(X, standardize=self.standardize)
+        rows = self._scaling.transform(X)
+        self.penalties_ = penalty_schedule(self.C_max, self.growth)
+        self.objective_path_, self.n_iter_ = [], 0
+        model = LinearScores(np.zeros((mask.shape[1], rows.shape[1])), np.zeros(mask.shape[1]))
+        labels = np.zeros(len(rows), dtype=np.intp)
+        if mask.shape[1] > 1:
+            problem = SVMProblem(rows, mask.shape[1], self.svm_tol, rng.randint(2**31 - 1))
+            assignment = feasible_assignment(mask, self.class_sizes, rng)
+            labels = self._first_labels(problem, assignment, mask)
+            for C in self.penalties_:
+                model, labels = self._alternate(problem, assignment, labels, float(C))
+        self.coef_, self.intercept_ = model
+        return np.eye(mask.shape[1])[labels]
+
+    def _scores(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        return LinearScores(self.coef_, self.intercept_).of(self._scaling.transform(X))
+
+    def _first_labels(
+        self, problem: SVMProblem, assignment: LabelAssignment, mask: NDArray[np.bool_]
+    ) -> NDArray[np.intp]:
+        """Assign by the weights learnt from all candidates with equal shares."""
+        instance, label = np.nonzero(mask)
+        share = 1.0 / mask.sum(axis=1)[instance]
+        model = problem.solve(instance, label, float(self.penalties_[0]), share)
+        return assignment.solve(hinge_losses(model.of(problem.rows)))
+
+    def _alternate(
+        self,
+        problem: SVMProblem,
+        assignment: LabelAssignment,
+        labels: NDArray[np.intp],
+        C: float,
+    ) -> tuple[LinearScores, NDArray[np.intp]]:
+        """Alternate SVM and assignment at one penalty; note the objective after every step."""
+        everyone = np.arange(len(labels))
+        path: list[float] = []
+        for _ in range(self.max_iter):
+            self.n_iter_ += 1
+            trial = problem.solve(everyone, labels, C)
+            losses = hinge_losses(trial.of(problem.rows))
+            objective = trial.regulariser() + C * float(losses[everyone, labels].sum())
+            if path and objective > path[-1]:
+                break  # the gain that is left is below the SVM's tolerance
+            model = trial
+            path.append(objective)
+
+            found = assignment.solve(losses)
+            gain = C * float((losses[everyone, labels] - losses[everyone, found]).sum())
+            if gain <= 0:
+                break  # the same labels would only give the same weights
+            labels = found
+            path.append(objective - gain)
+            if len(path) > 2 and path[-3] - path[-1] < self.tol:
+                break
+        self.objective_path_.append(np.array(path))
+        return model, labels
+
+
+def penalty_schedule(C_max: float, growth: float) -> NDArray[np.float64]:
+    """Return the growing penalties that end at ``C_max``.
+
+    Examples
+    --------
+    >>> from gmpll.methods.m3pl import penalty_schedule
+    >>> penalty_schedule(1.0, 19.0)
+    array([2.e-04, 4.e-03, 8.e-02, 1.e+00])
+    """
+    n_levels = math.ceil(math.log(1.0 / START_SHARE) / math.log1p(growth) - 1e-9)
+    shares = START_SHARE * (1.0 + growth) ** np.arange(1, n_levels + 1)
+    return C_max * np.minimum(shares, 1.0)
+
+
+def hinge_losses(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the loss that every label would have as the label of the row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gmpll.methods.m3pl import hinge_losses
+    >>> hinge_losses(np.array([[2.0, 0.5, 0.25]]))
+    array([[0.  , 2.5 , 2.75]])
+    """
+    second, first = np.partition(scores, (-2, -1), axis=1)[:, -2:].T
+    rival = np.where(scores == first[:, None], second[:, None], first[:, None])
+    return np.maximum(0.0, 1.0 - scores + rival)
+
+
+class LinearScores(NamedTuple):
+    """Weights and biases of all labels."""
+
+    coef: NDArray[np.float64]
+    intercept: NDArray[np.float64]
+
+    def of(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Score every label for every row."""
+        return rows @ self.coef.T + self.intercept
+
+    def regulariser(self) -> float:
+        """Half the squared norm of weights and biases."""
+        return 0.5 * float((self.coef**2).sum() + (self.intercept**2).sum())
+
+
+class SVMProblem:
+    """Crammer-Singer SVMs on the same rows and label space for changing labels.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_samples, n_features)
+        Features.
+    n_labels : int
+        Number of labels, at least two; labels without rows are rivals all the same.
+    tol : float
+        Tolerance of the solver, relative to the size of the scores where that is below one.
+    seed : int
+        Orders the solver's steps.
+    """
+
+    def __init__(self, rows: NDArray[np.float64], n_labels: int, tol: float, seed: int) -> None:
+        self.rows = rows
+        self.n_labels = n_labels
+        self.tol = tol
+        self.seed = seed
+        # About the size of the scores per unit of penalty while every row still has a loss: the
+        # summed squared length of a label's share of the rows with their constant feature.
+        self._score_scale = ((rows**2).sum() + len(rows)) / n_labels
+        # LIBLINEAR knows only the labels that occur: a zero row of next to no weight for each
+        # keeps all of them in the problem.
+        self._rows_and_placeholders = np.vstack([rows, np.zeros((n_labels, rows.shape[1]))])
+
+    def solve(
+        self,
+        instance: NDArray[np.intp],
+        label: NDArray[np.intp],
+        C: float,
+        weight: NDArray[np.float64] | None = None,
+    ) -> LinearScores:
+        """Minimise half the squared norm plus C times the weighted hinge losses.
+
+        Parameters
+        ----------
+        instance, label : ndarrays of shape (n_pairs,)
+            Row ``instance[p]`` shall have the label ``label[p]``.
+        C : float
+            Penalty.
+        weight : ndarray of shape (n_pairs,), default=None
+            Weight of each pair; one by default.
+        """
+        every_label = np.arange(self.n_labels)
+        which = np.concatenate([instance, len(self.rows) + every_label])
+        weight = np.ones(len(instance)) if weight is None else weight
+        svm = LinearSVC(
+            multi_class="crammer_singer",
+            C=C,
+            # At a tiny penalty all scores are far below the tolerance, which would let the solver
+            # stop before it knows the rivals of a row: the tolerance shrinks with the scores.
+            tol=max(SVM_TOL_FLOOR, self.tol * min(1.0, C * self._score_scale)),
+            max_iter=SVM_MAX_ITER,
+            random_state=self.seed,
+        ).fit(
+            self._rows_and_placeholders[which],
+            np.concatenate([label, every_label]),
+            np.concatenate([weight, np.full(self.n_labels, PLACEHOLDER_WEIGHT)]),
+        )
+        if self.n_labels == 2:
+            # scikit-learn keeps the difference; at the minimum the scores sum to zero.
+            half = np.array([[-0.5], [0.5]])
+            return LinearScores(half * svm.coef_, half[:, 0] * svm.intercept_)
+        return LinearScores(svm.coef_, svm.intercept_)
+
+
+class InfeasibleSizesError(ValueError):
+    """No choice of candidates gives the wanted class sizes."""
+
+
+class LabelAssignment:
+    """The cheapest choice of a candidate for every row, given the sizes of the classes.
+
+    A transportation problem: each candidate is an edge from its row to its label, and the flow
+    into a label lies within its bounds. Its vertices are integral, so the linear programme
+    answers the integer one.
+
+    Parameters
+    ----------
+    mask : ndarray of shape (n_samples, n_labels)
+        Candidates.
+    lower, upper : ndarrays of shape (n_labels,)
+        Bounds of the class sizes, integers.
+    rng : RandomState
+        Draws the order that breaks ties.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gmpll.methods.m3pl import LabelAssignment
+    >>> assignment = LabelAssignment(
+    ...     np.ones((2, 2), dtype=bool), np.ones(2), np.ones(2), np.random.RandomState(0)
+    ... )
+    >>> assignment.solve(np.array([[0.0, 1.0], [0.0, 3.0]]))
+    array([1, 0])
+    """
+
+    def __init__(
+        self,
+        mask: NDArray[np.bool_],
+        lower: NDArray[np.float64],
+        upper: NDArray[np.float64],
+        rng: np.random.RandomState,
+    ) -> None:
+        self._mask = mask
+        self._row, self._label = np.nonzero(mask)
+        n_rows, n_labels = mask.shape
+        n_edges = len(self._row)
+        edge, ones = np.arange(n_edges), np.ones(n_edges)
+        leaves_row = sp.csr_array((ones, (self._row, edge)), shape=(n_rows, n_edges))
+        enters_label = sp.csr_array((ones, (self._label, edge)), shape=(n_labels, n_edges))
+        self._flow = sp.block_array(
+            [[leaves_row, None], [enters_label, -sp.eye_array(n_labels)]], format="csr"
+        )
+        self._supply = np.concatenate([np.ones(n_rows), np.zeros(n_labels)])
+        self._bounds = np.vstack([np.tile([0.0, 1.0], (n_edges, 1)), np.c_[lower, upper]])
+        self._jitter = TIE_JITTER * rng.random_sample(n_edges)
+
+    def solve(self, costs: NDArray[np.float64]) -> NDArray[np.intp]:
+        """Return the label of every row that makes the sum of the costs smallest.
+
+        Parameters
+        ----------
+        costs : ndarray of shape (n_samples, n_labels)
+            Costs; those outside the candidates are not looked at.
+        """
+        result = linprog(  # type: ignore[call-overload]  # the stubs know no sparse A_eq
+            np.concatenate([self._edge_costs(costs), np.zeros(self._mask.shape[1])]),
+            A_eq=self._flow,
+            b_eq=self._supply,
+            bounds=self._bounds,
+            method="highs-ds",
+        )
+        if result.status == INFEASIBLE:
+            raise InfeasibleSizesError("No choice of candidates gives the wanted class sizes.")
+        if result.x is None:
+            raise RuntimeError(f"The assignment of labels failed: {result.message}")
+        chosen = result.x[: len(self._row)] > 0.5
+        labels = np.full(self._mask.shape[0], -1, dtype=np.intp)
+        labels[self._row[chosen]] = self._label[chosen]
+        if (labels < 0).any():
+            raise RuntimeError("The assignment of labels is not integral.")
+        return labels
+
+    def _edge_costs(self, costs: NDArray[np.float64]) -> NDArray[np.float64]:
+        # At a tiny penalty the costs of a row differ in the sixth digit, about the tolerance of
+        # the solver: only the differences count, brought to the scale of one.
+        cheapest = np.where(self._mask, costs, np.inf).min(axis=1)
+        excess = costs[self._row, self._label] - cheapest[self._row]
+        return excess / max(excess.max(), np.finfo(np.float64).tiny) + self._jitter
+
+
+def class_size_bounds(
+    mask: NDArray[np.bool_], rule: str, rng: np.random.RandomState
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the smallest and largest size of every class.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gmpll.methods.m3pl import class_size_bounds
+    >>> mask = np.array([[1, 1, 0], [1, 1, 1], [1, 1, 1]], dtype=bool)  # 7/6, 7/6, 2/3 expected
+    >>> class_size_bounds(mask, "bounds", np.random.RandomState(0))
+    (array([1., 1., 0.]), array([2., 2., 1.]))
+    >>> class_size_bounds(mask, "remainder", np.random.RandomState(0))
+    (array([1., 1., 1.]), array([1., 1., 1.]))
+    """
+    expected = (mask / mask.sum(axis=1, keepdims=True)).sum(axis=0)
+    expected = expected.round(9)  # three thirds are one
+    floor = np.floor(expected)
+    if rule == "bounds":
+        return floor, np.ceil(expected)
+    first = floor if rule == "smallest" else floor - expected
+    order = np.lexsort((rng.random_sample(len(first)), first))
+    sizes = floor.copy()
+    sizes[order[: len(mask) - int(floor.sum())]] += 1
+    return sizes, sizes
+
+
+def feasible_assignment(
+    mask: NDArray[np.bool_], rule: str, rng: np.random.RandomState
+) -> LabelAssignment:
+    """Return an assignment with class sizes by this rule, or by "bounds" if there is none."""
+    assignment = LabelAssignment(mask, *class_size_bounds(mask, rule, rng), rng)
+    if rule == "bounds":
+        return assignment
+    try:
+        assignment.solve(np.zeros(mask.shape))
+    except InfeasibleSizesError:
+        warnings.warn(
+            f'No choice of candidates has the class sizes of class_sizes="{rule}": every size '
+            "between floor and ceiling of the expected one is allowed instead.",
+            UserWarning,
+            stacklevel=5,
+        )
+        return LabelAssignment(mask, *class_size_bounds(mask, "bounds", rng), rng)
+    return assignment

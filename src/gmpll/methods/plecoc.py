@@ -1,0 +1,400 @@
+"""PL-ECOC: error-correcting output codes whose binary problems avoid disambiguation."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from scipy.special import softmax
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.svm import SVC
+
+from gmpll._sklearn import Integral, Interval, Real, StrOptions
+from gmpll.base import N_JOBS, DecisionMixin, PartialLabelClassifier
+from gmpll.methods._scaling import Scaling
+
+__all__ = ["PLECOC"]
+
+#: Columns per doubling of the number of labels. One column per doubling, as some settings lists
+#: print it, leaves many labels with the same codeword.
+COLUMNS_PER_BIT = 10
+#: Splits are drawn and tested in blocks of this many.
+DRAW_BLOCK = 128
+#: A kernel matrix of the training rows up to this size is computed once and shared by all
+#: columns; beyond it every machine computes the kernel values that it asks for.
+KERNEL_LIMIT_BYTES = 8 * 2**30
+#: Kernel values between queries and training rows are made in blocks of about this many bytes.
+BLOCK_BYTES = 2**27
+#: Decision values are clipped here so that their exponentials stay finite.
+DECISION_LIMIT = 300.0
+
+
+class _Limits(NamedTuple):
+    """What a split of the labels must offer to become a column of the code."""
+
+    rows: int
+    rows_per_side: int
+
+
+class PLECOC(DecisionMixin, PartialLabelClassifier):
+    r"""Partial label learning by error-correcting output codes.
+
+    The labels are split in two at random. A row whose candidates all lie on one side belongs to
+    that side whichever of them is right, so the rows of this kind make an ordinary binary
+    problem; the others are left out. Many such splits, the columns of a code, give every label a
+    codeword, and an unseen row gets the label whose codeword fits its binary answers best. No
+    candidate set is ever disambiguated.
+
+    With the code :math:`M \in \{-1, +1\}^{q \times L}`, binary machines :math:`h_t` and the share
+    :math:`H_{ct}` of the rows with candidate :math:`c` on which :math:`h_t` answers
+    :math:`M_{ct}`, the label of :math:`x` is
+
+    .. math:: \arg\min_c \sum_{t=1}^{L} \hat H_{ct} \exp(-h_t(x) M_{ct}), \qquad
+              \hat H_{ct} = H_{ct} \Big/ \sum_{s=1}^{L} H_{cs} .
+
+    Parameters
+    ----------
+    n_columns : int, default=None
+        Length L of the code; by default ``ceil(10 * log2(n_classes))``.
+    min_share : float, default=0.1
+        Share of the rows that a column must be able to use.
+    min_per_side : int, default=5
+        Rows that a column must have on either side.
+    max_draws : int, default=2000
+        Number of random splits to try. If they hold fewer good columns than asked, those found
+        are used and a warning says so. If they hold none, as many splits are drawn again and
+        any with a row on either side is accepted; without even such a split all labels are
+        rated alike.
+    C : float, default=1.0
+        Penalty of the binary support vector machines.
+    gamma : "auto" or float, default="auto"
+        Width :math:`\exp(-\gamma \|x - x'\|^2)` of their kernel; "auto" is one over the number
+        of features.
+    standardize : bool, default=True
+        Whether to z-score the features with the statistics of the training rows.
+    n_jobs : int, default=None
+        Threads over the columns.
+    random_state : int, RandomState or None, default=None
+        Draws the code and breaks ties.
+
+    Attributes
+    ----------
+    code_ : ndarray of shape (n_seen_classes, n_columns_found)
+        The code, -1 and +1; a row for every label that some training row contains, in the order
+        of ``classes_``.
+    performance_ : ndarray of shape (n_seen_classes, n_columns_found)
+        The matrix :math:`\hat H`; rows sum to one.
+    classes_, labels_, label_confidences_, n_features_in_, feature_names_in_
+        See :class:`gmpll.base.PartialLabelClassifier`. ``labels_`` are decoded among the
+        candidates of each row; the confidences are the softmax of the negated losses there.
+
+    Notes
+    -----
+    Cost: ``O(max_draws * m * q)`` to find the code, ``O(m**2 * d)`` for the kernel, and L binary
+    machines of between ``m**2`` and ``m**3`` steps in the number m of rows that they use.
+    Memory: the kernel takes ``8 * m**2`` bytes, and each thread a part of as much again.
+    Complementary or repeated splits are the same binary problem: they keep their weight in the
+    decoding but are trained once.
+
+    The constants follow a port of the authors' package: 10 columns per bit, a tenth of the rows,
+    five rows per side, 2000 draws, LIBSVM's default kernel machine [1]_. A label that is never a
+    candidate has no row in H and is never predicted. A label that no machine gets right on any
+    row (a zero row of H, whose loss would be zero and win) has uniform weights. Since the code
+    is random, so is the accuracy: average over several values of ``random_state``, or take a longer
+    code (``TUNING_GRID``). Where nearly every candidate set is cut by every split and labels have
+    few rows, as with ages, H rests on a few rows per label and the decoding favours rare labels.
+
+    References
+    ----------
+    .. [1] M.-L. Zhang, F. Yu and C.-Z. Tang, "Disambiguation-free partial label learning", IEEE
+       Transactions on Knowledge and Data Engineering 29(10), 2017.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_iris
+    >>> from gmpll.methods.plecoc import PLECOC
+    >>> X, y = load_iris(return_X_y=True)
+    >>> candidates = np.eye(3, dtype=bool)[y]
+    >>> candidates[::3, 1] = True  # every third flower may also be a versicolor
+    >>> model = PLECOC(random_state=0).fit(X, candidates)
+    >>> bool(model.score(X, y) > 0.9)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_columns": [None, Interval(Integral, 1, None, closed="left")],
+        "min_share": [Interval(Real, 0, 1, closed="both")],
+        "min_per_side": [Interval(Integral, 1, None, closed="left")],
+        "max_draws": [Interval(Integral, 1, None, closed="left")],
+        "C": [Interval(Real, 0, None, closed="neither")],
+        "gamma": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
+        "standardize": ["boolean"],
+        "n_jobs": N_JOBS,
+        "random_state": ["random_state"],
+    }
+
+    #: Values worth trying, ready for ``sklearn.model_selection.GridSearchCV``, whose default score
+    #: is then the covering rate: no true label is needed. Longer codes are steadier.
+    TUNING_GRID: ClassVar[dict[str, list[Any]]] = {
+        "C": [1.0, 10.0, 100.0],
+        "n_columns": [None, 200],
+    }
+
+    code_: NDArray[np.int8]
+    _intercepts: NDArray[np.float64]
+    performance_: NDArray[np.float64]
+
+    def __init__(
+        self,
+        *,
+        n_columns: int | None = None,
+        min_share: float = 0.1,
+        min_per_side: int = 5,
+        max_draws: int = 2000,
+        C: float = 1.0,
+        gamma: str | float = "auto",
+        standardize: bool = True,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.n_columns = n_columns
+        self.min_share = min_share
+        self.min_per_side = min_per_side
+        self.max_draws = max_draws
+        self.C = C
+        self.gamma = gamma
+        self.standardize = standardize
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def _fit(
+        self, X: NDArray[np.float64], mask: NDArray[np.bool_], rng: np.random.RandomState
+    ) -> NDArray[np.float64]:
+        self._scaling = Scaling(X, standardize=self.standardize)
+        rows = self._scaling.transform(X)
+        self._gamma = 1.0 / rows.shape[1] if self.gamma == "auto" else float(self.gamma)
+
+        self.code_ = self._find_code(mask, rng)
+        decisions = self._fit_machines(rows, mask)
+        self.performance_ = performance_matrix(decisions, self.code_, mask)
+        losses = decoding_losses(decisions, self.code_, self.performance_)
+        return softmax(np.where(mask, -losses, -np.inf), axis=1)
+
+    def _scores(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        decisions = self._decide(self._scaling.transform(X))
+        return -decoding_losses(decisions, self.code_, self.performance_)
+
+    def _find_code(self, mask: NDArray[np.bool_], rng: np.random.RandomState) -> NDArray[np.int8]:
+        n_rows, n_labels = mask.shape
+        wanted = self.n_columns or math.ceil(COLUMNS_PER_BIT * math.log2(n_labels))
+        if n_labels == 1:  # nothing to tell apart
+            return np.zeros((1, 0), dtype=np.int8)
+
+        # Rounding first: 0.07 * 100 is a little more than 7 in floating point.
+        limits = _Limits(math.ceil(round(self.min_share * n_rows, 9)), self.min_per_side)
+        code = draw_code(mask, wanted, limits, self.max_draws, rng)
+        if code.shape[1] == 0:
+            code = draw_code(mask, wanted, _Limits(2, 1), self.max_draws, rng)
+            warnings.warn(
+                f"None of {self.max_draws} random splits of the labels leaves {limits.rows} rows "
+                f"with {limits.rows_per_side} on either side, so {code.shape[1]} columns with at "
+                "least one row on either side are used: lower min_share or min_per_side, or raise "
+                "max_draws.",
+                UserWarning,
+                stacklevel=5,
+            )
+        elif code.shape[1] < wanted:
+            warnings.warn(
+                f"The code has {code.shape[1]} columns instead of {wanted}: no more were found in "
+                f"{self.max_draws} random splits of the labels; lower min_share or raise "
+                "max_draws for a longer one.",
+                UserWarning,
+                stacklevel=5,
+            )
+        return code
+
+    def _fit_machines(
+        self, rows: NDArray[np.float64], mask: NDArray[np.bool_]
+    ) -> NDArray[np.float64]:
+        """Train a machine per column; return their decisions on the training rows."""
+        splits, column, flip = distinct_splits(self.code_)
+        sides = sides_of_rows(mask, splits)
+        kernel = None
+        if 8 * rows.shape[0] ** 2 <= KERNEL_LIMIT_BYTES and splits.shape[1]:
+            kernel = rbf_kernel(rows, gamma=self._gamma)
+        # Threads share the kernel matrix, and LIBSVM runs without the interpreter's lock.
+        machines = Parallel(n_jobs=self.n_jobs, prefer="threads")(
+            delayed(self._fit_machine)(rows, kernel, side) for side in sides.T
+        )
+        dual = np.column_stack([m[0] for m in machines] or [np.zeros((rows.shape[0], 0))])
+        dual = dual[:, column] * flip
+        self._intercepts = np.array([m[1] for m in machines])[column] * flip
+
+        support = dual.any(axis=1)
+        self._support_rows, self._dual = rows[support], dual[support]
+        if kernel is not None:
+            return kernel @ dual + self._intercepts
+        return self._decide(rows)
+
+    def _fit_machine(
+        self,
+        rows: NDArray[np.float64],
+        kernel: NDArray[np.float64] | None,
+        side: NDArray[np.int8],
+    ) -> tuple[NDArray[np.float64], float]:
+        """Return the dual coefficients of all rows and the intercept of one binary machine."""
+        used = np.flatnonzero(side)
+        if kernel is None:
+            machine = SVC(C=self.C, kernel="rbf", gamma=self._gamma)
+            machine.fit(rows[used], side[used])
+        else:
+            machine = SVC(C=self.C, kernel="precomputed")
+            machine.fit(kernel[used].take(used, axis=1), side[used])
+        # scikit-learn's decision is positive for the larger label, +1, whichever comes first.
+        dual = np.zeros(rows.shape[0])
+        dual[used[machine.support_]] = machine.dual_coef_[0]
+        return dual, float(machine.intercept_[0])
+
+    def _decide(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the decisions of all machines, (n_rows, n_columns), in blocks of rows."""
+        decisions: NDArray[np.float64] = np.tile(self._intercepts, (rows.shape[0], 1))
+        n_support = self._support_rows.shape[0]
+        if n_support:
+            block = max(1, BLOCK_BYTES // (8 * n_support))
+            for start in range(0, rows.shape[0], block):
+                part = slice(start, start + block)
+                kernel = rbf_kernel(rows[part], self._support_rows, gamma=self._gamma)
+                decisions[part] += kernel @ self._dual
+        return decisions
+
+
+def sides_of_rows(mask: NDArray[np.bool_], code: NDArray[np.int8]) -> NDArray[np.int8]:
+    """Say on which side of each split the whole candidate set of a row lies.
+
+    Parameters
+    ----------
+    mask : ndarray of shape (n_samples, n_labels)
+        Candidates.
+    code : ndarray of shape (n_labels, n_columns)
+        Splits, -1 and +1.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_columns)
+        -1 or +1, or 0 where the candidates lie on both sides.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gmpll.methods.plecoc import sides_of_rows
+    >>> mask = np.array([[True, True, False], [False, True, True]])
+    >>> sides_of_rows(mask, np.array([[1], [1], [-1]], dtype=np.int8))
+    array([[1],
+           [0]], dtype=int8)
+    """
+    # Sums of up to 2**24 ones are exact in single precision, whose product is fast.
+    balance = mask.astype(np.float32) @ code.astype(np.float32)
+    sizes = mask.sum(axis=1, dtype=np.float32)[:, None]
+    return (balance == sizes).astype(np.int8) - (balance == -sizes).astype(np.int8)
+
+
+def draw_code(
+    mask: NDArray[np.bool_],
+    n_columns: int,
+    limits: _Limits,
+    max_draws: int,
+    rng: np.random.RandomState,
+) -> NDArray[np.int8]:
+    """Draw random splits of the labels until enough of them leave enough rows to learn from.
+
+    Returns
+    -------
+    ndarray of shape (n_labels, n_found)
+        The first ``n_columns`` good ones of at most ``max_draws`` splits.
+    """
+    n_labels = mask.shape[1]
+    found = [np.zeros((n_labels, 0), dtype=np.int8)]
+    n_found = 0
+    for start in range(0, max_draws, DRAW_BLOCK):
+        n_draws = min(DRAW_BLOCK, max_draws - start)
+        code = (2 * rng.randint(2, size=(n_draws, n_labels)) - 1).astype(np.int8).T
+        sides = sides_of_rows(mask, code)
+        positive, negative = (sides > 0).sum(axis=0), (sides < 0).sum(axis=0)
+        good = np.minimum(positive, negative) >= limits.rows_per_side
+        good &= positive + negative >= limits.rows
+        found.append(code[:, good])
+        n_found += int(good.sum())
+        if n_found >= n_columns:
+            break
+    return np.concatenate(found, axis=1)[:, :n_columns]
+
+
+def distinct_splits(
+    code: NDArray[np.int8],
+) -> tuple[NDArray[np.int8], NDArray[np.intp], NDArray[np.int8]]:
+    """Return the different splits, and for every column its split and whether it is negated.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gmpll.methods.plecoc import distinct_splits
+    >>> splits, column, flip = distinct_splits(np.array([[1, -1], [-1, 1]], dtype=np.int8))
+    >>> splits.T, column, flip
+    (array([[ 1, -1]], dtype=int8), array([0, 0]), array([ 1, -1], dtype=int8))
+    """
+    flip = code[0]
+    splits, column = np.unique(code * flip, axis=1, return_inverse=True)
+    return splits, column.ravel(), flip
+
+
+def performance_matrix(
+    decisions: NDArray[np.float64], code: NDArray[np.int8], mask: NDArray[np.bool_]
+) -> NDArray[np.float64]:
+    """Return how well each machine serves each label, every row summing to one.
+
+    Parameters
+    ----------
+    decisions : ndarray of shape (n_samples, n_columns)
+        Decisions on the training rows.
+    code : ndarray of shape (n_labels, n_columns)
+        The code.
+    mask : ndarray of shape (n_samples, n_labels)
+        Candidates; no column is empty.
+
+    Returns
+    -------
+    ndarray of shape (n_labels, n_columns)
+        Share of the rows with that candidate on which the machine answers the label's bit,
+        divided by the sum over the columns; uniform where that sum is zero.
+    """
+    members = mask.T.astype(np.float64)
+    says_plus = members @ (decisions > 0).astype(np.float64)
+    says_minus = members @ (decisions < 0).astype(np.float64)
+    share = np.where(code > 0, says_plus, says_minus) / members.sum(axis=1, keepdims=True)
+    # A zero row would have no loss at all and win every decoding.
+    share[~share.any(axis=1)] = 1.0
+    return share / np.maximum(share.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
+
+
+def decoding_losses(
+    decisions: NDArray[np.float64], code: NDArray[np.int8], performance: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the weighted exponential loss of every label's codeword.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gmpll.methods.plecoc import decoding_losses
+    >>> code, weights = np.array([[1, -1], [-1, -1]]), np.full((2, 2), 0.5)
+    >>> decoding_losses(np.array([[2.0, -1.0]]), code, weights).round(3)
+    array([[0.252, 3.878]])
+    """
+    bounded = np.clip(decisions, -DECISION_LIMIT, DECISION_LIMIT)
+    plus = np.where(code > 0, performance, 0.0)
+    minus = np.where(code < 0, performance, 0.0)
+    return np.exp(-bounded) @ plus.T + np.exp(bounded) @ minus.T

@@ -1,0 +1,143 @@
+"""Matplotlib figures as SVG elements that live inside a page.
+
+The drawing takes its ink, its grid and its line colours from the page's style sheet, so that it
+follows a dark theme, and still looks right when opened alone. Identifiers get a prefix: several
+drawings share one page.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import xml.etree.ElementTree as ET
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["GRID", "INK", "PALETTE", "drawing_style", "to_svg"]
+
+#: Colours that the page replaces; any value that no other element uses will do.
+INK = "#1b1f24"
+GRID = "#d3d7de"
+#: Eight line colours, told apart also with the common kinds of colour blindness (after Okabe and
+#: Ito, darkened where they would be faint on white).
+PALETTE = (
+    "#0072b2",
+    "#d55e00",
+    "#007f5f",
+    "#b8578f",
+    "#a87900",
+    "#2f95cf",
+    "#7a1f4f",
+    "#7d7d7d",
+)
+
+_SVG = "http://www.w3.org/2000/svg"
+_XLINK = "http://www.w3.org/1999/xlink"
+_COLOURS = {
+    INK: "currentColor",
+    GRID: f"var(--grid, {GRID})",
+    **{colour: f"var(--series-{place}, {colour})" for place, colour in enumerate(PALETTE)},
+}
+_COLOUR = re.compile("|".join(_COLOURS))
+_REFERENCE = re.compile(r"url\(#([^)]*)\)")
+
+
+def drawing_style() -> Any:
+    """Return matplotlib settings for every drawing of a report."""
+    return {
+        "svg.fonttype": "none",  # text stays text: selectable, searchable, in the page's ink
+        "text.parse_math": False,  # a dollar sign in a name is a dollar sign
+        "font.family": "sans-serif",
+        "font.size": 9.5,
+        "axes.titlesize": 10.5,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.grid": True,
+        "axes.axisbelow": True,
+        "grid.linewidth": 0.6,
+        "grid.color": GRID,
+        "legend.frameon": False,
+        "figure.facecolor": "none",
+        "axes.facecolor": "none",
+        **dict.fromkeys(
+            (
+                "text.color",
+                "axes.edgecolor",
+                "axes.labelcolor",
+                "axes.titlecolor",
+                "xtick.color",
+                "ytick.color",
+            ),
+            INK,
+        ),
+    }
+
+
+def to_svg(figure: Figure, name: str, title: str, description: str) -> str:
+    """Return a figure as an SVG element.
+
+    Parameters
+    ----------
+    figure : matplotlib.figure.Figure
+    name : str
+        Prefix of all identifiers; unique on the page.
+    title, description : str
+        Read out by screen readers; the title is also shown on hovering.
+
+    Returns
+    -------
+    str
+        An ``svg`` element, well-formed XML, the same for the same figure.
+    """
+    import matplotlib as mpl
+
+    buffer = io.StringIO()
+    with mpl.rc_context({"svg.hashsalt": name}):
+        # The date would make every report a new one.
+        figure.savefig(buffer, format="svg", metadata={"Date": None})
+    root = ET.fromstring(buffer.getvalue().encode())
+    _drop_style_and_metadata(root)
+    for element in root.iter():
+        _prefix_identifiers(element, name)
+        style = element.get("style")
+        if style:
+            element.set("style", _COLOUR.sub(lambda hit: _COLOURS[hit[0]], style))
+    _describe(root, name, title, description)
+    ET.register_namespace("", _SVG)
+    ET.register_namespace("xlink", _XLINK)
+    return ET.tostring(root, encoding="unicode")
+
+
+def _drop_style_and_metadata(root: ET.Element) -> None:
+    """Matplotlib's style sheet speaks to every element (``*``), so to the whole page."""
+    for parent in list(root.iter()):
+        for child in list(parent):
+            if child.tag in (f"{{{_SVG}}}style", f"{{{_SVG}}}metadata"):
+                parent.remove(child)
+    root.set("stroke-linejoin", "round")
+
+
+def _prefix_identifiers(element: ET.Element, prefix: str) -> None:
+    for key, value in element.attrib.items():
+        if key == "id":
+            element.set(key, f"{prefix}-{value}")
+        elif key == f"{{{_XLINK}}}href" and value.startswith("#"):
+            element.set(key, f"#{prefix}-{value[1:]}")
+        elif "url(#" in value:
+            element.set(key, _REFERENCE.sub(rf"url(#{prefix}-\1)", value))
+
+
+def _describe(root: ET.Element, name: str, title: str, description: str) -> None:
+    # With the viewBox alone the drawing scales to its box.
+    width = root.attrib.pop("width")
+    root.attrib.pop("height")
+    root.set("style", f"max-width: {width}")
+    root.set("role", "img")
+    root.set("aria-labelledby", f"{name}-title {name}-description")
+    for place, (tag, text) in enumerate((("title", title), ("desc", description))):
+        element = ET.Element(f"{{{_SVG}}}{tag}")
+        element.text = text
+        element.set("id", f"{name}-{'title' if tag == 'title' else 'description'}")
+        root.insert(place, element)

@@ -1,0 +1,29 @@
+"""What docs/experiments.md shows is run."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from gmpll.experiments.declaration import parse_declaration
+
+PAGE = Path(__file__).parents[2] / "docs" / "experiments.md"
+pytestmark = pytest.mark.skipif(not PAGE.exists(), reason="the documentation is not here")
+
+
+def blocks(language):
+    text = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
+    return re.findall(rf"```{language}\n(.*?)```", text, flags=re.DOTALL)
+
+
+@pytest.mark.parametrize("program", blocks("python"))
+def test_programs_run(program, capsys):
+    exec(compile(program, str(PAGE), "exec"), {})
+    assert capsys.readouterr().out
+
+
+@pytest.mark.parametrize("declaration", blocks("toml"))
+def test_declarations_are_valid(declaration):
+    content = tomllib.loads(declaration)
+    assert parse_declaration(content, where="page").experiments[0].folds == 10

@@ -1,0 +1,88 @@
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_iris
+
+from gmpll.experiments import Declaration, Experiment, ExperimentError, run, scores, write_scores
+from gmpll.experiments import scoring as scoring_module
+from gmpll.experiments.methods import Method
+from gmpll.experiments.protocol import Truth
+from gmpll.experiments.scoring import SCORE_COLUMNS
+from gmpll.experiments.store import RunFolder
+
+METHODS = ("Any candidate", "Full supervision", "Broken")
+DECLARATION = Declaration(
+    (Experiment("controlled", ("iris",), METHODS, p=(0.5,), r=(1,), folds=3, seeds=(4,)),),
+    {"Broken": Method("Broken", "sklearn.dummy:NoSuchThing")},
+)
+
+
+@pytest.fixture
+def finished(tmp_path, silent):
+    run(DECLARATION, tmp_path / "run", progress=silent)
+    return tmp_path / "run"
+
+
+def test_scores_are_accuracies_of_the_saved_predictions(finished):
+    table = scores(finished)
+    assert tuple(table.columns) == SCORE_COLUMNS
+    assert len(table) == 9
+    truth, folder = load_iris().target, RunFolder(finished)
+    for (_, row), job in zip(table.iterrows(), folder.jobs(), strict=True):
+        assert (row.method, row.fold, row.seed) == (job.method, job.fold, 4)
+        result = folder.load(job)
+        if row.method == "Any candidate":
+            hits = [
+                truth[i] == label
+                for i, label in zip(result.test_rows, result.predicted, strict=True)
+            ]
+            assert row.inductive == pytest.approx(sum(hits) / 50)
+            hits = [
+                truth[i] == label for i, label in zip(result.train_rows, result.labels, strict=True)
+            ]
+            assert row.transductive == pytest.approx(sum(hits) / 100)
+            assert row.fit_seconds > 0
+
+
+def test_what_has_no_figure_is_nan(finished):
+    table = scores(finished).set_index("method")
+    assert table.loc["Full supervision", "transductive"].isna().all()
+    assert (table.loc["Full supervision", "inductive"] > 0.8).all()
+    broken = table.loc["Broken"]
+    assert (broken["status"] == "failed").all()
+    assert broken["error"].str.contains("cannot be imported").all()
+    assert broken[["inductive", "transductive", "fit_seconds"]].isna().all(axis=None)
+
+
+def test_scores_csv_is_the_same_table(finished):
+    table = write_scores(finished)
+    again = pd.read_csv(finished / "scores.csv", keep_default_na=False, na_values={"p": [""]})
+    for column in SCORE_COLUMNS:
+        if pd.api.types.is_numeric_dtype(table[column]):
+            np.testing.assert_array_equal(pd.to_numeric(again[column]), table[column])
+        else:
+            assert again[column].tolist() == table[column].tolist()
+
+
+def test_predictions_are_not_scored_against_other_data(finished, monkeypatch):
+    other = Truth(np.zeros(150, dtype=int), "another")
+    monkeypatch.setattr(scoring_module, "load_truth", lambda dataset, home: other)
+    with pytest.raises(ExperimentError, match="iris is not the one that the predictions"):
+        scores(finished)
+
+
+def test_an_unfinished_run_can_be_scored(finished):
+    folder = RunFolder(finished)
+    folder.file_of(folder.jobs()[0]).unlink()
+    assert len(scores(finished)) == 8
+
+
+def test_what_was_chosen_is_told(tmp_path, silent):
+    experiment = Experiment(
+        "controlled", ("iris",), ("Mine",), p=(0.5,), r=(1,), folds=2, tune="covering rate"
+    )
+    mine = Method("Mine", "Any candidate", {}, {"estimator": (None,)})
+    run(Declaration((experiment,), {"Mine": mine}), tmp_path, progress=silent)
+    assert [json.loads(text) for text in scores(tmp_path)["chosen"]] == [{"estimator": None}] * 2
