@@ -11,10 +11,9 @@ from sklearn.utils import gen_batches
 
 from gmpll._sklearn import Integral, Interval, Real
 from gmpll.base import N_JOBS, DecisionMixin, PartialLabelClassifier
-from gmpll.graph.features import unit_rows
+from gmpll.graph.features import Scaling, unit_rows
 from gmpll.graph.neighbors import nearest_neighbors
 from gmpll.graph.reconstruction import reconstruction_weights
-from gmpll.methods._scaling import Scaling
 from gmpll.rounding import confidences_within
 
 __all__ = ["IPAL"]

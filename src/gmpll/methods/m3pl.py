@@ -14,7 +14,7 @@ from sklearn.svm import LinearSVC
 
 from gmpll._sklearn import Integral, Interval, Real, StrOptions
 from gmpll.base import DecisionMixin, PartialLabelClassifier
-from gmpll.methods._scaling import Scaling
+from gmpll.graph.features import Scaling
 
 __all__ = ["M3PL"]
 

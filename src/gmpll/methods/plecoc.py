@@ -15,7 +15,7 @@ from sklearn.svm import SVC
 
 from gmpll._sklearn import Integral, Interval, Real, StrOptions
 from gmpll.base import N_JOBS, DecisionMixin, PartialLabelClassifier
-from gmpll.methods._scaling import Scaling
+from gmpll.graph.features import Scaling
 
 __all__ = ["PLECOC"]
 

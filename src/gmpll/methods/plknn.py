@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from gmpll._sklearn import Integral, Interval, StrOptions
 from gmpll.base import N_JOBS, PartialLabelClassifier, ProbabilityMixin
+from gmpll.graph.features import Scaling
 from gmpll.graph.neighbors import Neighbors, nearest_neighbors
-from gmpll.methods._scaling import Scaling
 from gmpll.rounding import confidences_within
 
 __all__ = ["PLKNN"]

@@ -16,10 +16,9 @@ from sklearn.utils import gen_batches
 
 from gmpll._sklearn import Integral, Interval, Real, StrOptions
 from gmpll.base import N_JOBS, DecisionMixin, PartialLabelClassifier
-from gmpll.graph.features import unit_rows
+from gmpll.graph.features import Scaling, unit_rows
 from gmpll.graph.neighbors import nearest_neighbors
 from gmpll.graph.reconstruction import reconstruction_weights
-from gmpll.methods._scaling import Scaling
 from gmpll.methods._simplex import project_on_simplex
 from gmpll.rounding import confidences_within
 

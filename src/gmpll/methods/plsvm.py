@@ -11,7 +11,7 @@ from sklearn.preprocessing import add_dummy_feature
 
 from gmpll._sklearn import Integral, Interval, Real
 from gmpll.base import DecisionMixin, PartialLabelClassifier
-from gmpll.methods._scaling import Scaling
+from gmpll.graph.features import Scaling
 from gmpll.rounding import confidences_within
 
 __all__ = ["PLSVM"]
