@@ -7,6 +7,8 @@ from gmpll.candidates import (
     as_candidates,
     candidates_from_votes,
 )
+from gmpll.disambiguation import disambiguate
+from gmpll.explanation import explain
 from gmpll.methods import CLPL, GMPLL, IPAL, LSBCMM, M3PL, PLECOC, PLKNN, PLLEAF, PLSVM
 
 __version__ = "0.1.0.dev0"
@@ -27,4 +29,6 @@ __all__ = [
     "__version__",
     "as_candidates",
     "candidates_from_votes",
+    "disambiguate",
+    "explain",
 ]

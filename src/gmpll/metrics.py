@@ -1,4 +1,9 @@
-"""Scores of predictions: against the truth, and against candidate sets where there is none."""
+"""Scores of predictions: against the truth, and against candidate sets where there is none.
+
+Without true labels a prediction can still be compared with the candidate set of its row. That it
+lies inside says the less the more sets its label sits in; the *candidate lift* corrects for that.
+All of these are computed on rows that were held out of fitting.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +14,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from gmpll.candidates import as_candidates
 
-__all__ = ["covered", "covering_rate"]
+__all__ = [
+    "approximated_accuracy",
+    "candidate_lift",
+    "chance_of_covering",
+    "covered",
+    "covering_rate",
+    "lift_of_rows",
+]
+
+#: A label that sits in (nearly) all sets is covered by chance: its hits count nothing.
+CERTAIN = 0.99
 
 
 def covered(candidates: Any, y_pred: ArrayLike) -> NDArray[np.bool_]:
@@ -22,10 +37,7 @@ def covered(candidates: Any, y_pred: ArrayLike) -> NDArray[np.bool_]:
     y_pred : array-like of shape (n_samples,)
         Predicted labels.
     """
-    predicted = np.asarray(y_pred)
-    mask, classes = as_candidates(candidates, n_samples=predicted.shape[0])
-    column = {label: index for index, label in enumerate(classes.tolist())}
-    columns = np.array([column.get(label, -1) for label in predicted.tolist()], dtype=np.intp)
+    mask, columns = _columns(candidates, y_pred)
     return (columns >= 0) & mask[np.arange(mask.shape[0]), columns]
 
 
@@ -41,3 +53,118 @@ def covering_rate(candidates: Any, y_pred: ArrayLike) -> float:
     0.5
     """
     return float(covered(candidates, y_pred).mean())
+
+
+def candidate_lift(
+    candidates: Any, y_pred: ArrayLike, class_prior: ArrayLike | None = None
+) -> float:
+    r"""Covering rate corrected for chance: an estimate of the accuracy without true labels.
+
+    A right label is always covered. A wrong one is covered if it sits in the set by chance; with
+    :math:`c_l` the probability of that, each row counts
+    :math:`(\text{hit} - c_{\hat y}) / (1 - c_{\hat y})`.
+
+    Parameters
+    ----------
+    candidates : any form that :func:`gmpll.as_candidates` reads
+        Candidate sets of held-out rows.
+    y_pred : array-like of shape (n_samples,)
+        Predicted labels.
+    class_prior : array-like of shape (n_classes,), default=None
+        Estimated share of the rows whose true label each label is, in the order of the sets'
+        classes: those occurrences are no chance, see :func:`chance_of_covering`.
+
+    Returns
+    -------
+    float
+        1 if every prediction is covered, about 0 for blind guesses; can be negative.
+
+    Examples
+    --------
+    >>> from gmpll.metrics import candidate_lift
+    >>> sets = [{"a", "b"}, {"a"}, {"a", "b"}, {"a", "c"}]
+    >>> candidate_lift(sets, ["a", "a", "a", "a"])  # everybody has an "a"
+    0.0
+    >>> candidate_lift(sets, ["b", "a", "b", "c"])
+    0.75
+    """
+    mask, columns = _columns(candidates, y_pred)
+    chance = chance_of_covering(mask.mean(axis=0), class_prior)
+    hit = (columns >= 0) & mask[np.arange(mask.shape[0]), columns]
+    return float(lift_of_rows(hit, np.where(columns >= 0, chance[columns], 0.0)).mean())
+
+
+def chance_of_covering(
+    frequency: NDArray[np.floating], class_prior: ArrayLike | None = None
+) -> NDArray[np.float64]:
+    r"""Probability that a label sits in the set of a row whose true label is another.
+
+    A label is in the sets of its own rows and, by chance, in others:
+    :math:`f_l = \pi_l + (1 - \pi_l) c_l`.
+
+    Parameters
+    ----------
+    frequency : ndarray of shape (n_classes,)
+        Share f of the candidate sets that contain each label.
+    class_prior : array-like of shape (n_classes,), default=None
+        Share π of the rows that truly have each label; 0 by default, which overrates chance.
+
+    Returns
+    -------
+    ndarray of shape (n_classes,)
+        The chances c.
+    """
+    if class_prior is None:
+        return np.asarray(frequency, dtype=np.float64)
+    prior = np.minimum(np.asarray(class_prior, dtype=np.float64), CERTAIN)
+    return np.clip((frequency - prior) / (1.0 - prior), 0.0, 1.0)
+
+
+def lift_of_rows(hit: NDArray[np.bool_], chance: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Return what every row counts in the candidate lift; 0 where chance makes a hit certain."""
+    informative = chance <= CERTAIN
+    rest = np.where(informative, 1.0 - chance, 1.0)
+    return np.where(informative, (hit - chance) / rest, 0.0)
+
+
+def approximated_accuracy(candidates: Any, probabilities: ArrayLike) -> float:
+    """Probability that the predicted label is right, believing the model within the candidates.
+
+    The model's probabilities are restricted to the candidates of the row and normalised; the row
+    counts what is then left on the label that the model predicts (nothing if that is none of
+    them).
+
+    Parameters
+    ----------
+    candidates : any form that :func:`gmpll.as_candidates` reads
+        Candidate sets of held-out rows.
+    probabilities : array-like of shape (n_samples, n_classes)
+        Predicted probabilities, columns in the order of the sets' classes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gmpll.metrics import approximated_accuracy
+    >>> approximated_accuracy(np.array([[1, 1, 0]]), [[0.75, 0.25, 0.0]])
+    0.75
+    """
+    p = np.asarray(probabilities, dtype=np.float64)
+    mask = as_candidates(candidates, n_samples=p.shape[0]).mask
+    if mask.shape != p.shape:
+        raise ValueError(
+            f"The candidates have {mask.shape[1]} labels but the probabilities {p.shape[1]} "
+            "columns: they need one each per label."
+        )
+    inside = np.where(mask, p, 0.0)
+    total = inside.sum(axis=1)
+    on_predicted = inside[np.arange(len(p)), p.argmax(axis=1)]
+    return float(np.where(total > 0, on_predicted / np.where(total > 0, total, 1.0), 0.0).mean())
+
+
+def _columns(candidates: Any, y_pred: ArrayLike) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
+    """Return the mask and the column of every prediction, -1 for a label of no set."""
+    predicted = np.asarray(y_pred)
+    mask, classes = as_candidates(candidates, n_samples=predicted.shape[0])
+    column = {label: index for index, label in enumerate(classes.tolist())}
+    columns = np.array([column.get(label, -1) for label in predicted.tolist()], dtype=np.intp)
+    return mask, columns

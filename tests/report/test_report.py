@@ -40,7 +40,7 @@ HOSTILE = (
     "a|b `c` *d* [e](http://f)",
     "\\input{/etc/passwd} 100% & #1_{x}^~",
     "{{ 7 * 7 }} {% raw %}",
-    "control \x00\x1b and \ud800 lone",
+    "control \x00\x1b and \x85",
     "../../outside",
     "x" * 300,
 )

@@ -9,9 +9,12 @@ import typer
 
 from gmpll.cli.datasets import datasets
 from gmpll.cli.demo import demo
+from gmpll.cli.disambiguate import disambiguate
 from gmpll.cli.errors import UserError
+from gmpll.cli.predict import predict
 from gmpll.cli.report import report
 from gmpll.cli.reproduce import reproduce
+from gmpll.cli.review import review
 
 __all__ = ["app", "main"]
 
@@ -27,6 +30,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command()(demo)
+app.command()(disambiguate)
+app.command()(predict)
+app.command()(review)
 app.command()(datasets)
 app.command()(reproduce)
 app.command()(report)

@@ -157,12 +157,12 @@ def _write_labels(path: Path, model: Any, mask: NDArray[np.bool_]) -> Path:
 
 
 def _draw(path: Path, model: Any, truth: NDArray[np.intp], mask: NDArray[np.bool_]) -> Path | None:
-    """Draw how well labels that turn out right and wrong ones are supported by similar images."""
+    """Draw how sure the matching is of labels that turn out right and of wrong ones."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
         return None
-    support = model.label_support_[model.labels_[:, None] == model.classes_]
+    confidence = model.label_confidences_.max(axis=1)
     ambiguous = mask.sum(axis=1) > 1
     right = model.labels_ == truth
     figure = Figure(figsize=(7, 3.6), layout="constrained")
@@ -171,9 +171,9 @@ def _draw(path: Path, model: Any, truth: NDArray[np.intp], mask: NDArray[np.bool
         (axes[0], ambiguous & right, "right", "#0072b2"),
         (axes[1], ambiguous & ~right, "wrong", "#d55e00"),
     ):
-        ax.hist(support[chosen], bins=20, range=(0, 1), color=colour)
+        ax.hist(confidence[chosen], bins=20, range=(0, 1), color=colour)
         ax.set_title(f"{chosen.sum()} ambiguous labels, {title}ly found")
-        ax.set_xlabel("support of the label by similar images")
+        ax.set_xlabel("confidence of the label")
         ax.spines[["top", "right"]].set_visible(False)
     axes[0].set_ylabel("training images")
     figure.savefig(path, dpi=150)

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.preprocessing import StandardScaler, normalize
+from sklearn.preprocessing import QuantileTransformer, StandardScaler, normalize
 
-__all__ = ["DirectionSpace", "Scaling", "unit_rows"]
+__all__ = ["DirectionSpace", "RankSpace", "Scaling", "unit_rows"]
 
 #: A z-scored row shorter than this equals the mean row up to rounding: it has no direction.
 ZERO_LENGTH = 1e-10
+#: Resolution of the ranks, how many rows they are taken from, and where normal scores are cut:
+#: the extreme ones are made of a single row each.
+N_QUANTILES = 200
+RANK_SAMPLE = 100_000
+LARGEST_SCORE = 3.0
 
 
 def unit_rows(X: NDArray[np.floating]) -> NDArray[np.float64]:
@@ -75,3 +80,41 @@ class DirectionSpace:
     def transform(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         """Map rows into this space."""
         return unit_rows(self.scaling.transform(X))
+
+
+class RankSpace:
+    """Directions of features that were first replaced by their normal scores.
+
+    A value becomes the quantile of the normal distribution that belongs to its rank among the
+    training rows: outliers and skewed scales lose their weight. The scores are then z-scored and
+    row-normalised as in :class:`DirectionSpace`.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        Training rows.
+    random_state : int
+        Draws the rows from which the ranks are taken if there are very many.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (n_samples, n_features)
+        The mapped training rows.
+    """
+
+    def __init__(self, X: NDArray[np.float64], random_state: int = 0) -> None:
+        self._ranks = QuantileTransformer(
+            n_quantiles=min(N_QUANTILES, X.shape[0]),
+            output_distribution="normal",
+            subsample=RANK_SAMPLE,
+            random_state=random_state,
+        ).fit(X)
+        self._directions = DirectionSpace(self._scores(X))
+        self.rows = self._directions.rows
+
+    def transform(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Map rows into this space."""
+        return self._directions.transform(self._scores(X))
+
+    def _scores(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.clip(self._ranks.transform(X), -LARGEST_SCORE, LARGEST_SCORE)

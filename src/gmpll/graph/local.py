@@ -13,13 +13,15 @@ References
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from gmpll.graph.neighbors import nearest_neighbors
 
-__all__ = ["LocalGraph"]
+__all__ = ["LocalGraph", "LocalGraphs"]
 
 #: The neighbour whose distance is a row's own scale, after Zelnik-Manor and Perona.
 SCALE_NEIGHBOR = 7
@@ -80,6 +82,46 @@ class LocalGraph:
         return sp.csr_array(
             (values.ravel(), indices.ravel(), starts), shape=(n, self.rows.shape[0])
         )
+
+
+class LocalGraphs:
+    """One local graph per view of the same rows, their weights added up.
+
+    Parameters
+    ----------
+    views : sequence of ndarray of shape (n_samples, n_features_v)
+        The rows in each view.
+    n_neighbors, n_jobs
+        As in :class:`LocalGraph`.
+
+    Attributes
+    ----------
+    weights : csr_array of shape (n_samples, n_samples)
+        Sum of the weights of the views.
+    """
+
+    def __init__(
+        self,
+        views: Sequence[NDArray[np.floating]],
+        n_neighbors: int,
+        *,
+        n_jobs: int | None = None,
+    ) -> None:
+        self._graphs = [LocalGraph(rows, n_neighbors, n_jobs=n_jobs) for rows in views]
+        self.weights = _added([graph.weights for graph in self._graphs])
+
+    def to_queries(self, views: Sequence[NDArray[np.floating]]) -> sp.csr_array:
+        """Weights from unseen rows to the rows of the graph, (n_queries, n_samples)."""
+        return _added(
+            [graph.to_queries(rows) for graph, rows in zip(self._graphs, views, strict=True)]
+        )
+
+
+def _added(matrices: list[sp.csr_array]) -> sp.csr_array:
+    total = matrices[0]
+    for matrix in matrices[1:]:
+        total = (total + matrix).tocsr()
+    return total
 
 
 def _scales(distances: NDArray[np.float64]) -> NDArray[np.float64]:

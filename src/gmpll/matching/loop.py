@@ -38,7 +38,7 @@ class Matching(NamedTuple):
         :math:`p^\top K p` before every turn.
     """
 
-    probabilities: NDArray[np.floating]
+    probabilities: NDArray[np.float64]
     n_iter: int
     converged: bool
     objective_path: NDArray[np.float64]
@@ -82,7 +82,7 @@ def match(
     -------
     Matching
     """
-    P = uniform_start(mask) if start is None else start
+    P = uniform_start(mask) if start is None else np.asarray(start, dtype=np.float64)
     objective: list[float] = []
     converged = False
     while len(objective) < max_iter and not converged:
@@ -97,9 +97,7 @@ def match(
     return Matching(P, len(objective), converged, np.array(objective))
 
 
-def _normalise(
-    support: NDArray[np.floating], fallback: NDArray[np.floating]
-) -> NDArray[np.floating]:
+def _normalise(support: NDArray[np.float64], fallback: NDArray[np.float64]) -> NDArray[np.float64]:
     """Let rows sum to one; an instance without any support keeps its probabilities."""
     total = support.sum(axis=1, keepdims=True)
     return np.where(total > 0, support / np.where(total > 0, total, 1.0), fallback)

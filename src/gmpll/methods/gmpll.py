@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,15 +12,25 @@ from numpy.typing import ArrayLike, NDArray
 
 from gmpll._sklearn import Integral, Interval, Real, StrOptions
 from gmpll.base import N_JOBS, PartialLabelClassifier, ProbabilityMixin
-from gmpll.graph.features import DirectionSpace
-from gmpll.graph.local import LocalGraph
+from gmpll.graph.features import DirectionSpace, RankSpace
+from gmpll.graph.local import LocalGraphs
 from gmpll.graph.neighbors import nearest_neighbors
 from gmpll.graph.reconstruction import reconstruction_weights
-from gmpll.matching import Affinity, LocalAffinity, full_affinity, match
+from gmpll.matching import LocalAffinity, full_affinity, match
 from gmpll.matching.affinity import check_label_similarity
+from gmpll.methods._learner import (
+    ConfidenceLearner,
+    Setting,
+    cooccurrence_similarity,
+    ordered_labels,
+)
+from gmpll.methods._selection import Selection, alternatives, select
 from gmpll.rounding import confidences_within
 
 __all__ = ["GMPLL", "assigned_set_size"]
+
+#: The class-mass correction where nothing is chosen.
+DEFAULT_BALANCE = 0.5
 
 
 class GMPLL(ProbabilityMixin, PartialLabelClassifier):
@@ -32,9 +44,13 @@ class GMPLL(ProbabilityMixin, PartialLabelClassifier):
     .. math:: \max_p\ p^\top K p \quad\text{s.t.}\quad \sum_{l \in S_i} p_{il} = 1
 
     is found by turns of :math:`p \leftarrow \text{normalise}(p \circ K p)` inside every instance
-    [1]_. An unseen instance gets the labels that its neighbours, weighted by how well they
-    reconstruct it, vote for; the r best of them are then matched like candidates.
+    [1]_. In the default, a kernel ridge regression trained on the matched confidences then gives
+    its leave-one-out opinion of every row, which is fed back for a few turns, and rates the labels
+    of unseen rows. The paper's own prediction is there too: an unseen instance gets the labels
+    that its neighbours, weighted by how well they reconstruct it, vote for, and the r best of them
+    are matched like candidates.
 
+    What is ``"auto"`` is chosen from the candidate sets alone, see ``selected_``.
     ``GMPLL(graph="full", balance=0, prediction="joint")`` is the paper's method to the letter.
 
     Parameters
@@ -49,22 +65,30 @@ class GMPLL(ProbabilityMixin, PartialLabelClassifier):
         where one label sits in most candidate sets values about 2 are better.
     graph_neighbors : int, default=40
         Local graph: neighbours of an instance.
-    balance : float, default=0.5
+    balance : float or "auto", default="auto"
         Exponent of the class-mass correction, which keeps frequent labels from snowballing;
-        0 is the paper's matching.
-    label_similarity : array-like of shape (n_classes, n_classes), default=None
+        0 is the paper's matching, ``"auto"`` is 0.5.
+    label_similarity : array-like of shape (n_classes, n_classes), "auto" or None, default="auto"
         Known similarity of the labels in the order of ``classes_``: symmetric, between 0 and 1,
-        ones on the diagonal. By default different labels have similarity 0.
+        ones on the diagonal. None: different labels have similarity 0. ``"auto"``: the same,
+        unless the labels are numbers along which the candidate sets gather (ages, grades), in
+        which case labels that share many sets are similar; the full graph takes None.
+    scaling : {"auto", "standard", "rank", "both"}, default="auto"
+        In which features instances are compared, always by their direction: ``"standard"`` are
+        z-scores, as in the paper, ``"rank"`` z-scores of normal scores, which tame outliers,
+        ``"both"`` adds up the graphs and the kernels of the two. ``"auto"`` is both for ridge
+        prediction and standard otherwise. The full graph has no ``"both"``.
     n_neighbors : int, default=10
         Neighbours that an unseen instance is reconstructed from.
     r : int or "auto", default="auto"
         How many labels an unseen instance is matched with; ``"auto"`` is Eq. (10), 1 is the vote
         of the neighbours itself.
-    prediction : {"independent", "joint"}, default="independent"
+    prediction : {"auto", "ridge", "independent", "joint"}, default="auto"
+        ``"ridge"``: kernel ridge regression on the confidences, with feedback to the matching.
         ``"joint"`` matches unseen instances together with the training instances, as in the
         paper: the answer for a row depends on the batch that it comes in. ``"independent"``
         matches each of them against the training instances only, in one turn that starts from
-        the vote.
+        the vote. ``"auto"`` is ridge on the local graph, independent on the full one.
     max_iter : int, default=100
         Largest number of turns of the matching.
     tol : float, default=1e-4
@@ -81,12 +105,17 @@ class GMPLL(ProbabilityMixin, PartialLabelClassifier):
     labels_ : ndarray of shape (n_samples,)
         The label matched to every training row.
     label_confidences_ : ndarray of shape (n_samples, n_classes)
-        Matching probabilities: zero outside the candidates, rows sum to one. The matching drives
-        them towards 0 and 1.
+        How sure every candidate is: zero outside the candidates, rows sum to one. Without ridge
+        prediction these are the matching probabilities, which are driven towards 0 and 1.
     label_support_ : ndarray of shape (n_samples, n_classes)
-        Share of the support that the candidates of a row get from the final matching of all other
-        rows; zero outside the candidates, rows sum to one. A label found against the majority of
-        its neighbours has little: the better measure of doubt.
+        Share of the support that the candidates of a row get from the neighbours' confidences;
+        zero outside the candidates, rows sum to one.
+    selected_ : dict
+        The chosen ``balance`` and the ``width`` and ``ridge`` of the regression.
+    selection_ : Selection
+        Every alternative with its score, the candidate lift on held-out rows.
+    prediction_ : str
+        How unseen rows are predicted.
     n_iter_ : int
         Turns of the matching.
     converged_ : bool
@@ -104,9 +133,11 @@ class GMPLL(ProbabilityMixin, PartialLabelClassifier):
     -----
     Features are z-scored with the training statistics and compared by their cosine. With m rows,
     d features, q labels and k neighbours the local graph takes O(m^2 d) time for an exact search
-    (less in few dimensions) and O(m k q) a turn, O(m (k + q)) memory; the full graph
+    (less in few dimensions) and O(m k q) a turn, O(m (k + q)) memory; the regression O(m c^2) time
+    and O(m c) memory for c landmarks (all rows up to 1500 of them). The full graph takes
     O(m^2 (d + q)) a turn at worst, and tiles of the m x m affinities are kept between turns if
-    they fit.
+    they fit. ``GMPLL(prediction="independent")`` needs no regression and chooses nothing: it is
+    the fastest.
 
     References
     ----------
@@ -133,11 +164,12 @@ class GMPLL(ProbabilityMixin, PartialLabelClassifier):
         "alpha": [Interval(Real, 0, None, closed="left")],
         "beta": [Interval(Real, 0, None, closed="left")],
         "graph_neighbors": [Interval(Integral, 1, None, closed="left")],
-        "balance": [Interval(Real, 0, None, closed="left")],
-        "label_similarity": [None, "array-like"],
+        "balance": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
+        "label_similarity": [None, StrOptions({"auto"}), "array-like"],
+        "scaling": [StrOptions({"auto", "standard", "rank", "both"})],
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "r": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
-        "prediction": [StrOptions({"independent", "joint"})],
+        "prediction": [StrOptions({"auto", "ridge", "independent", "joint"})],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
         "random_state": ["random_state"],
@@ -151,11 +183,12 @@ class GMPLL(ProbabilityMixin, PartialLabelClassifier):
         alpha: float = 0.0,
         beta: float = 0.6,
         graph_neighbors: int = 40,
-        balance: float = 0.5,
-        label_similarity: ArrayLike | None = None,
+        balance: float | str = "auto",
+        label_similarity: ArrayLike | str | None = "auto",
+        scaling: str = "auto",
         n_neighbors: int = 10,
         r: int | str = "auto",
-        prediction: str = "independent",
+        prediction: str = "auto",
         max_iter: int = 100,
         tol: float = 1e-4,
         random_state: int | np.random.RandomState | None = None,
@@ -167,6 +200,7 @@ class GMPLL(ProbabilityMixin, PartialLabelClassifier):
         self.graph_neighbors = graph_neighbors
         self.balance = balance
         self.label_similarity = label_similarity
+        self.scaling = scaling
         self.n_neighbors = n_neighbors
         self.r = r
         self.prediction = prediction
@@ -178,43 +212,92 @@ class GMPLL(ProbabilityMixin, PartialLabelClassifier):
     def _fit(
         self, X: NDArray[np.float64], mask: NDArray[np.bool_], rng: np.random.RandomState
     ) -> NDArray[np.float64]:
-        self._similarity = self._similarity_of_seen_labels()
-        self._space = DirectionSpace(X)
-        self._local = self._local_graph(self._space.rows)
+        self.prediction_ = self._resolved_prediction()
+        self._similarity = self._label_similarity(mask)
         self.r_ = assigned_set_size(mask) if self.r == "auto" else int(self.r)
 
-        affinity = self._affinity(self._space.rows, mask, self._local)
-        matching = self._match(affinity, mask)
+        setting = self._choose(X, mask, rng)
+        learner = self._learner(X, mask, self._similarity, rng)
+        matching = learner.matching(setting)
         self.n_iter_ = matching.n_iter
         self.converged_ = matching.converged
         self.objective_path_ = matching.objective_path
-        support = affinity.apply(matching.probabilities)
+        self._views, self._relation = learner.views, learner.relation
+        confidences = matching.probabilities
+        if self.prediction_ == "ridge":
+            confidences = learner.confidences(setting)
+            self._predictor = learner.predictor(setting, confidences)
+        support = learner.affinity.apply(confidences)
         self.label_support_ = self._with_unseen_labels(confidences_within(support, mask), 0.0)
-        return matching.probabilities
+        return confidences
+
+    def _choose(
+        self, X: NDArray[np.float64], mask: NDArray[np.bool_], rng: np.random.RandomState
+    ) -> Setting:
+        """Choose what is left open from the candidate sets alone."""
+        balance = DEFAULT_BALANCE if isinstance(self.balance, str) else float(self.balance)
+        settings = [Setting(balance)]
+        if self.prediction_ == "ridge":
+            settings = alternatives(balance)
+
+        def learner_of(rows: NDArray[np.intp], seen: NDArray[np.bool_]) -> ConfidenceLearner:
+            similarity = self._similarity
+            if similarity is not None:
+                similarity = similarity[np.ix_(seen, seen)]
+            return self._learner(
+                X[rows], np.ascontiguousarray(mask[rows][:, seen]), similarity, rng
+            )
+
+        self.selection_: Selection = select(learner_of, X, mask, settings, rng)
+        self.selected_ = asdict(self.selection_.setting)
+        return self.selection_.setting
+
+    def _learner(
+        self,
+        X: NDArray[np.float64],
+        mask: NDArray[np.bool_],
+        similarity: NDArray[np.float64] | None,
+        rng: np.random.RandomState,
+    ) -> ConfidenceLearner:
+        return ConfidenceLearner(
+            self._spaces(X, rng),
+            mask,
+            self._relate,
+            self._affinity,
+            similarity=similarity,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            rng=rng,
+        )
 
     def _prepare_prediction(self, labels: NDArray[np.intp]) -> None:
         """Make the matched labels the only candidates of the training rows."""
+        if self.prediction_ == "ridge":
+            return
         self._matched = _one_hot(labels, int(self._seen.sum()))
-        if self.graph == "full" and self.prediction == "independent":
-            self._support = self._affinity(self._space.rows, self._matched, None)
+        if self.graph == "full" and self.prediction_ == "independent":
+            self._support = self._affinity(self._relation, self._matched, self._similarity)
 
     def _scores(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
-        queries = self._space.transform(X)
-        vote = self._vote(queries)
+        if self.prediction_ == "ridge":
+            rated = self._predictor(X)
+            return confidences_within(np.maximum(rated, 0.0), np.ones(rated.shape, dtype=bool))
+        views = [view.transform(X) for view in self._views]
+        vote = self._vote(views[0])
         if self.r_ == 1:
             return vote
         candidates = self._assigned_candidates(vote)
-        if self.prediction == "joint":
-            return self._match_jointly(queries, candidates)
-        support = vote * self._support_of(queries)
-        support /= np.maximum(self._matched.sum(axis=0), 1) ** self.balance
+        if self.prediction_ == "joint":
+            return self._match_jointly(views, candidates)
+        support = vote * self._support_of(views)
+        support /= np.maximum(self._matched.sum(axis=0), 1) ** self.selected_["balance"]
         unsupported = ~(support * candidates).any(axis=1)
         support[unsupported] = vote[unsupported]
         return confidences_within(support, candidates)
 
     def _vote(self, queries: NDArray[np.float64]) -> NDArray[np.float64]:
         """OP (4): the neighbours vote with the weights that reconstruct the query best."""
-        rows = self._space.rows
+        rows = self._views[0].rows
         near = nearest_neighbors(rows, self.n_neighbors, queries, n_jobs=self.n_jobs).indices
         weights = reconstruction_weights(queries, rows, near)
         n, k = near.shape
@@ -231,43 +314,72 @@ class GMPLL(ProbabilityMixin, PartialLabelClassifier):
         np.put_along_axis(candidates, order[:, : self.r_], True, axis=1)
         return candidates & (vote > 0)
 
-    def _support_of(self, queries: NDArray[np.float64]) -> NDArray[np.floating]:
-        """Return how much the matched training rows support every label of the queries."""
+    def _support_of(self, views: list[NDArray[np.float64]]) -> NDArray[np.floating]:
+        """Return how much the matched training rows support every label of unseen rows."""
         matched = self._matched.astype(np.float64)
-        if self._local is None:
-            return self._support.to_queries(queries, matched)
-        weights = self._local.to_queries(queries)
+        if self.graph == "full":
+            return self._support.to_queries(views[0], matched)
+        weights = self._relation.to_queries(views)
         return LocalAffinity(weights, self._matched, self._similarity).apply(matched)
 
     def _match_jointly(
-        self, queries: NDArray[np.float64], candidates: NDArray[np.bool_]
+        self, views: list[NDArray[np.float64]], candidates: NDArray[np.bool_]
     ) -> NDArray[np.float64]:
-        """Match the queries among themselves and with the matched training rows."""
-        rows = np.vstack([self._space.rows, queries])
+        """Match unseen rows among themselves and with the matched training rows."""
+        together = [
+            np.vstack([view.rows, rows]) for view, rows in zip(self._views, views, strict=True)
+        ]
         mask = np.vstack([self._matched, candidates])
-        affinity = self._affinity(rows, mask, self._local_graph(rows))
-        return self._match(affinity, mask).probabilities[len(self._matched) :]
+        matching = match(
+            self._affinity(self._relate(together), mask, self._similarity),
+            mask,
+            balance=self.selected_["balance"],
+            max_iter=self.max_iter,
+            tol=self.tol,
+        )
+        return matching.probabilities[len(self._matched) :]
 
-    def _local_graph(self, rows: NDArray[np.float64]) -> LocalGraph | None:
+    def _spaces(self, X: NDArray[np.float64], rng: np.random.RandomState) -> list[Any]:
+        """Return the spaces in which rows are compared."""
+        scaling = self.scaling
+        if scaling == "auto":
+            scaling = "both" if self.prediction_ == "ridge" else "standard"
+        if self.graph == "full" and scaling == "both":
+            scaling = "standard"
+        spaces: list[Any] = []
+        if scaling in ("standard", "both"):
+            spaces.append(DirectionSpace(X))
+        if scaling in ("rank", "both"):
+            spaces.append(RankSpace(X, random_state=rng.randint(np.iinfo(np.int32).max)))
+        return spaces
+
+    def _relate(self, views: Sequence[NDArray[np.float64]]) -> Any:
+        """Return the graph of the rows; the full graph is made from the rows when it is used."""
         if self.graph == "full":
-            return None
-        return LocalGraph(rows, self.graph_neighbors, n_jobs=self.n_jobs)
+            return views[0]
+        return LocalGraphs(views, self.graph_neighbors, n_jobs=self.n_jobs)
 
     def _affinity(
-        self, rows: NDArray[np.float64], mask: NDArray[np.bool_], local: LocalGraph | None
+        self, relation: Any, mask: NDArray[np.bool_], similarity: NDArray[np.float64] | None
     ) -> Any:
-        if local is not None:
-            return LocalAffinity(local.weights, mask, self._similarity)
-        return full_affinity(
-            rows, mask, alpha=self.alpha, beta=self.beta, label_similarity=self._similarity
-        )
+        if self.graph == "full":
+            return full_affinity(
+                relation, mask, alpha=self.alpha, beta=self.beta, label_similarity=similarity
+            )
+        return LocalAffinity(relation.weights, mask, similarity)
 
-    def _match(self, affinity: Affinity, mask: NDArray[np.bool_]) -> Any:
-        return match(affinity, mask, balance=self.balance, max_iter=self.max_iter, tol=self.tol)
+    def _resolved_prediction(self) -> str:
+        if self.prediction != "auto":
+            return self.prediction
+        return "ridge" if self.graph == "local" else "independent"
 
-    def _similarity_of_seen_labels(self) -> NDArray[np.float64] | None:
+    def _label_similarity(self, mask: NDArray[np.bool_]) -> NDArray[np.float64] | None:
+        """Return the similarity of the labels that some row contains, None if all differ."""
         if self.label_similarity is None:
             return None
+        if isinstance(self.label_similarity, str):
+            ordered = self.graph == "local" and ordered_labels(self.classes_[self._seen], mask)
+            return cooccurrence_similarity(mask) if ordered else None
         similarity = check_label_similarity(
             np.asarray(self.label_similarity, dtype=np.float64), len(self.classes_)
         )

@@ -1,0 +1,105 @@
+"""``gmpll review``: decide the doubtful rows on a local web page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gmpll.cli.errors import UserError
+
+if TYPE_CHECKING:
+    from gmpll.review.session import ReviewSession
+
+__all__ = ["review"]
+
+_EXTRAS = ("starlette", "uvicorn", "h11", "pandas", "pyarrow", "skops", "jinja2")
+
+
+def review(
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIR", help="The folder that gmpll disambiguate wrote to.")
+    ],
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port of the page; by default a free one.")
+    ] = 0,
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; anything but loopback lets others in.")
+    ] = "127.0.0.1",
+    open_browser: Annotated[
+        bool, typer.Option("--open", help="Open the page in the browser.")
+    ] = False,
+    images: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Folder of the pictures; by default the input's own."),
+    ] = None,
+    export: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the labels as they stand and serve no page."),
+    ] = None,
+    export_format: Annotated[
+        str, typer.Option("--format", help="Of --export: csv, label-studio or argilla.")
+    ] = "csv",
+) -> None:
+    """Go through the doubtful rows on a local web page, the most informative first."""
+    if not directory.is_dir():
+        raise UserError(f"{directory} is no folder: name the one that gmpll disambiguate wrote to.")
+    if images is not None and not images.is_dir():
+        raise UserError(f"{images} is no folder: name the folder of the pictures.")
+    try:
+        from gmpll.review.errors import ReviewError
+        from gmpll.review.opening import open_review
+
+        session = open_review(directory, images=images)
+        if export is not None:
+            _export(session, export, export_format)
+        else:
+            _serve(session, host, port, open_browser)
+    except ImportError as error:
+        if error.name is None or error.name.partition(".")[0] not in _EXTRAS:
+            raise
+        raise UserError(
+            f"The review page needs {error.name}: install it with pip install 'gmpll[review]'."
+        ) from error
+    except ReviewError as error:
+        raise UserError(str(error)) from error
+
+
+def _export(session: ReviewSession, path: Path, export_format: str) -> None:
+    from gmpll.experiments.store import write_atomically
+    from gmpll.review.export import FORMATS
+
+    if export_format not in FORMATS:
+        raise UserError(f"--format {export_format} is unknown: use one of {', '.join(FORMATS)}.")
+    try:
+        write_atomically(path, FORMATS[export_format].write(session).encode())
+    except OSError as error:
+        raise UserError(f"{path} cannot be written: {error.strerror}.") from error
+    typer.echo(str(path))
+
+
+def _serve(session: ReviewSession, host: str, port: int, open_browser: bool) -> None:
+    from gmpll.review.security import is_loopback
+    from gmpll.review.serving import make_server
+
+    server = make_server(session, host, port)
+    if not is_loopback(host):
+        typer.echo(
+            f"Warning: the page listens on {host}. Whoever reaches it and learns the token sees "
+            "the data and can decide, and the traffic is not encrypted.",
+            err=True,
+        )
+    typer.echo(f"Review page: {server.address}")
+    typer.echo("Press Ctrl-C to stop; every decision is kept as it is made.")
+    if open_browser:
+        import webbrowser
+
+        webbrowser.open(server.address)
+    try:
+        server.run()
+    except KeyboardInterrupt:  # the ordinary way to end
+        pass
+    finally:
+        session.store.close()
+    typer.echo(f"Decisions: {session.store.path}")

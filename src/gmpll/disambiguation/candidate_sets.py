@@ -1,0 +1,348 @@
+"""Candidate sets from a table: cells that list labels, columns of 0 and 1, votes, known labels."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gmpll.candidates import candidates_from_votes
+from gmpll.disambiguation.errors import InputError, quoted
+from gmpll.disambiguation.guesses import Roles
+from gmpll.disambiguation.options import Options
+from gmpll.disambiguation.tables import Table, read_table, table_from_frame
+
+if TYPE_CHECKING:
+    pass
+
+__all__ = ["MAX_LABELS", "LabelSets", "label_sets", "row_ids"]
+
+#: More labels than this are no labels: the wrong column or the wrong separator was read.
+MAX_LABELS = 10_000
+#: Rows times labels; several arrays of this size are held at a time.
+MAX_CELLS = 60_000_000
+
+_ITEM_NAMES = ("item", "item_id", "id", "task", "task_id", "question", "document", "key")
+_LABEL_NAMES = ("label", "vote", "answer", "tag", "class", "category", "response", "value")
+_WHO_NAMES = ("annotator", "annotator_id", "worker", "worker_id", "user", "user_id", "who", "rater")
+_TRUE = {"1", "1.0", "true", "yes"}
+_FALSE = {"0", "0.0", "false", "no", ""}
+
+
+@dataclass(frozen=True)
+class LabelSets:
+    """Candidates of every row.
+
+    Attributes
+    ----------
+    mask : ndarray of shape (n, q), bool
+        Candidates; a row whose label is known has only that one.
+    classes : ndarray of shape (q,), str
+        Label names, sorted.
+    gold : ndarray of shape (n,), int
+        Code of the known label or -1.
+    problems : tuple of str
+        What is odd but was not refused.
+    """
+
+    mask: NDArray[np.bool_]
+    classes: NDArray[np.str_]
+    gold: NDArray[np.int64]
+    problems: tuple[str, ...] = ()
+
+
+def row_ids(table: Table, roles: Roles) -> NDArray[np.str_]:
+    """Return the id of every row: its cell in the id column, else its number, counted from 1."""
+    n = len(table.frame)
+    if not roles.id:
+        return np.arange(1, n + 1).astype(str)
+    cells = table.text(roles.id)
+    absent = np.flatnonzero((cells == "").to_numpy(dtype=bool))
+    if absent.size:
+        raise InputError(f"Row {absent[0] + 1} of {table.name} has no id in the column {roles.id}.")
+    repeated = np.flatnonzero(cells.duplicated().to_numpy())
+    if repeated.size:
+        raise InputError(
+            f"The id {quoted(cells.iloc[repeated[0]])} stands in more than one row of "
+            f"{table.name}, for instance in row {repeated[0] + 1}: ids must differ."
+        )
+    return cells.to_numpy(dtype=str)
+
+
+def label_sets(table: Table, roles: Roles, options: Options, ids: NDArray[np.str_]) -> LabelSets:
+    """Read the candidates of every row.
+
+    Raises
+    ------
+    InputError
+        For a row without candidates, an unknown label, too many labels, or nothing to resolve.
+    """
+    problems: list[str] = []
+    if options.votes is not None:
+        mask, classes = _from_votes(options, ids, problems)
+    elif len(roles.candidates) > 1:
+        mask, classes = _from_flags(table, roles.candidates)
+    else:
+        mask, classes = _from_cells(table, roles.candidates[0], roles.separator)
+    _check_known(mask, classes, options.labels, ids)
+    problems += _look_alikes(classes)
+    mask, gold = _with_gold(table, roles, mask, classes, ids, problems)
+    _check_sizes(mask, classes)
+    empty = np.flatnonzero(~mask.any(axis=1))
+    if empty.size:
+        if options.empty != "all":
+            more = f" (and {empty.size - 1} more rows)" if empty.size > 1 else ""
+            raise InputError(
+                f"{_place(empty[0], ids)}{more} has no candidate label: "
+                "give it one, or use --empty all to let it have any label."
+            )
+        mask = mask.copy()
+        mask[empty] = True
+        problems.append(f"{empty.size} rows have no candidates: they may get any label")
+    _check_work(mask, classes, roles)
+    return LabelSets(mask, classes, gold, tuple(problems))
+
+
+def _place(row: int, ids: NDArray[np.str_]) -> str:
+    number = f"Row {row + 1}"
+    return number if ids[row] == str(row + 1) else f"{number} (id {quoted(ids[row])})"
+
+
+def _from_cells(
+    table: Table, column: str, separator: str
+) -> tuple[NDArray[np.bool_], NDArray[np.str_]]:
+    """Parse every different cell once."""
+    import pandas as pd
+
+    parse = _parser(separator)
+    if separator == "list":
+        cells = table.frame[column].map(lambda value: "\x1f".join(_names(value)))
+    else:
+        cells = table.text(column)
+    codes, different = pd.factorize(cells)
+    sets = []
+    for place, cell in enumerate(different):
+        try:
+            sets.append(list(dict.fromkeys(parse(str(cell)))))
+        except ValueError as error:
+            row = int(np.flatnonzero(codes == place)[0])
+            raise InputError(
+                f"Row {row + 1} of {table.name}, column {column}: {quoted(cell)} is no JSON list "
+                'of labels like ["cat", "dog"]: mend it, or name another --separator.'
+            ) from error
+    names = sorted({name for labels in sets for name in labels})
+    _check_label_count(len(names), len(codes), f"the column {column}")
+    code_of = {name: code for code, name in enumerate(names)}
+    patterns = np.zeros((len(sets), len(names)), dtype=bool)
+    for place, labels in enumerate(sets):
+        patterns[place, [code_of[name] for name in labels]] = True
+    return patterns[codes], np.array(names, dtype=str)
+
+
+def _parser(separator: str) -> Callable[[str], list[str]]:
+    if separator == "json":
+        return _parse_json
+    divider = "\x1f" if separator == "list" else separator
+    return lambda cell: [part.strip() for part in cell.split(divider) if part.strip()]
+
+
+def _parse_json(cell: str) -> list[str]:
+    if not cell.strip():
+        return []
+    content = json.loads(cell)
+    if not isinstance(content, list) or any(isinstance(v, (list, dict)) for v in content):
+        raise ValueError("not a list of labels")
+    return _names(content)
+
+
+def _names(value: Any) -> list[str]:
+    if value is None or (isinstance(value, float) and value != value):
+        return []
+    if isinstance(value, (str, int, float)):
+        value = [value]
+    return [str(label).strip() for label in value if label is not None and str(label).strip()]
+
+
+def _from_flags(table: Table, columns: Sequence[str]) -> tuple[NDArray[np.bool_], NDArray[np.str_]]:
+    _check_label_count(len(columns), len(table.frame), "the columns of 0 and 1")
+    mask = np.zeros((len(table.frame), len(columns)), dtype=bool)
+    for place, name in enumerate(columns):
+        cells = table.text(name).str.strip().str.lower()
+        mask[:, place] = cells.isin(_TRUE)
+        bad = np.flatnonzero(~(cells.isin(_TRUE) | cells.isin(_FALSE)).to_numpy())
+        if bad.size:
+            raise InputError(
+                f"Row {bad[0] + 1}, column {name} holds {quoted(cells.iloc[bad[0]])}: with several "
+                "candidate columns every cell must be 0 or 1."
+            )
+    names = _without_prefix(list(columns))
+    order = np.argsort(names)
+    return mask[:, order], np.array(names, dtype=str)[order]
+
+
+def _without_prefix(names: list[str]) -> list[str]:
+    """Take off what all names begin with up to a mark: ``label_cat``, ``label_dog``."""
+    for mark in ("_", "=", ":", "."):
+        prefixes = {name.partition(mark)[0] for name in names}
+        if len(prefixes) == 1 and all(name.partition(mark)[2] for name in names):
+            return [name.partition(mark)[2] for name in names]
+    return names
+
+
+def _from_votes(
+    options: Options, ids: NDArray[np.str_], problems: list[str]
+) -> tuple[NDArray[np.bool_], NDArray[np.str_]]:
+    votes = _votes_table(options.votes)
+    item, label, who = _vote_columns(votes, options.vote_columns)
+    items, labels = votes.text(item), votes.text(label).str.strip()
+    absent = np.flatnonzero(((items == "") | (labels == "")).to_numpy(dtype=bool))
+    if absent.size:
+        raise InputError(f"Row {absent[0] + 1} of {votes.name} has no item or no label: remove it.")
+    known = items.isin(set(ids.tolist())).to_numpy()
+    if not known.any():
+        raise InputError(
+            f"No item of {votes.name} ({quoted(items.iloc[0])}, ...) is the id of a row "
+            f"({quoted(ids[0])}, ...): name the id column with --id, and the columns of the votes "
+            "with --vote-columns."
+        )
+    if not known.all():
+        problems.append(f"{int((~known).sum())} votes are for items that are not in the input")
+    _check_label_count(labels[known].nunique(), len(ids), f"the column {label} of the votes")
+    try:
+        voted = candidates_from_votes(
+            items[known].tolist(),
+            labels[known].tolist(),
+            votes.text(who)[known].tolist() if who else None,
+            min_share=options.min_share,
+        )
+    except ValueError as error:
+        raise InputError(str(error)) from error
+    row_of = {identity: row for row, identity in enumerate(ids.tolist())}
+    mask = np.zeros((len(ids), len(voted.candidates.classes)), dtype=bool)
+    mask[[row_of[str(i)] for i in voted.items.tolist()]] = voted.candidates.mask
+    return mask, voted.candidates.classes.astype(str)
+
+
+def _votes_table(votes: Any) -> Table:
+    return table_from_frame(votes) if hasattr(votes, "columns") else read_table(Path(votes))
+
+
+def _vote_columns(votes: Table, said: Sequence[str]) -> tuple[str, str, str]:
+    columns = list(votes.frame.columns)
+    if said:
+        missing = [name for name in said if name not in columns]
+        if missing or not 2 <= len(said) <= 3:
+            raise InputError(
+                f"--vote-columns needs ITEM,LABEL or ITEM,LABEL,ANNOTATOR out of "
+                f"{', '.join(columns[:8])}."
+            )
+        return said[0], said[1], said[2] if len(said) == 3 else ""
+    found = [_first_of(names, columns) for names in (_ITEM_NAMES, _LABEL_NAMES, _WHO_NAMES)]
+    if not found[0] or not found[1]:
+        raise InputError(
+            f"The columns of {votes.name} ({', '.join(columns[:8])}) do not say which is the item "
+            "and which the label: name them with --vote-columns ITEM,LABEL,ANNOTATOR."
+        )
+    return found[0], found[1], found[2]
+
+
+def _first_of(wanted: Sequence[str], columns: Sequence[str]) -> str:
+    lower = {name.lower(): name for name in columns}
+    return next((lower[name] for name in wanted if name in lower), "")
+
+
+def _with_gold(
+    table: Table,
+    roles: Roles,
+    mask: NDArray[np.bool_],
+    classes: NDArray[np.str_],
+    ids: NDArray[np.str_],
+    problems: list[str],
+) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    """Let a known label be the only candidate of its row, also where it was none."""
+    gold = np.full(len(mask), -1, dtype=np.int64)
+    if not roles.gold:
+        return mask, gold
+    code_of = {name: code for code, name in enumerate(classes.tolist())}
+    cells = table.text(roles.gold).str.strip()
+    for cell in cells.unique():
+        rows = np.flatnonzero((cells == cell).to_numpy(dtype=bool))
+        if cell == "":
+            continue
+        if cell not in code_of:
+            raise InputError(
+                f"{_place(rows[0], ids)} has the known label {quoted(cell)}, which is nobody's "
+                "candidate: mend the column, or turn it off with --gold none."
+            )
+        gold[rows] = code_of[cell]
+    known = np.flatnonzero(gold >= 0)
+    outside = int((~mask[known, gold[known]]).sum())
+    if outside:
+        problems.append(f"{outside} known labels are not among the candidates of their row")
+    mask = mask.copy()
+    mask[known] = False
+    mask[known, gold[known]] = True
+    return mask, gold
+
+
+def _check_known(
+    mask: NDArray[np.bool_],
+    classes: NDArray[np.str_],
+    allowed: Sequence[str],
+    ids: NDArray[np.str_],
+) -> None:
+    unknown = np.flatnonzero(~np.isin(classes, list(allowed))) if allowed else np.empty(0, int)
+    if unknown.size:
+        row = int(np.argmax(mask[:, unknown[0]]))
+        raise InputError(
+            f"{_place(row, ids)} has the unknown label {quoted(classes[unknown[0]])}: --labels "
+            "does not name it."
+        )
+
+
+def _look_alikes(classes: NDArray[np.str_]) -> list[str]:
+    seen: dict[str, str] = {}
+    for name in classes.tolist():
+        other = seen.setdefault(name.casefold(), name)
+        if other != name:
+            return [f"the labels {quoted(other)} and {quoted(name)} differ only in case"]
+    return []
+
+
+def _check_label_count(n_labels: int, n_rows: int, where: str) -> None:
+    if n_labels > MAX_LABELS:
+        raise InputError(
+            f"There are {n_labels} different labels in {where}, more than the {MAX_LABELS} that "
+            "are taken: is it the right column, and the right --separator?"
+        )
+    if n_labels * n_rows > MAX_CELLS:
+        raise InputError(
+            f"{n_rows} rows times {n_labels} labels are more than memory is planned for "
+            f"({MAX_CELLS}): resolve a part of the rows at a time."
+        )
+
+
+def _check_sizes(mask: NDArray[np.bool_], classes: NDArray[np.str_]) -> None:
+    if len(classes) == 0:
+        raise InputError("There is no label in any row: is it the right candidate column?")
+    if len(classes) == 1:
+        raise InputError(
+            f"All rows have the one label {quoted(classes[0])}: there is nothing to resolve; is it "
+            "the right column, and the right --separator?"
+        )
+
+
+def _check_work(mask: NDArray[np.bool_], classes: NDArray[np.str_], roles: Roles) -> None:
+    if (mask.sum(axis=1) == 1).all():
+        hint = (
+            f" (the column {roles.candidates[0]} was divided at {roles.separator!r}; another "
+            "--separator?)"
+            if len(roles.candidates) == 1
+            else ""
+        )
+        raise InputError(f"Every row has one candidate only: there is nothing to resolve{hint}.")

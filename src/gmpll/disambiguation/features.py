@@ -1,0 +1,210 @@
+"""From columns to the features that the matching compares rows by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.compose import ColumnTransformer
+from sklearn.decomposition import TruncatedSVD
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer, OneHotEncoder
+
+from gmpll.disambiguation.embeddings import embeddings_of_column, read_embeddings
+from gmpll.disambiguation.errors import InputError, quoted
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from gmpll.disambiguation.guesses import Roles
+
+__all__ = ["FeatureEncoder", "FeatureTable", "feature_table"]
+
+#: Words of the vocabulary and dimensions that a text is reduced to.
+MAX_WORDS = 50_000
+TEXT_DIMENSIONS = 50
+#: The matching gives every dimension the same weight: one per this many rows is about as many as
+#: hold more than noise.
+ROWS_PER_DIMENSION = 10
+MAX_CATEGORIES = 50
+#: Rows whose numbers are encoded at a time.
+_BLOCK_ROWS = 20_000
+
+
+@dataclass(frozen=True)
+class FeatureTable:
+    """Columns to encode, and vectors that are features already."""
+
+    frame: pd.DataFrame
+    vectors: tuple[NDArray[np.float32], ...]
+    problems: tuple[str, ...] = ()
+
+
+def feature_table(frame: pd.DataFrame, roles: Roles, ids: NDArray[np.str_]) -> FeatureTable:
+    """Collect what the features are made of, and refuse what cannot be encoded."""
+    problems = []
+    if roles.numeric:
+        numbers = frame[list(roles.numeric)]
+        for name in roles.numeric:
+            _check_numbers(frame[name], name)
+        missing = int(numbers.isna().to_numpy().sum())
+        if missing:
+            problems.append(
+                f"{missing} numbers are missing: the median of their column stands in for them"
+            )
+    for name in roles.text:
+        if frame[name].map(lambda value: isinstance(value, str) and bool(value.strip())).sum() == 0:
+            raise InputError(f"The text column {name} is empty: name another with --text.")
+    vectors = [embeddings_of_column(frame[name], name) for name in roles.vectors]
+    vectors += [read_embeddings(path, ids) for path in roles.files]
+    return FeatureTable(frame, tuple(vectors), tuple(problems))
+
+
+def _check_numbers(column: pd.Series, name: str) -> None:
+    if column.dtype.kind not in "fiub":
+        value = next((v for v in column if isinstance(v, str)), column.iloc[0])
+        raise InputError(f"The column {name} must hold numbers, but it holds {quoted(value)}.")
+    bad = np.flatnonzero(np.isinf(column.to_numpy(dtype=np.float64, na_value=np.nan)))
+    if bad.size:
+        raise InputError(
+            f"Row {bad[0] + 1}, column {name} holds an infinite number: mend it or leave the "
+            "column out with --exclude."
+        )
+
+
+class FeatureEncoder(BaseEstimator):
+    """Numbers, texts and categories as one table of numbers; embeddings are put beside them.
+
+    Missing numbers become the median of their column; a text becomes TF-IDF of its words and
+    pairs of words, reduced by a truncated SVD; a category becomes one column for each of its
+    values. The matching scales every feature itself.
+
+    Parameters
+    ----------
+    numeric, text, categorical : sequence of str
+        Columns.
+    n_vectors : int
+        Number of embedding tables beside the columns.
+    random_state : int, default=0
+        Of the SVD.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from gmpll.disambiguation.features import FeatureEncoder, FeatureTable
+    >>> frame = pd.DataFrame({"size": [1.0, None, 3.0], "kind": ["a", "b", "a"]})
+    >>> encoder = FeatureEncoder(numeric=("size",), categorical=("kind",))
+    >>> encoder.fit(FeatureTable(frame, ())).encode(FeatureTable(frame, ()))
+    array([[1., 1., 0.],
+           [2., 0., 1.],
+           [3., 1., 0.]], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        numeric: Any = (),
+        text: Any = (),
+        categorical: Any = (),
+        n_vectors: int = 0,
+        random_state: int = 0,
+    ) -> None:
+        self.numeric = numeric
+        self.text = text
+        self.categorical = categorical
+        self.n_vectors = n_vectors
+        self.random_state = random_state
+
+    def fit(self, table: FeatureTable) -> Self:
+        """Learn medians, vocabularies and categories."""
+        frame = self._cleaned(table.frame)
+        parts: list[tuple[str, Any, Any]] = []
+        if self.numeric:
+            parts.append(("numbers", SimpleImputer(strategy="median"), list(self.numeric)))
+        for name in self.text:
+            parts.append((f"text {name}", self._text_steps(frame[name]), name))
+        if self.categorical:
+            one_hot = OneHotEncoder(
+                handle_unknown="ignore", max_categories=MAX_CATEGORIES, sparse_output=False
+            )
+            parts.append(("categories", one_hot, list(self.categorical)))
+        self.columns_ = ColumnTransformer(parts, sparse_threshold=0.0)
+        self.dimensions_ = tuple(vector.shape[1] for vector in table.vectors)
+        if parts:
+            self.columns_.fit(frame)
+        return self
+
+    def encode(self, table: FeatureTable) -> NDArray[np.float32]:
+        """Return the features of rows."""
+        self._check_columns(table)
+        blocks = []
+        for start in range(0, len(table.frame), _BLOCK_ROWS):
+            rows = slice(start, start + _BLOCK_ROWS)
+            parts = [vector[rows] for vector in table.vectors]
+            if self.columns_.transformers:
+                frame = self._cleaned(table.frame.iloc[rows])
+                parts.insert(0, self.columns_.transform(frame).astype(np.float32))
+            blocks.append(np.hstack(parts))
+        return np.vstack(blocks)
+
+    def _cleaned(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return the columns needed, with absent texts and categories as ""."""
+        import pandas as pd
+
+        cleaned: dict[str, Any] = {
+            name: frame[name].to_numpy(dtype=np.float64, na_value=np.nan) for name in self.numeric
+        }
+        for name in (*self.text, *self.categorical):
+            cleaned[name] = [_text_cell(value) for value in frame[name]]
+        return pd.DataFrame(cleaned, index=range(len(frame)))
+
+    def _text_steps(self, texts: pd.Series) -> Any:
+        # A word of one row relates no rows.
+        words = TfidfVectorizer(
+            sublinear_tf=True, ngram_range=(1, 2), min_df=2, max_features=MAX_WORDS
+        )
+        n_words = _vocabulary_size(words, texts)
+        if n_words == 0:
+            words.set_params(min_df=1)
+            n_words = _vocabulary_size(words, texts)
+        if n_words == 0:
+            raise InputError(
+                f"The text column {texts.name} holds no words of two letters or more: name "
+                "another with --text."
+            )
+        most = min(TEXT_DIMENSIONS, max(2, len(texts) // ROWS_PER_DIMENSION))
+        n_dimensions = min(most, n_words - 1, len(texts) - 1)
+        if n_dimensions < 1:
+            return words
+        svd = TruncatedSVD(n_dimensions, random_state=self.random_state)
+        return make_pipeline(words, svd, Normalizer(copy=False))
+
+    def _check_columns(self, table: FeatureTable) -> None:
+        for name in (*self.numeric, *self.text, *self.categorical):
+            if name not in table.frame.columns:
+                raise InputError(f"The input has no column {quoted(name)}, which the model needs.")
+        for name in self.numeric:
+            _check_numbers(table.frame[name], name)
+        dimensions = tuple(vector.shape[1] for vector in table.vectors)
+        if dimensions != self.dimensions_:
+            raise InputError(
+                f"The model was made with embeddings of {list(self.dimensions_)} dimensions but "
+                f"got {list(dimensions)}: give the same kind of embeddings with --features."
+            )
+
+
+def _vocabulary_size(words: TfidfVectorizer, texts: pd.Series) -> int:
+    try:
+        return len(words.fit(texts).vocabulary_)
+    except ValueError:  # scikit-learn refuses an empty vocabulary
+        return 0
+
+
+def _text_cell(value: Any) -> str:
+    if value is None or (isinstance(value, float) and value != value):
+        return ""
+    return str(value)

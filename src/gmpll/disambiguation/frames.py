@@ -1,0 +1,128 @@
+"""The whole product in three lines of Python: a DataFrame in, a DataFrame out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gmpll.disambiguation.guesses import guess_roles
+from gmpll.disambiguation.options import REVIEW_BELOW, Options
+from gmpll.disambiguation.resolving import prepare, resolve, result_columns
+from gmpll.disambiguation.tables import table_from_frame
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["disambiguate"]
+
+
+def disambiguate(
+    df: pd.DataFrame,
+    candidates: str | Sequence[str] | None = None,
+    *,
+    separator: str | None = None,
+    votes: pd.DataFrame | str | Path | None = None,
+    vote_columns: Sequence[str] = (),
+    text: str | Sequence[str] | None = None,
+    features: str | Path | Sequence[str | Path] | None = None,
+    id: str | None = None,
+    gold: str | None = None,
+    exclude: str | Sequence[str] = (),
+    empty: str = "error",
+    method: str = "gmpll",
+    review_below: float = REVIEW_BELOW,
+    random_state: int = 0,
+) -> pd.DataFrame:
+    """Find the right label in every row's set of candidates.
+
+    Parameters
+    ----------
+    df : DataFrame
+        One row per item.
+    candidates : str or sequence of str, default=None
+        The column of candidate sets (lists, JSON lists or delimited text), or several columns of
+        0 and 1. Guessed by default, like everything below.
+    separator : str, default=None
+        Between the labels of a cell, or ``"json"``.
+    votes : DataFrame or path, default=None
+        A long table of votes (item, label, annotator) in place of candidates; items are matched
+        with the column ``id``.
+    vote_columns : sequence of str, default=()
+        Its columns, in that order.
+    text : str or sequence of str, default=None
+        Columns of text; ``"none"`` for none.
+    features : str, path or sequence, default=None
+        Columns (wildcards allowed) and embedding files to use, and no others.
+    id, gold : str, default=None
+        Columns of ids and of known labels; ``"none"`` for none.
+    exclude : str or sequence of str, default=()
+        Columns not to use.
+    empty : {"error", "all"}, default="error"
+        Whether a row without candidates is refused or may get any label.
+    method : str, default="gmpll"
+        Any method of the library, in small letters.
+    review_below : float, default=0.25
+        Rows with a smaller margin are flagged for review.
+    random_state : int, default=0
+        Seed.
+
+    Returns
+    -------
+    DataFrame
+        ``df`` with the columns ``label``, ``confidence``, ``runner_up``, ``margin`` and
+        ``review``; a name that ``df`` has already gets ``resolved_`` before it.
+
+    Raises
+    ------
+    ValueError
+        If the data cannot be used; the message says what to do.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from gmpll.disambiguation import disambiguate
+    >>> df = pd.DataFrame({"size": [1.0, 1.1, 8.0, 8.2], "tags": ["a|b", "a", "b", "a|b"]})
+    >>> disambiguate(df)["label"].tolist()
+    ['a', 'a', 'b', 'b']
+    """
+    options = Options(
+        candidates=_several(candidates),
+        separator=separator,
+        votes=votes,
+        vote_columns=tuple(vote_columns),
+        text=_several(text),
+        features=_several(features),
+        exclude=_several(exclude),
+        id=id,
+        gold=gold,
+        empty=empty,
+        method=method,
+        review_below=review_below,
+        seed=random_state,
+    )
+    table = table_from_frame(df)
+    roles = guess_roles(table, options)
+    resolution = resolve(prepare(table, roles, options))
+    columns = result_columns(
+        resolution.verdicts, resolution.prepared.sets.classes, set(df.columns), decimals=12
+    )
+    if roles.separator == "list":
+        _restore_types(columns, table.frame[roles.candidates[0]])
+    return df.assign(**columns)
+
+
+def _several(value: Any) -> tuple[Any, ...]:
+    if value is None:
+        return ()
+    return (value,) if isinstance(value, (str, Path)) else tuple(value)
+
+
+def _restore_types(columns: dict[str, list[Any]], sets: pd.Series) -> None:
+    """Give labels that were numbers their type back."""
+    originals = {
+        str(label).strip(): label for labels in sets if labels is not None for label in labels
+    }
+    for name in ("label", "runner_up"):
+        key = name if name in columns else f"resolved_{name}"
+        columns[key] = [originals.get(label, label) for label in columns[key]]

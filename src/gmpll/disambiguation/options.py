@@ -1,0 +1,64 @@
+"""What a user can say about the data; everything left open is guessed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["NONE", "REVIEW_BELOW", "Options"]
+
+#: Given for a column, it means that there is none, whatever a guess would say.
+NONE = "none"
+#: Labels whose margin is smaller are worth a look.
+REVIEW_BELOW = 0.25
+
+
+@dataclass(frozen=True)
+class Options:
+    """Overrides of the guesses.
+
+    Attributes
+    ----------
+    candidates : sequence of str
+        One column with sets of labels, or several columns of 0 and 1 (wildcards allowed).
+    separator : str or None
+        Between the labels of a cell, or ``json``.
+    votes : path or DataFrame, or None
+        A long table of votes.
+    vote_columns : sequence of str
+        Its columns item, label and, if there is one, annotator.
+    min_share : float
+        Labels with a smaller share of an item's votes are no candidates.
+    labels : sequence of str
+        All labels that are allowed; empty allows any.
+    empty : {"error", "all"}
+        What to do with a row without candidates: refuse it, or give it all labels.
+    text, features, exclude : sequence of str
+        Columns of text; columns, wildcards and embedding files to use; columns not to use.
+    id, gold, image : str or None
+        Columns of ids, of known labels and of image file names.
+    method : str
+        Which method resolves.
+    review_below : float
+        Rows with a smaller margin are flagged for review.
+    seed : int
+        Breaks ties and seeds the projection.
+    """
+
+    candidates: Sequence[str] = ()
+    separator: str | None = None
+    votes: object = None
+    vote_columns: Sequence[str] = ()
+    min_share: float = 0.0
+    labels: Sequence[str] = ()
+    empty: str = "error"
+    text: Sequence[str] = ()
+    features: Sequence[str | Path] = ()
+    exclude: Sequence[str] = ()
+    id: str | None = None
+    gold: str | None = None
+    image: str | None = None
+    method: str = "gmpll"
+    review_below: float = REVIEW_BELOW
+    seed: int = 0

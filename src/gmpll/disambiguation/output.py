@@ -1,0 +1,201 @@
+"""Writing results: whole or not at all, in the input's own format.
+
+Everything is written into a folder beside the target first and moved at the end.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gmpll.disambiguation.errors import InputError
+
+if TYPE_CHECKING:
+    from gmpll.disambiguation.tables import Table
+
+__all__ = [
+    "check_target",
+    "defused",
+    "output_file",
+    "output_folder",
+    "restored",
+    "table_suffix",
+    "write_table",
+]
+
+#: A spreadsheet takes a cell that begins so for a formula.
+_FORMULA = re.compile(r"^['=+\-@\t\r]")
+_NUMBER = re.compile(r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$")
+_SUFFIX = {"csv": ".csv", "tsv": ".tsv", "parquet": ".parquet", "jsonl": ".jsonl", "json": ".jsonl"}
+_BATCH_ROWS = 10_000
+
+
+def defused(cell: str) -> str:
+    """Put an apostrophe before a cell that a spreadsheet would take for a formula.
+
+    Numbers stay as they are. A cell that begins with an apostrophe gets one more, so that
+    :func:`restored` always finds the way back.
+
+    Examples
+    --------
+    >>> from gmpll.disambiguation.output import defused, restored
+    >>> defused("=HYPERLINK(1)"), defused("-1.5"), defused("plain")
+    ("'=HYPERLINK(1)", '-1.5', 'plain')
+    >>> restored(defused("'tis")), restored("-1.5")
+    ("'tis", '-1.5')
+    """
+    return f"'{cell}" if _FORMULA.match(cell) and not _NUMBER.match(cell) else cell
+
+
+def restored(cell: str) -> str:
+    """Undo :func:`defused`."""
+    return cell[1:] if cell.startswith("'") else cell
+
+
+def table_suffix(table: Table) -> str:
+    """Return the ending of a file in the format of a table."""
+    return _SUFFIX[table.format]
+
+
+def check_target(folder: Path, *, force: bool, own_files: tuple[str, ...]) -> None:
+    """Refuse a folder that cannot be written, or holds results already, before any work."""
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is a file: name a folder with --out.")
+    if folder.is_dir() and not force and any((folder / name).exists() for name in own_files):
+        raise InputError(
+            f"{folder} holds results already: name another folder with --out, or replace them "
+            "with --force."
+        )
+    near = folder if folder.is_dir() else next(p for p in folder.absolute().parents if p.exists())
+    if not _is_writable(near):
+        raise InputError(f"{near} cannot be written to: name another folder with --out.")
+
+
+def _is_writable(folder: Path) -> bool:
+    return folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)
+
+
+@contextmanager
+def output_folder(folder: Path) -> Iterator[Path]:
+    """Give an empty folder whose files move to ``folder`` if the block ends well.
+
+    Whatever goes wrong, an interruption included, nothing is left behind. Files that lay in
+    ``folder`` before and are not written anew stay.
+    """
+    made = [path for path in (folder, *folder.absolute().parents) if not path.exists()]
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        staging = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    except OSError as error:
+        raise InputError(
+            f"The folder {folder} cannot be made ({error.strerror}): name another with --out."
+        ) from error
+    try:
+        yield staging
+        folder.mkdir(exist_ok=True)
+        for old in folder.glob("resolved.*"):
+            if any(staging.glob("resolved.*")) and not (staging / old.name).exists():
+                old.unlink()
+        for file in sorted(staging.iterdir()):
+            os.replace(file, folder / file.name)
+    except BaseException:
+        shutil.rmtree(staging, ignore_errors=True)
+        for path in made:  # the deepest first; a folder with something in it stays
+            with suppress(OSError):
+                path.rmdir()
+        raise
+    shutil.rmtree(staging, ignore_errors=True)
+
+
+@contextmanager
+def output_file(path: Path) -> Iterator[Path]:
+    """Give a file that takes the place of ``path`` if the block ends well."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.stem}-{os.getpid()}{path.suffix}")
+    try:
+        yield beside
+        os.replace(beside, path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def write_table(
+    table: Table, columns: dict[str, list[Any]], path: Path, *, defuse: bool = True
+) -> None:
+    """Write a table with columns added, every cell of the input as it was.
+
+    Parameters
+    ----------
+    table : Table
+        Rows as they were read.
+    columns : dict of str to list
+        Columns to add.
+    path : Path
+        File; its format is that of the table.
+    defuse : bool, default=True
+        Whether cells of delimited text that look like formulas are made harmless.
+    """
+    if table.format in ("csv", "tsv"):
+        _write_delimited(table, columns, path, defuse)
+    elif table.format == "parquet":
+        _write_parquet(table, columns, path)
+    else:
+        _write_json_lines(table, columns, path)
+
+
+def _write_delimited(table: Table, columns: dict[str, list[Any]], path: Path, defuse: bool) -> None:
+    clean = defused if defuse else str
+    assert table.cells is not None
+    added = list(zip(*(_as_text(values) for values in columns.values()), strict=True))
+    with path.open("w", encoding=table.encoding, newline="") as file:
+        writer = csv.writer(file, delimiter=table.delimiter, lineterminator="\n")
+        writer.writerow([clean(name) for name in (*table.cells.column_names, *columns)])
+        start = 0
+        for batch in table.cells.to_batches(max_chunksize=_BATCH_ROWS):
+            kept = [_clean_column(column.to_pylist(), clean) for column in batch.columns]
+            new = [[clean(cell) for cell in row] for row in added[start : start + batch.num_rows]]
+            writer.writerows([*cells, *extra] for *cells, extra in zip(*kept, new, strict=True))
+            start += batch.num_rows
+
+
+def _clean_column(cells: list[str], clean: Any) -> list[str]:
+    # Most cells begin with a letter or a digit: look at the others only.
+    return [clean(cell) if cell[:1] in _SUSPECT else cell for cell in cells]
+
+
+_SUSPECT = frozenset("'=+-@\t\r")
+
+
+def _as_text(values: list[Any]) -> list[str]:
+    return [str(v).lower() if isinstance(v, bool) else str(v) for v in values]
+
+
+def _write_parquet(table: Table, columns: dict[str, list[Any]], path: Path) -> None:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    cells = table.cells
+    assert cells is not None
+    for name, values in columns.items():
+        cells = cells.append_column(name, pa.array(values))
+    # The description that pandas leaves in a file knows nothing of the new columns.
+    parquet.write_table(cells.replace_schema_metadata(None), path)
+
+
+def _write_json_lines(table: Table, columns: dict[str, list[Any]], path: Path) -> None:
+    from gmpll.disambiguation.tables import read_json_records
+
+    assert table.path is not None
+    records = read_json_records(table.path, table.format, table.encoding)
+    with path.open("w", encoding="utf-8") as file:
+        for record, *values in zip(records, *columns.values(), strict=True):
+            row = {**record, **dict(zip(columns, values, strict=True))}
+            file.write(json.dumps(row, ensure_ascii=False) + "\n")

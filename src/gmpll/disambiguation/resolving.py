@@ -1,0 +1,255 @@
+"""From a table to resolved labels: the pipeline, and the table that comes out."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import gmpll.methods
+from gmpll.candidates import CandidateSets
+from gmpll.disambiguation.candidate_sets import LabelSets, label_sets, row_ids
+from gmpll.disambiguation.errors import InputError, quoted
+from gmpll.disambiguation.features import FeatureEncoder, FeatureTable, feature_table
+from gmpll.disambiguation.guesses import Roles
+from gmpll.disambiguation.options import Options
+from gmpll.disambiguation.tables import Table
+
+__all__ = [
+    "METHODS",
+    "RESULT_COLUMNS",
+    "Prepared",
+    "Resolution",
+    "Verdicts",
+    "prepare",
+    "resolve",
+    "result_columns",
+    "verdicts",
+]
+
+#: Names that ``--method`` takes.
+METHODS = {name.lower(): getattr(gmpll.methods, name) for name in gmpll.methods.__all__}
+#: From this many rows on GMPLL resolves by the graph alone, in one view of the features: the
+#: regression that refines it for smaller data and the second view would multiply time and memory.
+LARGE = 20_000
+LARGE_SETTINGS = {"prediction": "independent", "scaling": "standard"}
+RESULT_COLUMNS = ("label", "confidence", "runner_up", "margin", "review")
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A table that has been read and understood, before any work."""
+
+    table: Table
+    roles: Roles
+    options: Options
+    ids: NDArray[np.str_]
+    sets: LabelSets
+    inputs: FeatureTable
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What is odd about the data."""
+        return (*self.sets.problems, *self.inputs.problems)
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """The label of every row and how sure it is.
+
+    Attributes
+    ----------
+    labels, runners_up : ndarray of shape (n,), int
+        Codes; -1 where there is no other candidate.
+    confidence, margin : ndarray of shape (n,), float
+        Confidence of the label, and how far that of the runner-up lies below it.
+    review : ndarray of shape (n,), bool
+        Whether the label is worth a look.
+    """
+
+    labels: NDArray[np.int64]
+    runners_up: NDArray[np.int64]
+    confidence: NDArray[np.float64]
+    margin: NDArray[np.float64]
+    review: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Resolution:
+    """Everything that a run found.
+
+    Attributes
+    ----------
+    prepared : Prepared
+    encoder : FeatureEncoder
+    model : PartialLabelClassifier
+    features : ndarray of shape (n, d), float32
+    confidences : ndarray of shape (n, q), float32
+    verdicts : Verdicts
+    """
+
+    prepared: Prepared
+    encoder: FeatureEncoder
+    model: Any
+    features: NDArray[np.float32]
+    confidences: NDArray[np.float32]
+    verdicts: Verdicts
+
+
+def prepare(table: Table, roles: Roles, options: Options) -> Prepared:
+    """Read ids, candidates and what the features are made of; refuse what cannot be used."""
+    if options.method not in METHODS:
+        raise InputError(
+            f"There is no method {quoted(options.method)}: use one of {', '.join(METHODS)}."
+        )
+    if not 0 <= options.review_below <= 1:
+        raise InputError(f"--review-below is {options.review_below}; it must be between 0 and 1.")
+    if options.empty not in ("error", "all"):
+        raise InputError(f"--empty is {quoted(options.empty)}; it must be 'error' or 'all'.")
+    ids = row_ids(table, roles)
+    sets = label_sets(table, roles, options, ids)
+    return Prepared(table, roles, options, ids, sets, feature_table(table.frame, roles, ids))
+
+
+def resolve(prepared: Prepared, *, step: Callable[[str], None] = lambda text: None) -> Resolution:
+    """Encode the features, match, and judge the labels.
+
+    Parameters
+    ----------
+    prepared : Prepared
+    step : callable
+        Told what begins now.
+
+    Returns
+    -------
+    Resolution
+    """
+    roles, options, sets = prepared.roles, prepared.options, prepared.sets
+    step("Encoding the features")
+    encoder = FeatureEncoder(
+        numeric=roles.numeric,
+        text=roles.text,
+        categorical=roles.categorical,
+        n_vectors=len(prepared.inputs.vectors),
+        random_state=options.seed,
+    ).fit(prepared.inputs)
+    features = encoder.encode(prepared.inputs)
+    if not (features != features[0]).any():
+        raise InputError(
+            "All rows have the same features, so nothing tells them apart: name other columns "
+            "with --features or --text."
+        )
+    step(f"Matching {len(features)} rows with {len(sets.classes)} labels")
+    model = make_model(options.method, options.seed, **settings_for(options.method, len(features)))
+    model.fit(features, CandidateSets(sets.mask, sets.classes))
+    confidences = model_confidences(model).astype(np.float32)
+    labels = codes_of(model.labels_, sets.classes)
+    found = verdicts(confidences, sets.mask, labels, sets.gold, options.review_below)
+    return Resolution(prepared, encoder, model, features, confidences, found)
+
+
+def settings_for(method: str, n_rows: int) -> dict[str, Any]:
+    """Return the settings for so many rows; the defaults unless they would take too long."""
+    return dict(LARGE_SETTINGS) if method == "gmpll" and n_rows > LARGE else {}
+
+
+def make_model(method: str, seed: int, **settings: Any) -> Any:
+    """Make the estimator of a method; the seed is given to those that draw."""
+    estimator = METHODS[method]
+    if "random_state" in inspect.signature(estimator).parameters:
+        settings["random_state"] = seed
+    return estimator(**settings)
+
+
+def model_confidences(model: Any) -> NDArray[np.float64]:
+    """Return the better measure of doubt that a fitted model has."""
+    return getattr(model, "label_support_", model.label_confidences_)
+
+
+def codes_of(labels: NDArray[Any], classes: NDArray[np.str_]) -> NDArray[np.int64]:
+    """Return the place of every label among the classes, which need not be sorted."""
+    order = np.argsort(classes)
+    return order[np.searchsorted(classes[order], labels)].astype(np.int64)
+
+
+def verdicts(
+    confidences: NDArray[np.floating],
+    mask: NDArray[np.bool_],
+    labels: NDArray[np.int64],
+    gold: NDArray[np.int64],
+    review_below: float,
+) -> Verdicts:
+    """Judge labels by their confidences.
+
+    A row with one candidate is sure. The margin is negative where the label found has less
+    confidence than another candidate.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gmpll.disambiguation.resolving import verdicts
+    >>> found = verdicts(
+    ...     np.array([[0.7, 0.3], [0.0, 1.0]]),
+    ...     np.array([[True, True], [False, True]]),
+    ...     np.array([0, 1]),
+    ...     np.array([-1, -1]),
+    ...     0.5,
+    ... )
+    >>> found.runners_up.tolist(), found.margin.round(2).tolist(), found.review.tolist()
+    ([1, -1], [0.4, 1.0], [True, False])
+    """
+    rows = np.arange(len(labels))
+    confidence = confidences[rows, labels].astype(np.float64)
+    others = np.where(mask, confidences, -1.0).astype(np.float64)
+    others[rows, labels] = -1.0
+    second = others.argmax(axis=1)
+    alone = mask.sum(axis=1) == 1
+    confidence[alone] = 1.0
+    margin = np.where(alone, 1.0, confidence - others[rows, second])
+    return Verdicts(
+        labels=labels,
+        runners_up=np.where(alone, -1, second),
+        confidence=confidence,
+        margin=margin,
+        review=~alone & (gold < 0) & (margin < review_below),
+    )
+
+
+def result_columns(
+    found: Verdicts, classes: NDArray[np.str_], taken: Any, *, decimals: int = 4
+) -> dict[str, Any]:
+    """Return the columns that are added to the input.
+
+    A name that the input has already gets ``resolved_`` before it.
+
+    Parameters
+    ----------
+    found : Verdicts
+    classes : ndarray of str
+    taken : collection of str
+        Column names of the input.
+    decimals : int, default=4
+        Of confidence and margin.
+
+    Returns
+    -------
+    dict of str to list
+    """
+    names = [*classes.tolist(), ""]  # code -1 is the last
+    values: tuple[list[Any], ...] = (
+        [names[code] for code in found.labels.tolist()],
+        found.confidence.round(decimals).tolist(),
+        [names[code] for code in found.runners_up.tolist()],
+        found.margin.round(decimals).tolist(),
+        found.review.tolist(),
+    )
+    columns = {}
+    for name, column in zip(RESULT_COLUMNS, values, strict=True):
+        while name in taken:
+            name = f"resolved_{name}"
+        columns[name] = column
+    return columns

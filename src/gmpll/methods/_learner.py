@@ -1,0 +1,208 @@
+"""Matching and a regression on what it found, for any setting, sharing all that can be shared.
+
+:class:`gmpll.GMPLL` fits one setting on all rows; choosing it without true labels fits many of
+them on parts of the rows (:mod:`gmpll.methods._selection`). Both go through this class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gmpll.matching import Affinity, Matching, match
+from gmpll.matching.feedback import feedback
+from gmpll.ridge import ConfidenceRidge, RidgePredictor
+
+__all__ = ["ConfidenceLearner", "Setting", "cooccurrence_similarity", "ordered_labels"]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What can be chosen without true labels.
+
+    Attributes
+    ----------
+    balance : float
+        Exponent of the class-mass correction.
+    width : float
+        Width of the regression's kernel.
+    ridge : float
+        Weight of the regression's squared norm.
+    """
+
+    balance: float = 0.5
+    width: float = 1.5
+    ridge: float = 0.1
+
+
+class ConfidenceLearner:
+    """The matching of some rows, and regressions on it.
+
+    Parameters
+    ----------
+    views : sequence of spaces
+        Each has ``rows`` and ``transform``.
+    mask : ndarray of shape (n_samples, n_classes), bool
+        Candidates.
+    relate : callable
+        Makes the relation between the rows (a graph) from the views' rows.
+    make_affinity : callable
+        Makes the affinity from that relation, the mask and a label similarity (or None).
+    similarity : ndarray of shape (n_classes, n_classes) or None
+        Similarity of the labels, None if they are all different.
+    max_iter, tol
+        Limits of the matching.
+    rng : RandomState
+        Draws the landmarks of the regressions.
+    """
+
+    def __init__(
+        self,
+        views: Sequence[Any],
+        mask: NDArray[np.bool_],
+        relate: Callable[[Sequence[NDArray[np.float64]]], Any],
+        make_affinity: Callable[..., Affinity],
+        *,
+        similarity: NDArray[np.float64] | None,
+        max_iter: int,
+        tol: float,
+        rng: np.random.RandomState,
+    ) -> None:
+        self.views = views
+        self.mask = mask
+        self.max_iter = max_iter
+        self.tol = tol
+        self.relation = relate([view.rows for view in views])
+        self._seed = rng.randint(np.iinfo(np.int32).max)
+        self.affinity = make_affinity(self.relation, mask, similarity)
+        self._spread = Spread(similarity)
+        self._kernels: dict[float, ConfidenceRidge] = {}
+        self._matchings: dict[float, Matching] = {}
+
+    def ridge(self, setting: Setting) -> ConfidenceRidge:
+        """Return the regression, ready for any confidences."""
+        if setting.width not in self._kernels:
+            self._kernels[setting.width] = ConfidenceRidge(
+                [view.rows for view in self.views],
+                width=setting.width,
+                ridge=setting.ridge,
+                rng=np.random.RandomState(self._seed),
+            )
+        return self._kernels[setting.width].with_ridge(setting.ridge)
+
+    def matching(self, setting: Setting) -> Matching:
+        """Match on the graph alone."""
+        if setting.balance not in self._matchings:
+            self._matchings[setting.balance] = match(
+                self.affinity,
+                self.mask,
+                balance=setting.balance,
+                max_iter=self.max_iter,
+                tol=self.tol,
+            )
+        return self._matchings[setting.balance]
+
+    def confidences(self, setting: Setting) -> NDArray[np.float64]:
+        """Match, then refine by the regression's opinion."""
+        ridge = self.ridge(setting)
+        return feedback(
+            lambda P: self._spread(ridge.leave_one_out(P)),
+            self.mask,
+            self.matching(setting).probabilities,
+            balance=setting.balance,
+        )
+
+    def predictor(self, setting: Setting, confidences: NDArray[np.float64]) -> LabelRater:
+        """Return a function that rates the labels of unseen rows."""
+        return LabelRater(self.views, self.ridge(setting).predictor(confidences), self._spread)
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Let similar labels share their scores."""
+
+    similarity: NDArray[np.float64] | None
+
+    def __call__(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        if self.similarity is None:
+            return scores
+        return scores @ (self.similarity / self.similarity.sum(axis=0))
+
+
+@dataclass(frozen=True)
+class LabelRater:
+    """Rate labels of unseen rows by the regression."""
+
+    views: Sequence[Any]
+    regression: RidgePredictor
+    spread: Spread
+
+    def __call__(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self.spread(self.regression([view.transform(X) for view in self.views]))
+
+
+def cooccurrence_similarity(mask: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Cosine between the columns of the candidate matrix: labels that share sets are similar.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gmpll.methods._learner import cooccurrence_similarity
+    >>> cooccurrence_similarity(np.array([[True, True, False], [False, True, True]])).round(2)
+    array([[1.  , 0.71, 0.  ],
+           [0.71, 1.  , 0.71],
+           [0.  , 0.71, 1.  ]])
+    """
+    sets = mask.astype(np.float64)
+    sets /= np.maximum(np.sqrt(sets.sum(axis=0)), 1.0)
+    similarity = np.minimum(sets.T @ sets, 1.0)
+    np.fill_diagonal(similarity, 1.0)
+    return similarity
+
+
+#: Sets are called ordered if their labels lie this much closer together than in random sets.
+ORDERED_GAP = 0.5
+
+
+def ordered_labels(labels: NDArray[Any], mask: NDArray[np.bool_]) -> bool:
+    """Whether the labels are numbers and candidate sets gather along the number line.
+
+    Annotators of an ordered quantity (an age, a grade) disagree by a little: the candidates of a
+    row lie close together. Sets of unordered labels, and randomly added candidates, do not care
+    about the numbers that stand for the labels. The mean gap between the candidates of a row is
+    compared with that of sets of the same sizes drawn by the labels' frequencies.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (n_classes,)
+        The labels.
+    mask : ndarray of shape (n_samples, n_classes), bool
+        Candidates.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gmpll.methods._learner import ordered_labels
+    >>> ages = np.arange(20)
+    >>> ordered_labels(ages, np.abs(ages[:, None] - ages) <= 1)
+    True
+    >>> ordered_labels(ages, np.abs(ages[:, None] - ages) % 7 == 0)
+    False
+    """
+    if labels.dtype.kind not in "iuf" or len(labels) < 3:
+        return False
+    sizes = mask.sum(axis=1)
+    ambiguous = mask[sizes > 1].astype(np.float64)
+    if not len(ambiguous):
+        return False
+    gaps = np.abs(labels[:, None].astype(np.float64) - labels[None, :])
+    pairs = sizes[sizes > 1] * (sizes[sizes > 1] - 1)
+    within = ((ambiguous @ gaps) * ambiguous).sum() / pairs.sum()
+    frequency = ambiguous.sum(axis=0) / ambiguous.sum()
+    other = 1.0 - np.square(frequency).sum()  # two different labels are drawn
+    apart = float(frequency @ gaps @ frequency) / other
+    return bool(within < ORDERED_GAP * apart)

@@ -1,0 +1,15 @@
+"""What can go wrong while reviewing, each with a sentence for the reviewer."""
+
+__all__ = ["ConflictError", "RequestError", "ReviewError"]
+
+
+class ReviewError(Exception):
+    """The review cannot begin or go on; the text says what to do."""
+
+
+class RequestError(ReviewError):
+    """What was asked for makes no sense: no such row, no such label."""
+
+
+class ConflictError(ReviewError):
+    """Somebody else, perhaps another tab, has decided the row in the meantime."""

@@ -1,0 +1,88 @@
+import pandas as pd
+import pytest
+import typer
+
+import gmpll.cli
+from gmpll.cli.disambiguate import disambiguate
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    app = typer.Typer(pretty_exceptions_enable=False)
+    app.command()(disambiguate)
+    monkeypatch.setattr(gmpll.cli, "app", app)
+
+    def call(*arguments):
+        monkeypatch.setattr("sys.argv", ["gmpll", *map(str, arguments)])
+        try:
+            gmpll.cli.main()
+            code = 0
+        except SystemExit as stop:
+            code = stop.code or 0
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+@pytest.fixture
+def table(tmp_path):
+    rows = [f"{i:02d},{i % 2 * 5 + i / 50},{['a|b', 'b|a', 'a', 'b'][i % 4]}" for i in range(24)]
+    path = tmp_path / "in.csv"
+    path.write_text("id,size,tags\n" + "\n".join(rows) + "\n")
+    return path
+
+
+def test_one_command_writes_all_files(run, table, tmp_path):
+    code, out, error = run(table)
+    assert code == 0, error
+    folder = tmp_path / "in-resolved"
+    assert {p.name for p in folder.iterdir()} == {
+        "resolved.csv",
+        "report.html",
+        "model.skops",
+        "matching.npz",
+    }
+    resolved = pd.read_csv(folder / "resolved.csv", dtype={"id": str})
+    assert resolved["id"].tolist() == [f"{i:02d}" for i in range(24)]
+    assert resolved["label"].tolist() == ["a", "b"] * 12
+    assert "gmpll review" in out
+
+
+def test_guesses_are_shown_with_the_options_that_change_them(run, table):
+    _, out, _ = run(table, "--dry-run")
+    lines = {line.split("  ")[0]: line for line in out.splitlines()}
+    assert "tags" in lines["candidates"]
+    assert "--id" in lines["id"]
+    assert "size" in lines["numbers"]
+    assert out.index("candidates") < out.index("12 rows ambiguous")
+
+
+def test_a_dry_run_writes_nothing(run, table, tmp_path):
+    code, out, _ = run(table, "--dry-run")
+    assert code == 0
+    assert "nothing was written" in out
+    assert list(tmp_path.iterdir()) == [table]
+
+
+def test_results_are_replaced_only_by_force(run, table, tmp_path):
+    out = tmp_path / "o"
+    assert run(table, "--out", out)[0] == 0
+    assert run(table, "--out", out)[0] == 2
+    assert run(table, "--out", out, "--force", "--method", "plknn")[0] == 0
+    assert "plknn" in (out / "report.html").read_text(encoding="utf-8")
+
+
+def test_tabs_can_be_named(run, tmp_path):
+    path = tmp_path / "in.txt"
+    path.write_text("size\ttags\n1\ta|b\n2\ta\n9\tb\n")
+    code, out, error = run(path, "--format", "csv", "--delimiter", "tab", "--dry-run")
+    assert code == 0, error
+    assert "3 rows, 2 columns" in " ".join(out.split())
+
+
+def test_missing_libraries_are_named(run, table, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
+    code, _, error = run(table, "--dry-run")
+    assert code == 2
+    assert "pip install 'gmpll[tables]'" in error

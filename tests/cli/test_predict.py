@@ -1,0 +1,113 @@
+import numpy as np
+import pandas as pd
+import pytest
+import typer
+
+import gmpll.cli
+from gmpll.cli.disambiguate import disambiguate
+from gmpll.cli.predict import predict
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    app = typer.Typer(pretty_exceptions_enable=False)
+    app.command()(disambiguate)
+    app.command()(predict)
+    monkeypatch.setattr(gmpll.cli, "app", app)
+
+    def call(*arguments):
+        monkeypatch.setattr("sys.argv", ["gmpll", *map(str, arguments)])
+        try:
+            gmpll.cli.main()
+            code = 0
+        except SystemExit as stop:
+            code = stop.code or 0
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+def problem(n, seed):
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, 2, n)
+    words = np.array([["purring cat", "whiskers and milk"], ["barking dog", "stick and leash"]])
+    frame = pd.DataFrame(
+        {
+            "id": [f"n{i}" for i in range(n)],
+            "size": truth * 4 + rng.normal(size=n),
+            "note": [f"{words[t, i % 2]} number {i}" for i, t in enumerate(truth)],
+            "home": np.where(rng.random(n) < 0.5, "farm", "flat"),
+        }
+    )
+    return frame, np.array(["cat", "dog"])[truth]
+
+
+@pytest.fixture
+def model(run, tmp_path):
+    frame, truth = problem(60, 0)
+    frame["tags"] = ["cat|dog" if i % 3 else t for i, t in enumerate(truth)]
+    frame.to_csv(tmp_path / "train.csv", index=False)
+    code, _, error = run("disambiguate", tmp_path / "train.csv", "--out", tmp_path / "m")
+    assert code == 0, error
+    return tmp_path / "m"
+
+
+def test_new_rows_get_labels(run, model, tmp_path):
+    frame, truth = problem(40, 1)
+    frame.to_csv(tmp_path / "new.csv", index=False)
+    code, out, error = run("predict", model, tmp_path / "new.csv")
+    assert code == 0, error
+    predicted = pd.read_csv(tmp_path / "new-predicted.csv")
+    assert predicted["id"].tolist() == frame["id"].tolist()
+    assert (predicted["label"] == truth).mean() > 0.9
+    assert predicted["confidence"].between(0, 1).all()
+    assert "new-predicted.csv" in out
+
+
+def test_another_format_does_as_well(run, model, tmp_path):
+    frame, _ = problem(40, 1)
+    frame.to_csv(tmp_path / "new.csv", index=False)
+    frame.to_parquet(tmp_path / "new.parquet")
+    for name in ("new.csv", "new.parquet"):
+        assert run("predict", model / "model.skops", tmp_path / name)[0] == 0
+    one = pd.read_csv(tmp_path / "new-predicted.csv")["label"]
+    assert pd.read_parquet(tmp_path / "new-predicted.parquet")["label"].tolist() == one.tolist()
+
+
+def test_bad_inputs_are_sentences(run, model, tmp_path):
+    frame, _ = problem(5, 1)
+    frame.drop(columns="note").to_csv(tmp_path / "less.csv", index=False)
+    frame.assign(size="big").to_csv(tmp_path / "words.csv", index=False)
+    frame.to_csv(tmp_path / "new.csv", index=False)
+    (tmp_path / "junk.skops").write_text("junk")
+    (tmp_path / "taken.csv").write_text("mine")
+    for arguments, words in (
+        ((model, tmp_path / "less.csv"), "no column 'note'"),
+        ((model, tmp_path / "words.csv"), "must hold numbers"),
+        ((model, tmp_path / "nowhere.csv"), "There is no file"),
+        ((tmp_path / "nowhere", tmp_path / "new.csv"), "There is no model"),
+        ((tmp_path / "junk.skops", tmp_path / "new.csv"), "is no model of gmpll"),
+        ((model, tmp_path / "new.csv", "--out", tmp_path / "taken.csv"), "--force"),
+        ((model, tmp_path / "new.csv", "--features", "e.npy"), "0 embedding files"),
+        ((model, tmp_path / "new.csv", "--id", "key"), "which --id names"),
+    ):
+        code, _, error = run("predict", *arguments)
+        assert code == 2, arguments
+        assert words in error
+        assert error.count("\n") == 1
+    assert (tmp_path / "taken.csv").read_text() == "mine"
+
+
+def test_embedding_files_go_with_the_model(run, tmp_path):
+    frame, truth = problem(60, 0)
+    vectors = np.column_stack([frame["size"], -frame["size"]]).astype(np.float32)
+    np.save(tmp_path / "e.npy", vectors)
+    tags = ["cat|dog" if i % 3 else t for i, t in enumerate(truth)]
+    pd.DataFrame({"id": frame["id"], "tags": tags}).to_csv(tmp_path / "in.csv", index=False)
+    arguments = ("disambiguate", tmp_path / "in.csv", "--features", tmp_path / "e.npy")
+    assert run(*arguments, "--out", tmp_path / "m")[0] == 0
+    new = ("predict", tmp_path / "m", tmp_path / "in.csv")
+    assert run(*new)[0] == 2
+    assert run(*new, "--features", tmp_path / "e.npy", "--out", tmp_path / "p.csv")[0] == 0
+    assert (pd.read_csv(tmp_path / "p.csv")["label"] == truth).mean() > 0.9
