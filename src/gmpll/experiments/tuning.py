@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import ParameterGrid, ShuffleSplit
 
-__all__ = ["CRITERIA", "Choice", "candidate_lift", "choose_parameters", "covering_rate_of_columns"]
+from gmpll.metrics import lift_of_rows
+
+__all__ = ["CRITERIA", "Choice", "choose_parameters", "covering_rate_of_columns", "lift_of_columns"]
 
 #: Share of the training rows that is held out to compare settings.
 HELD_OUT_SHARE = 0.2
@@ -32,14 +34,10 @@ class Choice:
     tried: list[tuple[dict[str, Any], float | None]]
 
 
-def candidate_lift(
+def lift_of_columns(
     candidates: NDArray[np.bool_], y_pred: NDArray[np.integer], frequency: NDArray[np.floating]
 ) -> float:
-    """Covering rate, corrected for chance.
-
-    A label that sits in most candidate sets is covered almost whatever the row, so covering a row
-    with it says little. With ``f`` the share of candidate sets that contain the predicted label,
-    a row counts ``(hit - f) / (1 - f)``: 1 for a hit, 0 on average for a blind guess.
+    """Candidate lift of predicted columns, see :func:`gmpll.metrics.candidate_lift`.
 
     Parameters
     ----------
@@ -48,28 +46,20 @@ def candidate_lift(
     y_pred : ndarray of shape (n_samples,), int
         Predicted columns.
     frequency : ndarray of shape (n_classes,)
-        Share of the (training) candidate sets that contain each label. A label that all of them
-        contain says nothing and counts 0.
-
-    Returns
-    -------
-    float
+        Share of the training candidate sets that contain each label.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from gmpll.experiments.tuning import candidate_lift
+    >>> from gmpll.experiments.tuning import lift_of_columns
     >>> sets = np.array([[True, True], [True, False]])
-    >>> candidate_lift(sets, np.array([1, 0]), np.array([0.75, 0.5]))
+    >>> lift_of_columns(sets, np.array([1, 0]), np.array([0.75, 0.5]))
     1.0
-    >>> candidate_lift(sets, np.array([1, 1]), np.array([0.75, 0.5]))
+    >>> lift_of_columns(sets, np.array([1, 1]), np.array([0.75, 0.5]))
     0.0
     """
     hit = candidates[np.arange(candidates.shape[0]), y_pred]
-    chance = frequency[y_pred]
-    informative = chance < 1
-    rest = np.where(informative, 1 - chance, 1.0)
-    return float(np.where(informative, (hit - chance) / rest, 0.0).mean())
+    return float(lift_of_rows(hit, frequency[y_pred]).mean())
 
 
 def covering_rate_of_columns(
@@ -86,7 +76,7 @@ Criterion = Callable[
 
 #: Label-free criteria by name; larger is better.
 CRITERIA: dict[str, Criterion] = {
-    "candidate lift": candidate_lift,
+    "candidate lift": lift_of_columns,
     "covering rate": covering_rate_of_columns,
 }
 
