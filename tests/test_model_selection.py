@@ -3,6 +3,7 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_iris
 from sklearn.model_selection import GridSearchCV, cross_validate
+from sklearn.utils import shuffle
 
 from gmpll import GMPLL, PLKNN
 from gmpll.datasets import random_candidates
@@ -18,7 +19,7 @@ SCORERS = [covering_rate_scorer, candidate_lift_scorer, approximated_accuracy_sc
 
 @pytest.fixture
 def iris():
-    X, y = load_iris(return_X_y=True)
+    X, y = shuffle(*load_iris(return_X_y=True), random_state=0)
     return X, random_candidates(y, 0.7, 1, random_state=0), y
 
 
