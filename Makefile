@@ -21,6 +21,8 @@ $(VENV)/.installed: pyproject.toml
 demo: venv
 	$(BIN)/gmpll demo
 
+# Two test processes share the cores: threads inside each would only be in the way.
+test: export OMP_NUM_THREADS ?= 1
 test: venv
 	$(BIN)/python -m pytest --numprocesses=2 --dist=worksteal $(PYTEST_ARGS)
 

@@ -6,18 +6,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import softmax
-from sklearn.preprocessing import add_dummy_feature
 
 from gmpll._sklearn import Integral, Interval, Real
-from gmpll.base import DecisionMixin, PartialLabelClassifier
-from gmpll.graph.features import Scaling
-from gmpll.rounding import confidences_within
+from gmpll.base import PartialLabelClassifier
+from gmpll.methods._linear import LinearRatings
 
 __all__ = ["PLSVM"]
 
 
-class PLSVM(DecisionMixin, PartialLabelClassifier):
+class PLSVM(LinearRatings):
     r"""Partial label support vector machine (PL-SVM), trained by PL-Pegasos.
 
     Every label has a linear score. For a training row the candidate of highest score is taken
@@ -155,21 +152,7 @@ class PLSVM(DecisionMixin, PartialLabelClassifier):
         self.standardize = standardize
         self.random_state = random_state
 
-    def _fit(
-        self, X: NDArray[np.float64], mask: NDArray[np.bool_], rng: np.random.RandomState
-    ) -> NDArray[np.float64]:
-        self._scaling = Scaling(X, standardize=self.standardize)
-        self.weights_ = self._descend(self._with_bias(X), mask)
-        scores = np.where(mask, self._scores(X), -np.inf)
-        return confidences_within(softmax(scores, axis=1), mask)
-
-    def _scores(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self._with_bias(X) @ self.weights_.T
-
-    def _with_bias(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
-        return add_dummy_feature(self._scaling.transform(X))
-
-    def _descend(self, rows: NDArray[np.float64], mask: NDArray[np.bool_]) -> NDArray[np.float64]:
+    def _learn(self, rows: NDArray[np.float64], mask: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Return the best weights of the PL-Pegasos path."""
         decay = self.regularization
         weights = best = np.zeros((mask.shape[1], rows.shape[1]))

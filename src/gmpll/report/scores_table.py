@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from gmpll.experiments.scoring import SCORE_COLUMNS
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -32,25 +34,6 @@ _NUMBER_COLUMNS = (
     "fit_seconds",
     "predict_seconds",
 )
-SCORE_COLUMNS = (
-    "experiment",
-    "dataset",
-    "p",
-    "r",
-    "method",
-    "parameter",
-    "value",
-    "seed",
-    "fold",
-    "inductive",
-    "transductive",
-    "fit_seconds",
-    "predict_seconds",
-    "chosen",
-    "status",
-    "error",
-)
-
 #: What makes two jobs of an experiment comparable fold by fold.
 SETTING = ["dataset", "p", "r"]
 

@@ -1,0 +1,42 @@
+"""What the linear methods share: a weight vector with a bias per label, on z-scored features."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import softmax
+from sklearn.preprocessing import add_dummy_feature
+
+from gmpll.base import DecisionMixin, PartialLabelClassifier
+from gmpll.graph.features import Scaling
+from gmpll.rounding import confidences_within
+
+__all__ = ["LinearRatings"]
+
+
+class LinearRatings(DecisionMixin, PartialLabelClassifier):
+    """Rate labels by ``weights_ @ [1, x]``; the confidences are the softmax of the ratings."""
+
+    standardize: bool
+    weights_: NDArray[np.float64]
+
+    @abstractmethod
+    def _learn(self, rows: NDArray[np.float64], mask: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """Return the weights, (n_labels, 1 + n_features); ``rows`` begin with a one."""
+
+    def _fit(
+        self, X: NDArray[np.float64], mask: NDArray[np.bool_], rng: Any
+    ) -> NDArray[np.float64]:
+        self._scaling = Scaling(X, standardize=self.standardize)
+        self.weights_ = self._learn(self._with_bias(X), mask)
+        scores = np.where(mask, self._scores(X), -np.inf)
+        return confidences_within(softmax(scores, axis=1), mask)
+
+    def _scores(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self._with_bias(X) @ self.weights_.T
+
+    def _with_bias(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        return add_dummy_feature(self._scaling.transform(X))
