@@ -125,6 +125,11 @@ def test_every_form_can_be_reached_and_left(rows):
     np.testing.assert_array_equal(as_candidates(sets.to_sparse()).mask, sets.mask)
 
 
+def test_labels_that_numpy_would_merge_stay_apart():
+    sets = as_candidates([{"a", "a\x00"}, {"a"}])
+    assert sets.to_lists() == [["a", "a\x00"], ["a"]]
+
+
 def test_statistics():
     found = as_candidates(MASK).statistics()
     assert found.n_samples == 3

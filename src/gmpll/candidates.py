@@ -310,7 +310,9 @@ def _tight(labels: NDArray[Any]) -> NDArray[Any]:
     kinds = {type(label) for label in labels.tolist()}
     if len(kinds) == 1 or all(issubclass(kind, (int, float, np.number)) for kind in kinds):
         tight = np.asarray(labels.tolist())
-        return tight if tight.ndim == 1 else labels
+        # NumPy's text drops NUL characters at the end, which would make two labels one.
+        if tight.ndim == 1 and (tight.dtype.kind != "U" or tight.tolist() == labels.tolist()):
+            return tight
     return labels
 
 
