@@ -128,6 +128,7 @@ def test_every_form_can_be_reached_and_left(rows):
 def test_labels_that_numpy_would_merge_stay_apart():
     sets = as_candidates([{"a", "a\x00"}, {"a"}])
     assert sets.to_lists() == [["a", "a\x00"], ["a"]]
+    assert as_candidates(sets.to_frame()).to_lists() == sets.to_lists()
 
 
 def test_statistics():

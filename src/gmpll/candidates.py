@@ -199,7 +199,9 @@ def _from_frame(frame: Any) -> CandidateSets:
         if not only_zero_one:  # a column of labels, as pandas users write y
             return _from_array(values.ravel())
     mask = _mask_from_matrix(values)
-    return CandidateSets(mask, np.asarray(columns))
+    labels = np.empty(len(columns), dtype=object)
+    labels[:] = columns
+    return CandidateSets(mask, _tight(labels))
 
 
 def _mask_from_sparse(matrix: Any) -> NDArray[np.bool_]:
