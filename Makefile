@@ -1,11 +1,14 @@
 # make demo  - the main job on embedded data       make test - every test
-# make lint  - style and types                     make clean - remove what these made
+# make lint  - style and types                     make docs - the site, in docs/_build/html
+# make clean - remove what these made              make fuzz - damaged files for every reader
+# make faults - commands disturbed at every step    make audit - weaknesses of the dependencies
+# make mutants - changes of the core that tests must notice
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 EXTRAS := test,lint
 
-.PHONY: demo test lint clean venv
+.PHONY: demo test lint docs clean venv fuzz compatibility release-check faults audit mutants
 
 venv: $(VENV)/.installed
 
@@ -26,11 +29,51 @@ test: export OMP_NUM_THREADS ?= 1
 test: venv
 	$(BIN)/python -m pytest --numprocesses=2 --dist=worksteal $(PYTEST_ARGS)
 
+# Inputs for every reader; Atheris is not part of the extras because it has no wheels everywhere.
+FUZZ_RUNS ?= 2000
+fuzz: export OMP_NUM_THREADS ?= 1
+fuzz: venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'atheris>=3.0'
+	$(BIN)/python -m fuzz.run --runs $(FUZZ_RUNS)
+
+# Every command that writes is killed, interrupted and put on full disks; nothing may be lost.
+FAULTS ?= 24
+faults: export OMP_NUM_THREADS ?= 1
+faults: venv
+	$(BIN)/python tools/faults.py --faults $(FAULTS)
+
+# The dependencies against the advisory services, or against what is known without them.
+audit: venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pip-audit>=2.7'
+	$(BIN)/python tools/audit.py
+
+# Changes of the core that a test must notice; MUTANTS_ARGS=--all tries all instead of a sample.
+mutants: export OMP_NUM_THREADS ?= 1
+mutants: venv
+	$(BIN)/python tools/mutants.py --output results/mutants.csv $(MUTANTS_ARGS)
+
 lint: venv
-	$(BIN)/ruff check src tests benchmarks examples
-	$(BIN)/ruff format --check src tests benchmarks examples
+	$(BIN)/ruff check src tests benchmarks examples tools docs/conf.py docs/_ext docs/figures
+	$(BIN)/ruff format --check src tests benchmarks examples tools docs/conf.py docs/_ext docs/figures
 	$(BIN)/mypy
+
+$(VENV)/.docs-installed: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	@touch $@
+
+# Runs the examples of the gallery; a warning is an error. Nothing is fetched.
+docs: export MPLBACKEND = agg
+docs: $(VENV)/.docs-installed
+	$(BIN)/sphinx-build -W --keep-going -n -b html docs docs/_build/html
+
+compatibility: venv
+	$(BIN)/python tools/compatibility.py
+
+release-check: venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'build>=1.2' 'twine>=6'
+	$(BIN)/python tools/release.py
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache gmpll-demo
+	rm -rf docs/_build docs/api docs/auto_examples
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -39,3 +39,68 @@ def test_rows_without_score_become_uniform():
     mask = np.array([[True, True, False], [True, False, True]])
     found = confidences_within(np.array([[0.0, 0.0, 5.0], [3.0, 1.0, 1.0]]), mask)
     np.testing.assert_allclose(found, [[0.5, 0.5, 0.0], [0.75, 0.0, 0.25]])
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_how_close_scores_are_tied(scale, sign):
+    def best(difference):
+        row = scale * np.array([sign + difference, sign, 0.0 if sign > 0 else -np.inf])
+        return best_labels(row[None, :], priority=np.array([0, 1, 2]))[0]
+
+    assert best(0.5e-12) == 1  # tied, the priority decides
+    assert best(1.5e-12) == 0
+
+
+def test_single_precision_is_tied_at_its_own_resolution():
+    eps = np.finfo(np.float32).eps
+    for units, expected in ((4, 1), (7.5, 1), (8.5, 0), (16, 0)):
+        row = np.array([[1.0, 1.0 - units * eps]], dtype=np.float32)
+        assert best_labels(row, priority=np.array([0, 1]))[0] == expected
+
+
+def test_labels_out_of_the_question_do_not_count_in_the_scale():
+    scores = np.array([[-np.inf, 1.0, 2.0], [-np.inf, -5.0, -np.inf], [-np.inf, 0.0, 0.0]])
+    with np.errstate(all="raise"):
+        found = best_labels(scores, priority=np.array([9, 1, 2]))
+    np.testing.assert_array_equal(found, [2, 1, 2])
+
+
+def test_every_row_has_a_scale_of_its_own():
+    scores = np.array(
+        [[1e3, 1e3 + 1e-10], [1e-6, 1e-6 + 1e-10], [-np.inf, -1e-14], [1e-14, -np.inf]]
+    )
+    np.testing.assert_array_equal(best_labels(scores, priority=np.array([1, 0])), [0, 1, 1, 0])
+    tiny = np.array([[-np.inf, 2e-13, 1e-13]])
+    assert best_labels(tiny, priority=np.array([0, 1, 2]))[0] == 1
+
+
+@pytest.mark.parametrize("shift", [0.0, -1.0, -50.0])
+def test_a_low_priority_still_beats_labels_that_are_not_tied(shift):
+    scores = np.array([[0.0, 1.0, 1.0]])
+    assert best_labels(scores, priority=np.array([5.0, 0.1, 0.5]) + shift)[0] == 2
+    assert best_labels(scores, priority=np.array([5.0, 0.0, 0.0]) + shift)[0] == 1
+
+
+def test_every_row_has_draws_of_its_own_and_decided_rows_take_none():
+    scores = np.tile([[1.0, 0.0], [1.0, 1.0], [0.0, 1.0], [1.0, 1.0]], (10, 1))
+    draws = np.random.RandomState(3).random_sample((20, 2)).argmax(axis=1)
+    found = best_labels(scores, rng=np.random.RandomState(3), priority=np.array([0, 1]))
+    np.testing.assert_array_equal(found[1::2], draws)
+    np.testing.assert_array_equal(found[::2], np.tile([0, 1], 10))
+    assert found.dtype.kind == "i"
+
+
+def test_rows_without_candidates_or_with_an_infinite_score_divide_nothing_by_zero():
+    mask = np.array([[False, False], [True, True], [True, True], [True, False]])
+    scores = np.array([[1.0, 2.0], [np.inf, 1.0], [0.0, 0.0], [4.0, 1.0]])
+    with np.errstate(divide="raise", invalid="ignore"):
+        found = confidences_within(scores, mask)
+    np.testing.assert_array_equal(found, [[0, 0], [0.5, 0.5], [0.5, 0.5], [1, 0]])
+    with np.errstate(all="raise"):
+        np.testing.assert_array_equal(confidences_within(scores[2:], mask[2:]), found[2:])
+
+
+def test_confidences_are_double_for_whole_numbers():
+    found = confidences_within(np.array([[1, 3]]), np.array([[True, True]]))
+    np.testing.assert_array_equal(found, [[0.25, 0.75]])

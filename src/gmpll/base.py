@@ -18,7 +18,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gmpll._sklearn import Integral, fit_context
 from gmpll.candidates import CandidateSets, as_candidates
-from gmpll.metrics import covering_rate
+from gmpll.knowledge import candidate_prior, narrowed
+from gmpll.metrics import covered
 from gmpll.rounding import best_labels
 
 __all__ = ["DecisionMixin", "PartialLabelClassifier", "ProbabilityMixin"]
@@ -78,7 +79,7 @@ class PartialLabelClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         """Learn what prediction needs of the labels found, given as columns of the mask."""
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, *, gold: Any = None, impossible: Any = None) -> Self:
         """Learn from rows with candidate labels.
 
         Parameters
@@ -88,32 +89,59 @@ class PartialLabelClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         y : candidate sets
             A 0/1 matrix, sparse matrix or DataFrame with a column per label, a sequence of label
             sets, or a label vector; see :func:`gmpll.as_candidates`.
+        gold : array-like of shape (n_samples,), default=None
+            Labels that are known for certain; None, NaN or -1 where there is none (-1 is a label
+            if y has it). A known label becomes the only candidate of its row, also if it was
+            none before.
+        impossible : candidate sets that may be empty, default=None
+            Labels that a row cannot have, as a sequence of sets (None for none), or as a matrix,
+            sparse matrix or DataFrame of 0 and 1 with a column per label.
 
         Returns
         -------
         self
         """
+        return self._fit_sets(X, y, gold=gold, impossible=impossible)
+
+    def _fit_sets(
+        self, X: Any, y: Any, *, gold: Any, impossible: Any, candidate_weight: Any = None
+    ) -> Self:
+        """Fit; a method whose ``fit`` takes candidate weights gets their prior in ``_fit``."""
         features = self._check_X(X, reset=True)
-        mask, classes = as_candidates(y, n_samples=features.shape[0])
+        sets = as_candidates(y, n_samples=features.shape[0])
+        sets = narrowed(sets, gold=gold, impossible=impossible)
+        mask, classes = sets
         self.classes_ = classes
         self._seen = mask.any(axis=0)
         rng = check_random_state(getattr(self, "random_state", None))
         self._priority = rng.permutation(int(self._seen.sum()))
 
         seen_mask = np.ascontiguousarray(mask[:, self._seen])
-        confidences = self._fit(features, seen_mask, rng)
-        found = best_labels(np.where(seen_mask, confidences, -np.inf), rng=rng)
+        beliefs: dict[str, Any] = {}
+        if candidate_weight is not None:
+            beliefs["prior"] = candidate_prior(candidate_weight, sets)[:, self._seen]
+        confidences = self._fit(features, seen_mask, rng, **beliefs)
+        return self._with_confidences(confidences, seen_mask, rng)
+
+    def _with_confidences(
+        self,
+        confidences: NDArray[np.float64],
+        mask: NDArray[np.bool_],
+        rng: np.random.RandomState,
+    ) -> Self:
+        """Take confidences of the training rows for what was learned."""
+        found = best_labels(np.where(mask, confidences, -np.inf), rng=rng)
         self.label_confidences_ = self._with_unseen_labels(confidences, 0.0)
-        self.labels_ = classes[self._seen][found]
+        self.labels_ = self.classes_[self._seen][found]
         self._prepare_prediction(found)
         return self
 
-    def fit_predict(self, X: Any, y: Any) -> NDArray[Any]:
+    def fit_predict(self, X: Any, y: Any, **knowledge: Any) -> NDArray[Any]:
         """Return the label found for every training row (transductive use).
 
         Parameters
         ----------
-        X, y
+        X, y, **knowledge
             As for ``fit``.
 
         Returns
@@ -121,7 +149,7 @@ class PartialLabelClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         ndarray of shape (n_samples,)
             ``labels_``.
         """
-        return self.fit(X, y).labels_
+        return self.fit(X, y, **knowledge).labels_
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict the label of unseen rows.
@@ -140,7 +168,7 @@ class PartialLabelClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         scores = self._checked_scores(X)
         return self.classes_[self._seen][best_labels(scores, priority=self._priority)]
 
-    def score(self, X: Any, y: Any) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of rows whose prediction lies in their candidate set.
 
         Parameters
@@ -150,6 +178,8 @@ class PartialLabelClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         y : candidate sets or true labels
             In any form that ``fit`` takes. With true labels (singletons) the score is the
             accuracy; with larger sets it is the covering rate.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How much each row counts.
 
         Returns
         -------
@@ -159,10 +189,13 @@ class PartialLabelClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         is_plain_matrix = sp.issparse(y) or (isinstance(y, np.ndarray) and y.ndim == 2)
         if is_plain_matrix and y.shape[1] == len(self.classes_):
             y = CandidateSets(as_candidates(y).mask, self.classes_)
-        return covering_rate(y, predicted)
+        return float(np.average(covered(y, predicted), weights=sample_weight))
 
     def _check_X(self, X: Any, *, reset: bool) -> NDArray[np.float64]:
-        checked = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=np.float64)
+        # One order in memory: sums in another order would differ in their last digits.
+        checked = validate_data(
+            self, X, reset=reset, accept_sparse="csr", dtype=np.float64, order="C"
+        )
         if not isinstance(checked, np.ndarray):
             n_bytes = checked.shape[0] * checked.shape[1] * 8
             if n_bytes > DENSE_LIMIT_BYTES:

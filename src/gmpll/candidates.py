@@ -86,9 +86,11 @@ def as_candidates(y: Any, *, n_samples: int | None = None) -> CandidateSets:
           column per label; the labels are ``0, 1, ...``;
         * a pandas DataFrame of the same, whose column names are the labels;
         * a sequence of sets, lists or tuples of labels (a plain list of lists is always read
-          this way, also if it holds only 0 and 1);
+          this way, also if it holds only 0 and 1); None stands for a row of which nothing is
+          known: every label that occurs is its candidate;
         * a 1-D sequence of labels: every row's set holds that one label. A numeric array of
-          shape (n_samples, 1) is read so too, with a warning, as everywhere in scikit-learn.
+          shape (n_samples, 1) is read so too, with a warning, as everywhere in scikit-learn;
+        * what :func:`candidates_from_votes` returns.
     n_samples : int, default=None
         If given, the number of rows that ``y`` must have.
 
@@ -113,7 +115,11 @@ def as_candidates(y: Any, *, n_samples: int | None = None) -> CandidateSets:
     >>> as_candidates(["b", "a"]).mask.astype(int)
     array([[0, 1],
            [1, 0]])
+    >>> as_candidates([{"cat", "dog"}, {"emu"}, None]).to_lists()
+    [['cat', 'dog'], ['emu'], ['cat', 'dog', 'emu']]
     """
+    if isinstance(y, VotedCandidates):
+        y = y.candidates
     if isinstance(y, CandidateSets):
         sets = CandidateSets(_mask_from_matrix(np.asarray(y.mask)), np.asarray(y.classes))
     elif y is None:
@@ -164,11 +170,25 @@ def _from_label_vector(labels: NDArray[Any]) -> CandidateSets:
     return CandidateSets(mask, classes)
 
 
-def _from_label_sets(y: Sequence[Collection[Any]]) -> CandidateSets:
-    rows = list(y)
+def _from_label_sets(y: Sequence[Collection[Any] | None]) -> CandidateSets:
+    rows = [row for row in y if row is not None]
+    if len(rows) == len(y):
+        return _from_known_sets(rows)
+    given = np.array([row is not None for row in y])
+    known = _from_known_sets(rows, np.flatnonzero(given))
+    mask = np.ones((len(y), len(known.classes)), dtype=bool)
+    mask[given] = known.mask
+    return CandidateSets(mask, known.classes)
+
+
+def _from_known_sets(
+    rows: list[Collection[Any]], numbers: NDArray[np.intp] | None = None
+) -> CandidateSets:
+    """Read sets; ``numbers`` are what the rows are called in messages, if not 0, 1, ..."""
+    numbers = np.arange(len(rows)) if numbers is None else numbers
     sizes = np.fromiter((len(row) for row in rows), dtype=np.intp, count=len(rows))
     if (sizes == 0).any():
-        raise ValueError(_empty_set_message(np.flatnonzero(sizes == 0)))
+        raise ValueError(_empty_set_message(numbers[sizes == 0]))
     flat = [label for row in rows for label in row]
     if _looks_like_a_mask(rows, flat):
         raise ValueError(
@@ -181,7 +201,8 @@ def _from_label_sets(y: Sequence[Collection[Any]]) -> CandidateSets:
     owners = np.repeat(np.arange(len(rows)), sizes)
     if missing is not None:
         raise ValueError(
-            f"Row {owners[missing]} of y has a missing label (NaN or None) among its candidates."
+            f"Row {numbers[owners[missing]]} of y has a missing label (NaN or None) among its "
+            "candidates."
         )
     classes, codes = _sorted_unique(_tight(labels))
     mask = np.zeros((len(rows), classes.shape[0]), dtype=bool)
@@ -263,7 +284,7 @@ def _empty_set_message(rows: NDArray[np.intp]) -> str:
 def _bad_entry_message(value: Any, row: int, column: Any) -> str:
     return (
         f"Unknown label type: the candidate matrix has the entry {value!s} at row {row}, column "
-        f"{column}; entries must be 0 or 1. For weighted votes use candidates_from_votes."
+        f"{column}; entries must be 0 or 1. Counts of votes go to candidate_weight of GMPLL.fit."
     )
 
 
@@ -277,14 +298,16 @@ def _is_sequence_of_sets(y: Any) -> bool:
         y = y.to_numpy()
     elif hasattr(y, "__array__") or not isinstance(y, Sequence) or isinstance(y, str):
         return False
-    elements = [isinstance(row, _SET_TYPES) for row in y]
-    if elements and any(elements) and not all(elements):
+    if not any(isinstance(row, _SET_TYPES) for row in y):
+        return False
+    elements = [row is None or isinstance(row, _SET_TYPES) for row in y]
+    if not all(elements):
         first = elements.index(False)
         raise ValueError(
             f"y mixes label sets and single labels: row {first} is {y[first]!r}. "
             "Write every row as a set, single labels too."
         )
-    return bool(elements) and all(elements)
+    return True
 
 
 def _looks_like_a_mask(rows: list[Collection[Any]], flat: list[Any]) -> bool:

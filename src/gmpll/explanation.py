@@ -23,7 +23,9 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from gmpll.candidates import as_candidates
+from gmpll.knowledge import Prior
 from gmpll.matching import LocalAffinity, match, uniform_start
+from gmpll.rounding import confidences_within
 
 __all__ = ["Explanation", "NeighborVote", "Tipping", "Turn", "explain", "explain_rows"]
 
@@ -274,12 +276,32 @@ def _replay(
     """Return the confidences of the rows before the first turn and after every turn."""
     affinity = LocalAffinity(graph, mask, similarity)
     balance = model.selected_["balance"]
-    P: NDArray[np.floating] = uniform_start(mask)
+    unary = _over_all_labels(model._unary, model)
+    expected = _over_all_labels(Prior(classes=model._class_shares).expected_mass(len(mask)), model)
+    P = uniform_start(mask) if unary is None else confidences_within(unary, mask)
     path = [P[rows]]
     for _ in range(min(max_turns, int(model.n_iter_))):
-        P = match(affinity, mask, balance=balance, max_iter=1, tol=0.0, start=P).probabilities
+        P = match(
+            affinity,
+            mask,
+            balance=balance,
+            max_iter=1,
+            tol=0.0,
+            start=P,
+            unary=unary,
+            expected_mass=expected,
+        ).probabilities
         path.append(P[rows])
     return np.stack(path, axis=1)
+
+
+def _over_all_labels(values: NDArray[np.float64] | None, model: Any) -> NDArray[np.float64] | None:
+    """Return values of the labels that occur with zeros for the other labels."""
+    if values is None:
+        return None
+    full = np.zeros((len(values), len(model.classes_)))
+    full[:, model._seen] = values
+    return full
 
 
 def _explanation(

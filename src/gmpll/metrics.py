@@ -2,7 +2,8 @@
 
 Without true labels a prediction can still be compared with the candidate set of its row. That it
 lies inside says the less the more sets its label sits in; the *candidate lift* corrects for that.
-All of these are computed on rows that were held out of fitting.
+These are computed on rows that were held out of fitting. Where the truth is known and the labels
+are ordered (ages, grades), :func:`mean_absolute_label_error` tells how far off predictions are.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.metrics import mean_absolute_error
 
 from gmpll.candidates import as_candidates
 
@@ -21,6 +23,7 @@ __all__ = [
     "covered",
     "covering_rate",
     "lift_of_rows",
+    "mean_absolute_label_error",
 ]
 
 #: A label that sits in (nearly) all sets is covered by chance: its hits count nothing.
@@ -149,6 +152,11 @@ def approximated_accuracy(candidates: Any, probabilities: ArrayLike) -> float:
     0.75
     """
     p = np.asarray(probabilities, dtype=np.float64)
+    if p.ndim != 2 or not np.isfinite(p).all() or (p < 0).any():
+        raise ValueError(
+            "The probabilities must be a table of numbers that are not negative, with a row per "
+            "instance and a column per label."
+        )
     mask = as_candidates(candidates, n_samples=p.shape[0]).mask
     if mask.shape != p.shape:
         raise ValueError(
@@ -161,9 +169,51 @@ def approximated_accuracy(candidates: Any, probabilities: ArrayLike) -> float:
     return float(np.where(total > 0, on_predicted / np.where(total > 0, total, 1.0), 0.0).mean())
 
 
+def mean_absolute_label_error(y_true: ArrayLike, y_pred: ArrayLike) -> float:
+    """Mean distance between true and predicted labels that are numbers, such as ages or grades.
+
+    The accuracy calls a neighbouring grade as wrong as the farthest one; this does not. It is in
+    the unit of the labels, and smaller is better.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        True labels: integers or floats, not numbers written as text.
+    y_pred : array-like of shape (n_samples,)
+        Predicted labels, likewise.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from gmpll.metrics import mean_absolute_label_error
+    >>> mean_absolute_label_error([30, 41, 7], [30, 40, 12])
+    2.0
+    """
+    return float(mean_absolute_error(_numbers(y_true, "true"), _numbers(y_pred, "predicted")))
+
+
+def _numbers(labels: ArrayLike, which: str) -> NDArray[np.float64]:
+    """Return labels as floats: differences of unsigned integers would wrap around."""
+    values = np.asarray(labels)
+    if values.ndim != 1 or values.dtype.kind not in "iuf":
+        raise ValueError(
+            f"The {which} labels must be a vector of numbers, so that they have distances, but "
+            f"they are {values.dtype} of shape {values.shape}."
+        )
+    return values.astype(np.float64)
+
+
 def _columns(candidates: Any, y_pred: ArrayLike) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
     """Return the mask and the column of every prediction, -1 for a label of no set."""
     predicted = np.asarray(y_pred)
+    if predicted.ndim != 1:
+        raise ValueError(
+            f"The predictions must be a vector with a label for every row, but their shape is "
+            f"{predicted.shape}."
+        )
     mask, classes = as_candidates(candidates, n_samples=predicted.shape[0])
     column = {label: index for index, label in enumerate(classes.tolist())}
     columns = np.array([column.get(label, -1) for label in predicted.tolist()], dtype=np.intp)

@@ -1,13 +1,17 @@
 r"""Kernel ridge regression on label confidences, with its leave-one-out opinion in closed form.
 
-The kernel is the mean of one Gaussian kernel per view of the features. For many rows it is
-replaced by its Nystroem approximation on a random subset of them (landmarks): with
-:math:`\Phi` the m x r feature matrix, the coefficients for confidences Y are
-:math:`(\Phi^\top\Phi + \lambda I)^{-1}\Phi^\top Y`. What the regression would say of row i had it
-not seen it is
+The kernel K is the mean of one Gaussian kernel per view of the features. With
+:math:`A = (K + \lambda I)^{-1}` the coefficients for confidences Y are AY, and what the regression
+would say of row i had it not seen it is
+
+.. math:: f_{-i}(x_i) = y_i - \frac{(A Y)_i}{A_{ii}} .
+
+For many rows the kernel is replaced by its Nystroem approximation on a random subset of them
+(landmarks). With R the m x n kernel between rows and landmarks and N the n x n kernel between
+landmarks, the coefficients are :math:`(R^\top R + \lambda N)^{-1} R^\top Y`, and
 
 .. math:: f_{-i}(x_i) = \frac{f(x_i) - h_i y_i}{1 - h_i}, \qquad
-          h_i = \phi_i^\top (\Phi^\top\Phi + \lambda I)^{-1} \phi_i .
+          h_i = r_i^\top (R^\top R + \lambda N)^{-1} r_i .
 """
 
 from __future__ import annotations
@@ -23,11 +27,12 @@ from sklearn.metrics.pairwise import euclidean_distances
 
 __all__ = ["ConfidenceRidge", "LandmarkKernel", "RidgePredictor"]
 
-#: Most landmarks, and the size that the feature matrix may have.
+#: Most landmarks, and the size that the kernel between rows and landmarks may have.
 MAX_LANDMARKS = 1500
-FEATURE_BYTES = 2**29
-#: Directions of the kernel with less than this share of the largest eigenvalue are dropped.
-RANK_TOLERANCE = 1e-10
+KERNEL_BYTES = 2**29
+#: Added to the diagonal of the normal equations, relative to its mean: copies of a row make them
+#: singular.
+JITTER = 1e-10
 #: Rows from which the typical distance is measured.
 DISTANCE_SAMPLE = 500
 
@@ -42,14 +47,14 @@ class ConfidenceRidge:
     width : float, default=1.0
         The kernel of a view is ``exp(-width d^2 / median(d^2))``.
     ridge : float, default=0.1
-        Weight of the squared norm.
+        Weight of the squared norm, positive.
     rng : RandomState
         Draws the landmarks.
 
     Attributes
     ----------
-    features : ndarray of shape (n_samples, rank)
-        Nystroem features of the training rows.
+    n_landmarks : int
+        Rows that carry a coefficient; all of them if there are few.
     leverage : ndarray of shape (n_samples,)
         How much a row's own value enters its fitted value.
 
@@ -72,17 +77,16 @@ class ConfidenceRidge:
         rng: np.random.RandomState,
     ) -> None:
         n_samples = views[0].shape[0]
-        n_landmarks = min(n_samples, MAX_LANDMARKS, max(1, FEATURE_BYTES // (8 * n_samples)))
-        chosen = np.sort(rng.permutation(n_samples)[:n_landmarks])
+        self.n_landmarks = min(n_samples, MAX_LANDMARKS, max(1, KERNEL_BYTES // (8 * n_samples)))
+        chosen = np.sort(rng.permutation(n_samples)[: self.n_landmarks])
         self._kernel = LandmarkKernel(
             [rows[chosen] for rows in views],
             [width / _typical_squared_distance(rows, rng) for rows in views],
         )
-        values, vectors = scipy.linalg.eigh(self._kernel(self._kernel.landmarks))
-        kept = values > RANK_TOLERANCE * values[-1]
-        self._to_features = vectors[:, kept] / np.sqrt(values[kept])
-        self.features = self._kernel(views) @ self._to_features
-        self._gram = self.features.T @ self.features
+        self._between = self._kernel(self._kernel.landmarks)
+        exact = self.n_landmarks == n_samples
+        self._to_landmarks = None if exact else self._kernel(views)
+        self._gram = None if self._to_landmarks is None else _gram(self._to_landmarks)
         self._regularize(ridge)
 
     def with_ridge(self, ridge: float) -> ConfidenceRidge:
@@ -95,24 +99,52 @@ class ConfidenceRidge:
 
     def _regularize(self, ridge: float) -> None:
         self.ridge = ridge
-        regularized = self._gram + ridge * np.eye(len(self._gram))
-        self._inverse = scipy.linalg.inv(regularized, overwrite_a=True, check_finite=False)
-        self.leverage = np.einsum("ij,ij->i", self.features @ self._inverse, self.features)
+        if self._gram is None:
+            self._inverse = _inverse(self._between, ridge)
+            self.leverage = 1.0 - ridge * self._inverse.diagonal()
+            return
+        assert self._to_landmarks is not None
+        normal = self._gram + ridge * self._between
+        self._inverse = _inverse(normal, JITTER * normal.diagonal().mean())
+        self.leverage = np.einsum(
+            "ij,ij->i", self._to_landmarks @ self._inverse, self._to_landmarks
+        )
 
     def coefficients(self, confidences: NDArray[np.float64]) -> NDArray[np.float64]:
         """Fit the regression to confidences of the training rows."""
-        return self._inverse @ (self.features.T @ confidences)
+        if self._to_landmarks is None:
+            return self._inverse @ confidences
+        return self._inverse @ (self._to_landmarks.T @ confidences)
 
     def leave_one_out(self, confidences: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return what the regression says of every training row without having seen it."""
-        fitted = self.features @ self.coefficients(confidences)
+        coefficients = self.coefficients(confidences)
+        if self._to_landmarks is None:
+            return confidences - coefficients / self._inverse.diagonal()[:, None]
         own = self.leverage[:, None]
+        fitted = self._to_landmarks @ coefficients
         return (fitted - own * confidences) / np.maximum(1.0 - own, np.finfo(float).eps)
 
     def predictor(self, confidences: NDArray[np.float64]) -> RidgePredictor:
         """Fit the regression to confidences and return it without the training rows."""
-        weights = self._to_features @ self.coefficients(confidences)
-        return RidgePredictor(self._kernel, weights)
+        return RidgePredictor(self._kernel, self.coefficients(confidences))
+
+
+def _gram(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return ``rows.T @ rows``, computing one triangle only (the other one is a copy)."""
+    upper = scipy.linalg.blas.dsyrk(1.0, rows, trans=True)
+    return np.triu(upper) + np.triu(upper, 1).T
+
+
+def _inverse(matrix: NDArray[np.float64], diagonal: float) -> NDArray[np.float64]:
+    """Invert a positive semi-definite matrix with a positive number added to its diagonal."""
+    shifted = matrix.copy()
+    shifted.flat[:: len(matrix) + 1] += diagonal
+    factor, failed = scipy.linalg.lapack.dpotrf(shifted, lower=False, overwrite_a=True)
+    if failed:  # rounding made it indefinite: a larger shift is needed
+        return _inverse(matrix, 100.0 * max(diagonal, JITTER))
+    inverse, _ = scipy.linalg.lapack.dpotri(factor, lower=False, overwrite_c=True)
+    return np.triu(inverse) + np.triu(inverse, 1).T
 
 
 @dataclass(frozen=True)

@@ -8,36 +8,40 @@ that knows nothing of the order of the labels.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+
+from gmpll.arrays import Array, array_namespace, default_float, device
 
 __all__ = ["best_labels", "confidences_within"]
 
 #: Scores closer than this, relative to the largest absolute score of the row, are tied: sums of
-#: the same numbers in another order differ by about as much.
+#: the same numbers in another order differ by about as much. In single precision a few multiples
+#: of its resolution take its place.
 TIE_TOLERANCE = 1e-12
+TIE_RESOLUTIONS = 8
 
 
 def best_labels(
-    scores: NDArray[np.floating],
+    scores: Array,
     *,
     rng: np.random.RandomState | None = None,
-    priority: NDArray[np.intp] | None = None,
-) -> NDArray[np.intp]:
+    priority: Array | None = None,
+) -> Array:
     """Return the column of the largest score of every row.
 
     Parameters
     ----------
-    scores : ndarray of shape (n_samples, n_classes)
+    scores : array of shape (n_samples, n_classes)
         May contain ``-inf`` for labels that are out of the question.
     rng : RandomState, default=None
-        Ties are broken by drawing one of the tied labels, anew for every row.
-    priority : ndarray of shape (n_classes,), default=None
+        Ties are broken by drawing one of the tied labels, anew for every row. The
+        draws are the same whatever library holds the scores.
+    priority : array of shape (n_classes,), default=None
         Used without ``rng``: the tied label of highest priority wins. A row's answer then depends
         on that row alone, as the prediction of unseen rows must.
 
     Returns
     -------
-    ndarray of shape (n_samples,), int
+    array of shape (n_samples,), int
 
     Examples
     --------
@@ -46,25 +50,34 @@ def best_labels(
     >>> best_labels(np.array([[0.2, 0.8], [0.5, 0.5]]), priority=np.array([0, 1]))
     array([1, 1])
     """
-    top = scores.max(axis=1, keepdims=True)
-    finite = np.where(np.isfinite(scores), np.abs(scores), 0.0)
-    tied = scores >= top - TIE_TOLERANCE * finite.max(axis=1, keepdims=True)
-    best = np.argmax(tied, axis=1)
-    undecided = np.flatnonzero(tied.sum(axis=1) > 1)
-    if undecided.size:
+    xp = array_namespace(scores)
+    tied = _is_tied(scores)
+    best = xp.argmax(xp.astype(tied, xp.int8), axis=1)
+    (undecided,) = xp.nonzero(xp.count_nonzero(tied, axis=1) > 1)
+    if undecided.shape[0]:
+        shape = (undecided.shape[0], scores.shape[1])
         if rng is not None:
-            keys = rng.random_sample((undecided.size, scores.shape[1]))
+            draws = rng.random_sample(shape)
+            keys = xp.asarray(draws, dtype=scores.dtype, device=device(scores))
         elif priority is not None:
-            keys = np.broadcast_to(priority + 1.0, (undecided.size, scores.shape[1]))
+            ranks = xp.asarray(priority, dtype=scores.dtype, device=device(scores))
+            keys = xp.broadcast_to(ranks, shape)
         else:
             raise TypeError("best_labels needs rng or priority to break ties.")
-        best[undecided] = np.argmax(np.where(tied[undecided], keys, -1.0), axis=1)
+        best[undecided] = xp.argmax(xp.where(tied[undecided, :], keys, -xp.inf), axis=1)
     return best
 
 
-def confidences_within(
-    scores: NDArray[np.floating], mask: NDArray[np.bool_]
-) -> NDArray[np.float64]:
+def _is_tied(scores: Array) -> Array:
+    """Whether a score equals the largest of its row up to rounding."""
+    xp = array_namespace(scores)
+    tolerance = max(TIE_TOLERANCE, TIE_RESOLUTIONS * float(xp.finfo(scores.dtype).eps))
+    largest = xp.max(scores, axis=1, keepdims=True)
+    finite = xp.where(xp.isfinite(scores), xp.abs(scores), 0.0)
+    return scores >= largest - tolerance * xp.max(finite, axis=1, keepdims=True)
+
+
+def confidences_within(scores: Array, mask: Array) -> Array:
     """Restrict non-negative scores to the candidates and let every row sum to one.
 
     A row without any positive score on its candidates becomes uniform over them.
@@ -78,8 +91,10 @@ def confidences_within(
     array([[0.25, 0.75, 0.  ],
            [0.  , 0.5 , 0.5 ]])
     """
-    inside = np.where(mask, scores, 0.0)
-    total = inside.sum(axis=1, keepdims=True)
-    usable = (total > 0) & np.isfinite(total)
-    uniform = mask / np.maximum(mask.sum(axis=1, keepdims=True), 1)
-    return np.where(usable, inside / np.where(usable, total, 1.0), uniform)
+    xp = array_namespace(scores, mask)
+    inside = xp.where(mask, scores, 0.0)
+    total = xp.sum(inside, axis=1, keepdims=True)
+    usable = (total > 0) & xp.isfinite(total)
+    candidates = xp.astype(mask, xp.result_type(inside.dtype, default_float(xp)))
+    uniform = candidates / xp.clip(xp.sum(candidates, axis=1, keepdims=True), min=1.0)
+    return xp.where(usable, inside / xp.where(usable, total, 1.0), uniform)

@@ -15,7 +15,7 @@ from gmpll.cli.report import report
 from gmpll.report.scores_table import SCORE_COLUMNS
 
 HEADER = ",".join(SCORE_COLUMNS)
-ROW = "real-world,lost,,,GM-PLL,,,0,{fold},0.{fold}5,0.8,1.0,0.1,,ok,"
+ROW = "real-world,lost,,,GM-PLL,,,0,{fold},0.{fold}5,0.8,,,1.0,0.1,,ok,"
 
 
 def _save_scores(folder: Path) -> None:
@@ -48,10 +48,22 @@ def test_a_run_is_scored_anew(tmp_path, monkeypatch):
     table = read_scores(tmp_path / "scores.csv")
     (tmp_path / "scores.csv").unlink()
     (tmp_path / "declaration.json").write_text('{"experiment": [{"kind": "real-world"}]}')
-    monkeypatch.setattr(gmpll.experiments, "scores", lambda run_dir, *, data_home=None: table)
+    monkeypatch.setattr(gmpll.experiments, "write_scores", lambda run_dir, *, data_home=None: table)
     report(tmp_path)
     text = (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
     assert "<strong>0.700 ± 0.071</strong>" in text
+
+
+def test_scores_from_before_the_absolute_errors_are_read(tmp_path):
+    _save_scores(tmp_path)
+    lines = (tmp_path / "scores.csv").read_text(encoding="utf-8").splitlines()
+    older = [lines[0].replace(",inductive_mae,transductive_mae", "")]
+    older += [line.replace(",,,1.0,", ",1.0,") for line in lines[1:]]
+    (tmp_path / "scores.csv").write_text("\n".join(older) + "\n", encoding="utf-8")
+    report(tmp_path)
+    text = (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
+    assert "<strong>0.700 ± 0.071</strong>" in text
+    assert "The scores hold no mean absolute error" in text
 
 
 def test_saved_scores_serve_where_the_run_cannot_be_scored(tmp_path, capsys):
@@ -111,7 +123,11 @@ def test_a_real_run_from_predictions_to_page(tmp_path):
         folds=3,
     )
     run(Declaration((experiment,)), tmp_path)
+    report(tmp_path, out=tmp_path / "elsewhere")
+    assert not (tmp_path / "scores.csv").exists()  # only a report in the folder renews it
+    (tmp_path / "scores.csv").write_text("an older table\n")
     report(tmp_path)
+    assert (tmp_path / "scores.csv").read_text(encoding="utf-8").startswith(HEADER)
     text = (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
     assert "6 jobs, 0 of them failed" in text
     assert "protocol: controlled (iris)" in text

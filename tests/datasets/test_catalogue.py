@@ -37,3 +37,7 @@ def test_names_are_looked_up_in_any_case_and_within_a_kind():
         dataset_info("moon")
     with pytest.raises(ValueError, match=r"There is no uci set 'lost'; choose one of: glass, "):
         dataset_info("lost", kind="uci")
+
+
+def test_ages_and_rings_are_ordered():
+    assert [info.name for info in list_datasets() if info.ordered] == ["fg-net", "abalone"]

@@ -46,6 +46,21 @@ def test_labels_that_are_never_true_are_kept():
     assert len(np.unique(load("fg-net").target)) == 63
 
 
+@pytest.mark.parametrize(("name", "first", "last"), [("fg-net", 0, 69), ("abalone", 1, 29)])
+def test_ordered_labels_are_their_numbers(name, first, last):
+    """FG-NET has faces from 0 to 69 years; the first row of Abalone has 15 rings."""
+    bunch = load(name)
+    numbers = bunch.target_names[bunch.target]
+    assert bunch.ordered
+    assert (numbers.min(), numbers.max()) == (first, last)
+    assert (np.diff(bunch.target_names) > 0).all()
+    if name == "abalone":
+        assert numbers[0] == 15
+    else:  # candidates are guesses of the age: they gather around it
+        distance = np.abs(bunch.target_names - numbers[:, None])
+        assert distance[bunch.candidates].mean() < distance.mean() / 3
+
+
 def test_details_of_the_uci_files():
     assert load("segment").data[:, 2].std() == 0
     ages = load("dermatology").data[:, 33]

@@ -82,6 +82,7 @@ def test_a_file_in_the_folder_is_loaded(write_mat, tmp_path, info, sparse):
     np.testing.assert_array_equal(bunch.candidates, expected.candidates)
     np.testing.assert_array_equal(bunch.target, expected.target)
     np.testing.assert_array_equal(bunch.target_names, np.arange(4))
+    assert bunch.ordered == info.ordered
     assert bunch.name == info.name
     assert len(bunch.feature_names) == 3
     assert info.citation in bunch.DESCR

@@ -53,6 +53,15 @@ def test_ecoli_drops_the_name(tmp_path, write_csv):
     assert bunch.target_names[bunch.target].tolist() == ["pp", "cp"]
 
 
+def test_rings_are_ordered_unless_they_are_words(tmp_path, write_csv):
+    write_csv("abalone", [f"M,1,2,3,4,5,6,7,{rings}" for rings in (9, 10, 29)])
+    bunch = load_uci("abalone", tmp_path)
+    assert bunch.ordered
+    assert bunch.target_names[bunch.target].tolist() == [9, 10, 29]
+    write_csv("abalone", [f"M,1,2,3,4,5,6,7,{rings}" for rings in ("few", "many")])
+    assert not load_uci("abalone", tmp_path).ordered
+
+
 def test_unknown_ages_become_the_median(tmp_path, write_csv):
     row = ",".join(["1"] * 33)
     write_csv("dermatology", [f"{row},{age},2" for age in ("20", "?", "30", "70", "?")])

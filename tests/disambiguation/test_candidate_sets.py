@@ -95,3 +95,25 @@ def test_hostile_names_stay_names():
     sets = sets_of({"tags": [[names[0], names[1]], [names[2]], [names[0]]]})
     assert set(sets.classes.tolist()) == set(names)
     assert sets.mask.dtype == np.bool_
+
+
+def test_votes_are_counted():
+    votes = pd.DataFrame(
+        {"item": list("xxxyz"), "label": list("aabcc"), "annotator": ["1", "2", "3", "1", "1"]}
+    )
+    sets = sets_of({"id": ["x", "y", "z"], "gold": ["", "a", ""]}, votes=votes)
+    np.testing.assert_array_equal(sets.weights, [[2, 1, 0], [0, 0, 1], [0, 0, 1]])
+    assert as_lists(sets) == [["a", "b"], ["a"], ["c"]]
+    assert sets_of({"tags": ["a|b", "a", "b"]}).weights is None
+
+
+def test_impossible_labels_are_no_candidates():
+    columns = {"tags": ["a|b|c", "", "c|a"], "never": ["b", "a|c|zebra", ""]}
+    sets = sets_of(columns, impossible="never", empty="all")
+    assert as_lists(sets) == [["a", "c"], ["b"], ["a", "c"]]
+    with pytest.raises(InputError, match="Row 3 has no candidate label that the column never"):
+        sets_of({**columns, "never": ["", "", "a|c"]}, impossible="never", empty="all")
+    with pytest.raises(InputError, match="although 'b' is its known label"):
+        sets_of({**columns, "gold": ["b", "", ""]}, impossible="never", empty="all")
+    with pytest.raises(InputError, match="which --impossible names"):
+        sets_of(columns, impossible="nowhere", empty="all")

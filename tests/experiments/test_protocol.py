@@ -164,6 +164,16 @@ def test_the_fingerprint_tells_data_sets_apart():
     assert load_truth("iris").fingerprint != load_truth("wine").fingerprint
 
 
+def test_ordered_labels_bring_their_numbers(give):
+    data = {"data": np.zeros((3, 1)), "candidates": None, "target": [2, 0, 1]}
+    rings = np.array([3, 4, 29])
+    give(Bunch(**data, target_names=rings, ordered=True))
+    truth = load_truth("abalone")
+    assert truth.label_values[truth.target].tolist() == [29, 3, 4]
+    give(Bunch(**data, target_names=rings, ordered=False))
+    assert load_truth("glass").label_values is None
+
+
 def test_warnings_are_kept_with_the_result(monkeypatch):
     import warnings
 

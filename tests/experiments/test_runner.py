@@ -180,7 +180,7 @@ def test_timed_jobs_run_last_and_one_at_a_time(tmp_path, declare, silent, monkey
     stages = []
     work_off = runner._work_off
 
-    def spy(tasks, n_workers, progress):
+    def spy(tasks, n_workers, progress, *cluster):
         stages.append(({task.job.experiment for task in tasks}, n_workers))
         yield from work_off(tasks, 1, progress)
 

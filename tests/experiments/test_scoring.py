@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -70,6 +71,47 @@ def test_predictions_are_not_scored_against_other_data(finished, monkeypatch):
     other = Truth(np.zeros(150, dtype=int), "another")
     monkeypatch.setattr(scoring_module, "load_truth", lambda dataset, home: other)
     with pytest.raises(ExperimentError, match="iris is not the one that the predictions"):
+        scores(finished)
+
+
+def test_ordered_labels_have_an_absolute_error(finished, monkeypatch):
+    assert scores(finished)[["inductive_mae", "transductive_mae"]].isna().all(axis=None)
+    years = np.array([10.0, 11.0, 20.0])
+    known = scoring_module.load_truth
+    monkeypatch.setattr(
+        scoring_module, "load_truth", lambda *names: replace(known(*names), label_values=years)
+    )
+    ages, folder = years[load_iris().target], RunFolder(finished)
+    for (_, row), job in zip(scores(finished).iterrows(), folder.jobs(), strict=True):
+        result = folder.load(job)
+        if row.method == "Broken":
+            assert np.isnan(row.inductive_mae)
+            continue
+        off = [
+            abs(ages[i] - years[label])
+            for i, label in zip(result.test_rows, result.predicted, strict=True)
+        ]
+        assert row.inductive_mae == pytest.approx(sum(off) / 50)
+        off = [
+            abs(ages[i] - years[label])
+            for i, label in zip(result.train_rows, result.labels, strict=result.labels.size > 0)
+        ]
+        expected = sum(off) / 100 if off else float("nan")
+        assert row.transductive_mae == pytest.approx(expected, nan_ok=True)
+
+
+@pytest.mark.parametrize("label", [2, -1])
+def test_labels_that_the_data_set_has_not_are_no_ages(finished, monkeypatch, label):
+    folder = RunFolder(finished)
+    job = folder.jobs()[0]
+    result = folder.load(job)
+    folder.save(job, replace(result, predicted=np.full_like(result.predicted, label)))
+    known = scoring_module.load_truth
+    two = np.array([10.0, 11.0])
+    monkeypatch.setattr(
+        scoring_module, "load_truth", lambda *names: replace(known(*names), label_values=two)
+    )
+    with pytest.raises(ExperimentError, match=rf"names labels that iris .* {job.id}\.npz"):
         scores(finished)
 
 

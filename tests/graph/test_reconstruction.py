@@ -2,9 +2,19 @@ import numpy as np
 import pytest
 from scipy.optimize import nnls
 
+from gmpll.graph import reconstruction
 from gmpll.graph.reconstruction import reconstruction_weights
 
 SUM_WEIGHT = 1e5  # of the row that makes nnls keep the sum
+
+
+@pytest.fixture(autouse=True, params=["batched", "compiled"])
+def implementation(request, monkeypatch):
+    if request.param == "compiled":
+        pytest.importorskip("numba")
+    few = 1 if request.param == "compiled" else 10**9
+    monkeypatch.setattr(reconstruction, "COMPILED_QUERIES", few)
+    return request.param
 
 
 def loop(queries, rows, neighbors, sum_to_one):
@@ -23,7 +33,7 @@ def residual(queries, rows, neighbors, weights):
 
 
 @pytest.mark.parametrize("sum_to_one", [True, False])
-@pytest.mark.parametrize("d", [12, 40])
+@pytest.mark.parametrize("d", [10, 12, 40])
 def test_weights_equal_a_loop_over_nnls(sum_to_one, d):
     rng = np.random.RandomState(0)
     rows, queries = rng.randn(80, d), rng.randn(150, d)
@@ -61,7 +71,8 @@ def test_blocks_do_not_change_the_answer(monkeypatch):
     rows, queries = rng.randn(30, 15), rng.randn(25, 15)
     neighbors = np.array([rng.choice(30, 6, replace=False) for _ in queries])
     whole = reconstruction_weights(queries, rows, neighbors)
-    monkeypatch.setattr("gmpll.graph.reconstruction.BLOCK_BYTES", 8 * 6 * 15 * 4)
+    monkeypatch.setattr(reconstruction, "BLOCK_BYTES", 8 * 6 * 15 * 4)
+    monkeypatch.setattr(reconstruction, "COMPILED_BLOCK", 4)
     np.testing.assert_allclose(reconstruction_weights(queries, rows, neighbors), whole, atol=1e-9)
 
 
@@ -71,3 +82,48 @@ def test_zero_rows_and_no_neighbours():
     np.testing.assert_allclose(weights.sum(axis=1), 1.0)
     empty = reconstruction_weights(zero, zero, np.zeros((3, 0), dtype=int))
     assert empty.shape == (3, 0)
+
+
+@pytest.mark.parametrize("sum_to_one", [True, False])
+@pytest.mark.parametrize("d", [2, 4, 10, 30])
+def test_no_weight_can_be_moved_to_gain_anything(sum_to_one, d):
+    """The optimality conditions, which hold whether or not the minimiser is unique."""
+    rng = np.random.RandomState(4)
+    rows, queries = rng.randn(60, d), 0.5 * rng.randn(200, d)
+    neighbors = np.array([rng.choice(60, 10, replace=False) for _ in queries])
+    weights = reconstruction_weights(queries, rows, neighbors, sum_to_one=sum_to_one)
+    error = queries - np.einsum("nk,nkd->nd", weights, rows[neighbors])
+    gain = np.einsum("nd,nkd->nk", error, rows[neighbors])  # of making a weight larger
+    if sum_to_one:
+        gain -= (gain * weights).sum(axis=1, keepdims=True)
+    assert gain.max() < 1e-7
+    assert np.abs(gain[weights > 0]).max() < 1e-7
+    assert weights.min() >= 0
+
+
+def test_dependent_neighbours_are_chosen_one_by_one():
+    """Of copies of a row the first serves; weights are not spread by rounding errors."""
+    rows = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    weights = reconstruction_weights(np.array([[0.5, 0.5]]), rows, np.array([[0, 1, 2]]))
+    np.testing.assert_allclose(weights, [[0.5, 0.0, 0.5]], atol=1e-9)
+
+
+@pytest.mark.parametrize("sum_to_one", [True, False])
+def test_both_implementations_agree(sum_to_one, monkeypatch):
+    pytest.importorskip("numba")
+    rng = np.random.RandomState(5)
+    rows, queries = rng.randn(60, 14), rng.randn(100, 14)
+    neighbors = np.array([rng.choice(60, 10, replace=False) for _ in queries])
+    found = []
+    for few in (1, 10**9):
+        monkeypatch.setattr(reconstruction, "COMPILED_QUERIES", few)
+        found.append(reconstruction_weights(queries, rows, neighbors, sum_to_one=sum_to_one))
+    np.testing.assert_allclose(found[0], found[1], atol=1e-10)
+
+
+def test_single_precision_rows_and_small_integers_are_taken():
+    rng = np.random.RandomState(6)
+    rows, queries = rng.randn(20, 8).astype(np.float32), rng.randn(5, 8).astype(np.float32)
+    neighbors = np.array([rng.choice(20, 4, replace=False) for _ in queries], dtype=np.int32)
+    weights = reconstruction_weights(queries, rows, neighbors)
+    np.testing.assert_allclose(weights, loop(queries, rows, neighbors, True), atol=1e-4)

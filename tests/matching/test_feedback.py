@@ -1,6 +1,8 @@
 import numpy as np
+import pytest
 
 from gmpll.matching.feedback import feedback
+from gmpll.matching.masses import mass_pull
 
 MASK = np.array([[True, True, False], [False, True, True], [True, True, True]])
 
@@ -24,3 +26,49 @@ def test_no_turn_changes_nothing_and_silence_is_uniform():
     assert feedback(lambda P: P, MASK, P, balance=0.5, turns=0) is P
     silent = feedback(lambda P: np.zeros((3, 3)), MASK, P, balance=0.0)
     np.testing.assert_allclose(silent, P)
+
+
+def test_the_regression_is_asked_ten_times_by_default():
+    asked = []
+
+    def opinion(P):
+        asked.append(P)
+        return P
+
+    P = MASK / MASK.sum(axis=1, keepdims=True)
+    feedback(opinion, MASK, P, balance=0.5)
+    assert len(asked) == 10
+    assert asked[0] is P
+    assert asked[1] is not P
+
+
+def test_a_candidate_that_gets_nothing_keeps_a_millionth():
+    opinions = np.array([[1.0, -0.5, 0.0]] * 3)
+    found = feedback(lambda P: opinions, MASK, MASK / 3, balance=0.0, turns=1)
+    assert found[0, 1] == pytest.approx(1e-6, rel=1e-4)
+
+
+def test_a_label_without_mass_divides_nothing_by_zero():
+    P = np.array([[0.5, 0.5, 0.0], [0.0, 1.0, 0.0], [0.5, 0.5, 0.0]])
+    opinions = np.array([[0.3, 0.1, 0.9], [0.5, 0.2, 0.4], [0.1, 0.4, 0.2]])
+    with np.errstate(all="raise"):
+        found = feedback(lambda P: opinions, MASK, P, balance=1.0, turns=1)
+    support = MASK * (opinions**2 + 1e-6) / np.array([1.0, 2.0, 1.0])
+    np.testing.assert_allclose(found, support / support.sum(axis=1, keepdims=True))
+
+
+def test_turns_are_the_formula():
+    rng = np.random.RandomState(0)
+    opinions, unary = rng.random_sample((2, 3, 3))
+    expected_mass = np.array([[1.5, 0.5, 1.0]])
+    P = MASK / MASK.sum(axis=1, keepdims=True)
+    found = feedback(
+        lambda P: opinions * P, MASK, P, balance=0.5, turns=2, unary=unary,
+        expected_mass=expected_mass,
+    )  # fmt: skip
+    for _ in range(2):
+        support = MASK * unary * ((opinions * P) ** 2 + 1e-6) / P.sum(axis=0) ** 0.5
+        P = support / support.sum(axis=1, keepdims=True)
+        P = P * mass_pull(P.sum(axis=0), expected_mass)
+        P /= P.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(found, P)

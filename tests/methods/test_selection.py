@@ -32,7 +32,7 @@ def test_the_setting_with_the_largest_lift_is_chosen():
     mask = random_candidates(truth, 0.7, 1, n_classes=5, random_state=0)
     X = truth[:, None].astype(float)
     found = select(
-        lambda rows, seen: Known(truth[rows], mask[rows][:, seen], rows),
+        lambda rows, seen, scaling: Known(truth[rows], mask[rows][:, seen], rows),
         X,
         mask,
         alternatives(0.5),
@@ -50,7 +50,7 @@ def test_truth_plays_no_part_in_fitting():
     X, y = load_iris(return_X_y=True)
     mask = random_candidates(y, 0.7, 1, random_state=0)
     model = GMPLL(random_state=0).fit(X, mask)
-    assert set(model.selected_) == {"balance", "width", "ridge"}
+    assert set(model.selected_) == {"balance", "width", "ridge", "scaling"}
     assert len(model.selection_.scores) == len(alternatives(0.5))
     again = GMPLL(random_state=0).fit(X, mask)
     assert again.selected_ == model.selected_
@@ -62,7 +62,9 @@ def test_few_rows_and_fixed_predictions_choose_nothing():
     small = GMPLL(random_state=0).fit(X[::10], y[::10])
     assert len(small.selection_.scores) == 1
     fixed = GMPLL(prediction="independent", balance=0.3, random_state=0).fit(X, y)
-    assert fixed.selection_.setting == Setting(0.3)
+    assert fixed.selection_.setting == Setting(0.3, scaling="standard")
+    given = GMPLL(scaling="rank", random_state=0).fit(X, y)
+    assert {setting.scaling for setting, _ in given.selection_.scores} == {"rank"}
 
 
 class TestOrderedLabels:

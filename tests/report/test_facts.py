@@ -7,7 +7,12 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from gmpll.report.comparisons import accuracy_facts, rank_facts, win_tie_loss_facts
+from gmpll.report.comparisons import (
+    accuracy_facts,
+    error_facts,
+    rank_facts,
+    win_tie_loss_facts,
+)
 from gmpll.report.scores_table import checked_scores, read_scores
 from gmpll.report.summaries import (
     failure_facts,
@@ -90,6 +95,73 @@ def test_best_never_is_a_baseline_and_the_paper_stands_beside(made_up):
     assert facts.loc["GM-PLL", "paper_difference"] == pytest.approx(0.7 - 0.737)
     assert facts.loc["GM-PLL (paper)", "paper_mean"] == 0.737
     assert math.isnan(facts.loc["Full supervision", "paper_mean"])
+
+
+def _errors(made_up, values, **facts):
+    return [
+        made_up.job(fold=fold, inductive_mae=value, **{"dataset": "fg-net", **facts})
+        for fold, value in enumerate(values)
+    ]
+
+
+def test_the_smaller_error_wins(made_up):
+    ours, theirs = np.array([5.0, 5.5, 6.0, 5.2]), np.array([6.1, 6.4, 7.2, 6.0])
+    rows = [
+        *_errors(made_up, ours),
+        *_errors(made_up, theirs, method="CLPL"),
+        *_errors(made_up, ours - [1.0, 1.1, 0.9, 1.2], method="IPAL"),
+        *_errors(made_up, [0.1] * 4, method="Full supervision"),
+    ]
+    facts = error_facts(checked_scores(made_up.table(*rows)), "real-world").set_index("method")
+    assert set(facts["rows"]) == {"unseen"}
+    assert facts["verdict"].drop("GM-PLL").to_dict() == {
+        "CLPL": "win",
+        "IPAL": "loss",
+        "Full supervision": "",
+    }
+    assert facts.index[facts["best"]].tolist() == ["IPAL"]
+    clpl = facts.loc["CLPL"]
+    assert clpl["lead"] == pytest.approx((theirs - ours).mean())
+    assert clpl["p_value"] == pytest.approx(stats.ttest_rel(ours, theirs).pvalue)
+    assert (clpl["mean"], clpl["std"]) == pytest.approx((theirs.mean(), theirs.std(ddof=1)))
+    lead = theirs - ours
+    statistic = lead.mean() / np.sqrt((1 / 4 + 1 / 3) * lead.var(ddof=1))
+    assert clpl["corrected_p_value"] == pytest.approx(2 * stats.t.sf(statistic, 3))
+
+
+def test_errors_are_of_ordered_sets_and_best_in_each_setting(made_up):
+    rows = [
+        *_accuracies(made_up, [0.5, 0.6]),
+        made_up.failed(made_up.job(method="CLPL"), "lost has no errors, so this is no part of it"),
+        made_up.failed(made_up.job(method="CLPL", dataset="fg-net"), "no"),
+        *_errors(made_up, [5.0, 6.0]),
+    ]
+    for p, ours, theirs in ((0.1, 2.0, 3.0), (0.7, 4.0, 3.5)):
+        facts = {"experiment": "controlled", "dataset": "abalone", "p": p, "r": 1}
+        rows += _errors(made_up, [ours], **facts)
+        rows += _errors(made_up, [theirs], method="IPAL", **facts)
+    scores = checked_scores(made_up.table(*rows))
+    found = error_facts(scores, "real-world").set_index("method")
+    assert set(found["dataset"]) == {"fg-net"}
+    assert found.loc["CLPL", ["measured", "failed"]].tolist() == [0, 1]
+    controlled = error_facts(scores, "controlled").set_index(["p", "method"])
+    assert controlled["best"].to_dict() == {
+        (0.1, "GM-PLL"): True,
+        (0.1, "IPAL"): False,
+        (0.7, "GM-PLL"): False,
+        (0.7, "IPAL"): True,
+    }
+    assert error_facts(scores, "timing").empty
+
+
+def test_a_table_from_before_the_errors_has_none(made_up):
+    older = made_up.table(*_errors(made_up, [5.0, 6.0])).drop(
+        columns=["inductive_mae", "transductive_mae"]
+    )
+    scores = checked_scores(older)
+    assert scores[["inductive_mae", "transductive_mae"]].isna().all(axis=None)
+    assert scores["inductive"].tolist() == [0.5, 0.5]
+    assert error_facts(scores, "real-world").empty
 
 
 def test_win_tie_loss_counts_configurations(made_up):

@@ -23,6 +23,7 @@ HEADINGS = (
     "Controlled sets: win/tie/loss",
     "Real-world sets: inductive accuracy",
     "Real-world sets: transductive accuracy",
+    "Ordered labels: mean absolute error",
     "Critical differences",
     "Sensitivity to β",
     "Sensitivity to r",
@@ -119,6 +120,8 @@ def test_every_table_has_three_files(full_report):
         "win-tie-loss-corrected",
         "inductive",
         "transductive",
+        "absolute-error-real-world",
+        "absolute-error-controlled",
         "ranks-controlled-inductive",
         "sensitivity-beta",
         "sensitivity-r",
@@ -141,6 +144,24 @@ def test_csv_holds_the_digits_behind_the_page(full_report, made_up):
     assert f"<strong>{row['mean']:.3f} ± {row['std']:.3f}</strong>" in full_report.read_text(
         "utf-8"
     )
+
+
+def test_absolute_errors_are_laid_out_by_method_and_by_setting(full_report, made_up):
+    tables = full_report.parent / "tables"
+    facts = pd.read_csv(tables / "absolute-error-real-world.csv")
+    scores = made_up.full_scores().query("experiment == 'real-world' and method == 'IPAL'")
+    row = facts.query("rows == 'training' and method == 'IPAL'").iloc[0]
+    errors = scores.query("dataset == 'fg-net'")["transductive_mae"]
+    assert (row["mean"], row["std"]) == pytest.approx((errors.mean(), errors.std()), rel=1e-12)
+    by_method = (tables / "absolute-error-real-world.md").read_text(encoding="utf-8")
+    assert "| Method | FG-NET, unseen rows | FG-NET, training rows |" in by_method
+    assert f"{row['mean']:.2f} ± {row['std']:.2f} •" in by_method
+    ceiling = next(line for line in by_method.splitlines() if "Full supervision" in line)
+    assert ceiling.endswith(f"| {MISSING} |")  # it finds no labels of training rows
+    by_setting = (tables / "absolute-error-controlled.md").read_text(encoding="utf-8")
+    assert "| Abalone (p = 0.4, r = 2), unseen rows | **" in by_setting
+    assert "Glass" not in by_setting
+    assert "| failed" in by_setting  # PL-LEAF, r = 3
 
 
 def test_drawings_are_well_formed_described_and_readable(full_report):

@@ -125,7 +125,7 @@ def test_a_refused_write_leaves_nothing_behind(store):
         "CREATE TRIGGER full BEFORE INSERT ON log BEGIN SELECT RAISE(ABORT, 'disk full'); END"
     )
     raw.commit()
-    with pytest.raises(sqlite3.Error, match="disk full"):
+    with pytest.raises(ReviewError, match="disk full"):
         store.decide(1, CAT, seen_version=0, tab="a")
     assert store.decisions() == {}
     raw.execute("DROP TRIGGER full")

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from gmpll.cli.datasets import datasets
 from gmpll.cli.demo import demo
@@ -15,6 +18,7 @@ from gmpll.cli.predict import predict
 from gmpll.cli.report import report
 from gmpll.cli.reproduce import reproduce
 from gmpll.cli.review import review
+from gmpll.cli.stopping import stoppable
 
 __all__ = ["app", "main"]
 
@@ -22,8 +26,33 @@ __all__ = ["app", "main"]
 EXIT_USER_ERROR = 2
 EXIT_INTERRUPTED = 130
 
+
+class _Commands(TyperGroup):
+    """Says that it was interrupted; typer would end without a word."""
+
+    def make_context(self, *args: Any, **kwargs: Any) -> Any:
+        """Read the options."""
+        with _interruption_told():
+            return super().make_context(*args, **kwargs)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command."""
+        with _interruption_told():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _interruption_told() -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        typer.echo("gmpll: interrupted.", err=True)
+        raise typer.Exit(EXIT_INTERRUPTED) from None
+
+
 app = typer.Typer(
     name="gmpll",
+    cls=_Commands,
     help="Partial label learning: find the right label in every set of candidates.",
     no_args_is_help=True,
     add_completion=False,
@@ -61,10 +90,15 @@ def _options(
 def main() -> None:
     """Run the command line; an error of the user's is one sentence, not a traceback."""
     try:
-        app()
+        with stoppable():
+            app()
     except UserError as error:
         typer.echo(f"gmpll: {error}", err=True)
         sys.exit(EXIT_USER_ERROR)
-    except KeyboardInterrupt:
+    except OSError as error:  # a file or a disk, where a command has nothing better to say
+        where = f"{error.filename}: " if error.filename else ""
+        typer.echo(f"gmpll: {where}{error.strerror or error}.", err=True)
+        sys.exit(EXIT_USER_ERROR)
+    except KeyboardInterrupt:  # outside of any command
         typer.echo("gmpll: interrupted.", err=True)
         sys.exit(EXIT_INTERRUPTED)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from gmpll._unfinished import written_beside
 from gmpll.cli.errors import UserError
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ def _print_table(results: list[Result], console: Console) -> None:
 
 
 def _write_scores(path: Path, results: list[Result]) -> Path:
-    with path.open("w", newline="") as file:
+    with written_beside(path) as beside, beside.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(Result._fields)
         writer.writerows(results)
@@ -144,7 +145,7 @@ def _write_scores(path: Path, results: list[Result]) -> Path:
 
 
 def _write_labels(path: Path, model: Any, mask: NDArray[np.bool_]) -> Path:
-    with path.open("w", newline="") as file:
+    with written_beside(path) as beside, beside.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(["candidates", "label", "confidence", "support"])
         for row, label, confidence, support in zip(
@@ -176,5 +177,6 @@ def _draw(path: Path, model: Any, truth: NDArray[np.intp], mask: NDArray[np.bool
         ax.set_xlabel("confidence of the label")
         ax.spines[["top", "right"]].set_visible(False)
     axes[0].set_ylabel("training images")
-    figure.savefig(path, dpi=150)
+    with written_beside(path) as beside:
+        figure.savefig(beside, dpi=150, format="png")
     return path

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import errno
-import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -22,8 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["disambiguate", "plain_errors", "split"]
 
-_EXTRAS = ("pandas", "pyarrow", "skops", "jinja2", "matplotlib", "markupsafe")
 _EXIT_INTERRUPTED = 130
+_EXTRAS = ("pandas", "pyarrow", "skops", "jinja2", "matplotlib", "markupsafe")
 _DATA = "Data"
 _SPECIAL = "Special cases"
 
@@ -69,6 +68,14 @@ def disambiguate(
         typer.Option(
             metavar="COLUMN",
             help="Column of labels known for sure, or none.",
+            rich_help_panel=_DATA,
+        ),
+    ] = None,
+    impossible: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column of labels that a row cannot have.",
             rich_help_panel=_DATA,
         ),
     ] = None,
@@ -120,6 +127,13 @@ def disambiguate(
             help="Drop labels with a smaller share of the votes.", rich_help_panel=_SPECIAL
         ),
     ] = 0.0,
+    trust: Annotated[
+        float | None,
+        typer.Option(
+            help="How much votes count: 0 not at all, 1 as probabilities; estimated by default.",
+            rich_help_panel=_SPECIAL,
+        ),
+    ] = None,
     labels: Annotated[
         str | None,
         typer.Option(help="All labels that are allowed, with commas.", rich_help_panel=_SPECIAL),
@@ -148,7 +162,7 @@ def disambiguate(
 
     console = Console(highlight=False)
     folder = out or input.with_name(f"{input.stem}-resolved")
-    with plain_errors(folder), _stoppable():
+    with plain_errors(folder):
         from gmpll.disambiguation.options import Options
 
         options = Options(
@@ -164,6 +178,8 @@ def disambiguate(
             exclude=split(exclude),
             id=id,
             gold=gold,
+            impossible=impossible,
+            trust=trust,
             image=image,
             method=method,
             review_below=review_below,
@@ -180,11 +196,14 @@ def split(value: str | None) -> tuple[str, ...]:
 
 @contextmanager
 def plain_errors(target: Path) -> Iterator[None]:
-    """Turn what a user can put right into one sentence."""
+    """Turn what a user can put right, and an interruption, into one sentence."""
     from gmpll.disambiguation.errors import InputError
 
     try:
         yield
+    except KeyboardInterrupt:
+        typer.echo("gmpll: interrupted.", err=True)
+        raise typer.Exit(_EXIT_INTERRUPTED) from None
     except InputError as error:
         raise UserError(" ".join(str(error).split())) from error
     except ImportError as error:
@@ -205,27 +224,6 @@ def plain_errors(target: Path) -> Iterator[None]:
             ) from error
         where = error.filename or target
         raise UserError(f"{where} cannot be read or written: {error.strerror}.") from error
-
-
-@contextmanager
-def _stoppable() -> Iterator[None]:
-    """Let a polite request to end clean up like Ctrl-C, and say so in a sentence."""
-
-    def stop(*_: Any) -> None:
-        raise KeyboardInterrupt
-
-    try:
-        before = signal.signal(signal.SIGTERM, stop)
-    except ValueError:  # not in the main thread, where signals do not arrive anyway
-        before = None
-    try:
-        yield
-    except KeyboardInterrupt:
-        typer.echo("gmpll: interrupted; nothing was written.", err=True)
-        raise typer.Exit(_EXIT_INTERRUPTED) from None
-    finally:
-        if before is not None:
-            signal.signal(signal.SIGTERM, before)
 
 
 def _run(

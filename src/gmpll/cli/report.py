@@ -29,13 +29,17 @@ def report(
         typer.Option(help="The data folder; by default $GMPLL_DATA, else ~/.cache/gmpll."),
     ] = None,
 ) -> None:
-    """Render a run as a self-contained page, with its tables as CSV, Markdown and LaTeX."""
+    """Render a run as a self-contained page, with its tables as CSV, Markdown and LaTeX.
+
+    The saved predictions are scored anew where the data sets are at hand; without --out, the
+    scores.csv of the run is brought up to date too.
+    """
     if not directory.is_dir():
         raise UserError(f"{directory} is no folder: name the folder of a run.")
     try:
         from gmpll.report import write_report
 
-        scores = _scores(directory, data_home)
+        scores = _scores(directory, data_home, keep=out is None)
         provenance = _provenance(directory)
         page = write_report(scores, out or directory / "report", provenance=provenance)
     except ImportError as error:
@@ -50,16 +54,16 @@ def report(
     typer.echo(str(page))
 
 
-def _scores(directory: Path, data_home: Path | None) -> pd.DataFrame:
+def _scores(directory: Path, data_home: Path | None, *, keep: bool) -> pd.DataFrame:
     """Score the saved predictions; where that cannot be done, take the scores saved before."""
     from gmpll.datasets import DatasetUnavailableError
-    from gmpll.experiments import ExperimentError, scores
+    from gmpll.experiments import ExperimentError, scores, write_scores
     from gmpll.report.scores_table import checked_scores, read_scores
 
     saved = directory / "scores.csv"
     if (directory / "declaration.json").exists():
         try:
-            return scores(directory, data_home=data_home)
+            return (write_scores if keep else scores)(directory, data_home=data_home)
         except (ExperimentError, DatasetUnavailableError) as error:
             if not saved.exists():
                 raise UserError(str(error)) from error

@@ -42,7 +42,10 @@ def reproduce(
         str | None, typer.Option(help="Methods, separated by commas.", metavar="X,Y")
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option(min=1, help="Processes; by default one per processor.")
+        int | None,
+        typer.Option(
+            min=1, help="Processes; by default one per processor, or per worker of the cluster."
+        ),
     ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="A small table in about two minutes.")
@@ -64,6 +67,10 @@ def reproduce(
     declaration: Annotated[
         Path | None, typer.Option(help="A TOML file that declares a run of your own.")
     ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(help="Dask scheduler whose workers do the jobs.", metavar="ADDRESS"),
+    ] = None,
 ) -> None:
     """Run the paper's experiments, score them and write the report.
 
@@ -79,7 +86,7 @@ def reproduce(
     try:
         declared = changes.made_in(_declared(declaration, only, quick, changes))
         at_hand = _at_hand(declared, changes, quick, data_home, console)
-        summary = _run(at_hand, out, jobs, retry_failed, data_home)
+        summary = _run(at_hand, out, jobs, retry_failed, data_home, scheduler)
         _write_results(out, data_home, summary, console)
     except (ExperimentError, OSError) as error:
         raise UserError(str(error)) from error
@@ -172,6 +179,7 @@ def _run(
     jobs: int | None,
     retry_failed: bool,
     data_home: Path | None,
+    scheduler: str | None,
 ) -> RunSummary:
     import joblib
 
@@ -180,9 +188,10 @@ def _run(
     return run(
         declaration,
         out,
-        n_jobs=jobs or joblib.cpu_count(),
+        n_jobs=jobs or (joblib.cpu_count() if scheduler is None else None),
         retry_failed=retry_failed,
         data_home=data_home,
+        scheduler=scheduler,
     )
 
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from gmpll.datasets.storage import same_name
 
@@ -21,6 +23,8 @@ __all__ = ["ArchiveError", "NoToolError", "extract_member"]
 MAX_MEMBER_BYTES = 2**30
 _TIMEOUT_SECONDS = 300
 _CHUNK_BYTES = 2**20
+#: The archives of the field hold a handful of files.
+_MAX_LISTING_BYTES = 2**20
 #: Member names that no tool can take for an option, a pattern or a list of files.
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_][\w .!()/\\-]*", re.ASCII)
 
@@ -74,17 +78,32 @@ def extract_member(archive: Path, file_name: str, target: Path) -> None:
     raise ArchiveError("; ".join(reasons))
 
 
+@contextmanager
+def _started(command: Sequence[str]) -> Iterator[Any]:
+    """Start a program whose output is read; it is killed if it takes too long."""
+    with subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as process:
+        impatience = threading.Timer(_TIMEOUT_SECONDS, process.kill)
+        impatience.daemon = True
+        impatience.start()
+        try:
+            yield process
+        except BaseException:
+            process.kill()
+            raise
+        finally:
+            impatience.cancel()
+
+
 def _find_member(tool: _Tool, archive: Path, file_name: str) -> str:
-    result = subprocess.run(
-        [tool.program, *tool.listing, str(archive)],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        timeout=_TIMEOUT_SECONDS,
-        check=False,
-    )
-    if result.returncode:
+    with _started([tool.program, *tool.listing, str(archive)]) as process:
+        listing = process.stdout.read(_MAX_LISTING_BYTES + 1)
+        if len(listing) > _MAX_LISTING_BYTES:
+            raise ArchiveError(f"{archive.name} holds more files than the known archives")
+    if process.returncode:
         raise ArchiveError(f"cannot read {archive.name}")
-    lines = result.stdout.decode("utf-8", "replace").splitlines()
+    lines = listing.decode("utf-8", "replace").splitlines()
     members = [line.removeprefix("Path = ").strip() for line in lines]
     wanted = [m for m in members if same_name(re.split(r"[/\\]", m)[-1], file_name)]
     if len(wanted) != 1 or not _PLAIN_NAME.fullmatch(wanted[0]):
@@ -95,20 +114,10 @@ def _find_member(tool: _Tool, archive: Path, file_name: str) -> str:
 def _write_member(tool: _Tool, archive: Path, member: str, target: Path) -> None:
     command = [tool.program, *tool.extraction, str(archive), member]
     written = 0
-    with (
-        target.open("wb") as file,
-        subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-        ) as process,
-    ):
-        assert process.stdout is not None
+    with target.open("wb") as file, _started(command) as process:
         while chunk := process.stdout.read(_CHUNK_BYTES):
             written += len(chunk)
             if written > MAX_MEMBER_BYTES:
-                process.kill()
                 raise ArchiveError(f"{member} is larger than {MAX_MEMBER_BYTES} bytes")
             file.write(chunk)
     if process.returncode or not written:

@@ -62,6 +62,9 @@ class DatasetInfo:
         ``sha256:`` or ``git-blob:`` and the digest of the file that was described here.
     openml_id : int or None
         Number of the set at OpenML.
+    ordered : bool
+        Whether the labels are numbers whose differences count, such as ages: predictions then
+        have a mean absolute error.
     remark : str
         What a user should know.
     """
@@ -80,6 +83,7 @@ class DatasetInfo:
     file_name: str = ""
     checksum: str = ""
     openml_id: int | None = None
+    ordered: bool = False
     remark: str = ""
 
     def description(self) -> str:
@@ -156,6 +160,7 @@ _REAL_WORLD = (
         paper=PaperStatistics(1002, 262, 99, 7.48),
         file_name="FG-NET.mat",
         checksum="sha256:5b8d43e40cee007f6438a7a74d600b5cf67ac596754a322ce91b0fc6811f45db",
+        ordered=True,
         remark="Facial age estimation: the labels are ages; 15 of the 78 are never true.",
     ),
     DatasetInfo(
@@ -307,6 +312,7 @@ _UCI = (
         paper=PaperStatistics(4177, 7, 29),
         checksum="sha256:eb2de13be807e9bb9ec4128b9c89b98ab23d7739121cfd17b7dde69b46ba7bf6",
         openml_id=183,
+        ordered=True,
         remark=(
             "The labels are numbers of rings; five occur once. The sex is three indicator columns, "
             "which come first."

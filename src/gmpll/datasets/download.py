@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import time
 from http.client import HTTPException
 from pathlib import Path
@@ -15,7 +16,11 @@ ATTEMPTS = 3
 #: Seconds before the second attempt; they double each time.
 RETRY_SECONDS = 1.0
 TIMEOUT_SECONDS = 30.0
+#: The largest archive has some tens of megabytes; a server that sends more is not ours.
+MAX_BYTES = 2**30
 _CHUNK_BYTES = 2**16
+#: Full, over the quota, read-only, broken: asking again would not help.
+_DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EFBIG)
 
 
 class DownloadError(OSError):
@@ -52,9 +57,11 @@ def download(url: str, path: Path) -> None:
                 break
         except URLError as error:
             reason = error.reason
-        except (PermissionError, NotADirectoryError, FileExistsError):
-            raise  # the data folder's fault, not the network's
+        except (DownloadError, PermissionError, NotADirectoryError, FileExistsError):
+            raise  # it will not get better, or is the data folder's fault, not the network's
         except (OSError, HTTPException) as error:
+            if getattr(error, "errno", None) in _DISK_ERRORS:
+                raise
             reason = str(error) or type(error).__name__
     raise DownloadError(str(reason))
 
@@ -69,12 +76,14 @@ def _stream(url: str, path: Path) -> None:
         _progress() as progress,
     ):
         length = response.headers.get("Content-Length")
-        total = int(length) if length is not None else None
+        total = int(length) if length is not None and length.isdecimal() else None
         task = progress.add_task(url.rsplit("/", 1)[-1], total=total)
         received = 0
         while chunk := response.read(_CHUNK_BYTES):
-            file.write(chunk)
             received += len(chunk)
+            if received > MAX_BYTES:
+                raise DownloadError(f"it is larger than {MAX_BYTES} bytes")
+            file.write(chunk)
             progress.update(task, completed=received)
     # A connection that is cut short ends like a complete one when it is read in pieces.
     if total is not None and received != total:

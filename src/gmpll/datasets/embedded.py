@@ -42,6 +42,7 @@ def load_embedded(name: str) -> Bunch:
         candidates=None,
         target=np.asarray(raw.target, dtype=np.intp),
         target_names=np.asarray(raw.target_names),
+        ordered=info.ordered,
         feature_names=[str(feature) for feature in raw.feature_names],
         DESCR=info.description(),
         filename=None,

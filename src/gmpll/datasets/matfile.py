@@ -6,6 +6,7 @@ is, transposed, with entries 0 and 1, sparse or dense). A file is refused rather
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,10 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmpll.datasets.errors import DatasetFormatError
+from gmpll.datasets.matframe import FrameError, NotNumbersError, check_frame
 
 __all__ = ["PartialLabelArrays", "read_mat"]
 
 KEYS = ("data", "partial_target", "target")
+#: A sparse matrix with more places than this is no matrix of the field but a damaged shape.
+MAX_PLACES = 2**26
 
 
 class PartialLabelArrays(NamedTuple):
@@ -66,14 +70,21 @@ def read_mat(path: Path) -> PartialLabelArrays:
 def _load(path: Path) -> dict[str, Any]:
     from scipy.io import loadmat
 
-    with path.open("rb") as file:
-        header = file.read(128)
+    content = path.read_bytes()
+    header = content[:128]
     if header.startswith((b"MATLAB 7.3", b"\x89HDF")):
         raise _fault(path, "it is a MATLAB v7.3 (HDF5) file: save it again with the option -v7")
     if len(header) < 128 or not header.startswith(b"MATLAB 5.0"):
         raise _fault(path, "it is not a MATLAB v5 file")
     try:
-        contents = loadmat(str(path), variable_names=list(KEYS))
+        check_frame(content, KEYS)
+    except FrameError as error:
+        raise _fault(path, f"it is damaged or cut short ({error})") from error
+    except NotNumbersError as error:
+        raise _fault(path, str(error)) from error
+    file: Any = io.BytesIO(content)
+    try:
+        contents = loadmat(file, variable_names=list(KEYS))
     except Exception as error:  # a damaged stream shows in a dozen kinds of exception
         raise _fault(path, f"it is damaged or cut short ({type(error).__name__})") from error
     missing = [key for key in KEYS if key not in contents]
@@ -101,10 +112,27 @@ def _labels(raw: Any, key: str, n_samples: int, path: Path) -> NDArray[np.bool_]
 
 
 def _numeric(raw: Any, key: str, path: Path) -> NDArray[Any]:
-    array = np.asarray(raw.toarray() if hasattr(raw, "toarray") else raw)
+    array = np.asarray(_dense(raw, key, path) if hasattr(raw, "toarray") else raw)
     if array.dtype.kind not in "biuf":
         raise _fault(path, f"{key} is not a matrix of real numbers")
     return array
+
+
+def _dense(raw: Any, key: str, path: Path) -> NDArray[Any]:
+    if min(raw.shape) <= 0 or raw.shape[0] * raw.shape[1] > MAX_PLACES:
+        raise _fault(path, f"{key} has the shape {raw.shape}, which is empty or too large")
+    # SciPy's own check looks at nothing where the last column ends at zero.
+    ends, places = raw.indptr, raw.indices
+    sound = (
+        len(ends) == raw.shape[1] + 1
+        and ends[0] == 0
+        and (np.diff(ends) >= 0).all()
+        and ends[-1] <= min(len(places), len(raw.data))
+        and ((places >= 0) & (places < raw.shape[0])).all()
+    )
+    if not sound:
+        raise _fault(path, f"{key} is a damaged sparse matrix")
+    return raw.toarray()
 
 
 def _refuse_rows(bad: Any, what: str, path: Path) -> None:

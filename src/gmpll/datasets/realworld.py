@@ -56,6 +56,7 @@ def load_real_world(
         - ``target``, int (n_samples,), the column of the true label;
         - ``target_names``, the labels: the files have no names, so these are the numbers of their
           label rows (in FG-NET, ages);
+        - ``ordered``, whether the labels are numbers whose differences count;
         - ``feature_names``, ``DESCR``, ``filename``;
         - ``verified``, whether the file is byte for byte the known one.
 
@@ -87,6 +88,7 @@ def load_real_world(
         candidates=arrays.candidates,
         target=arrays.target,
         target_names=np.arange(arrays.candidates.shape[1]),
+        ordered=info.ordered,
         feature_names=[f"feature{j}" for j in range(arrays.data.shape[1])],
         DESCR=info.description(),
         filename=str(path),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from gmpll._unfinished import written_beside
 from gmpll.datasets.catalogue import DatasetInfo, dataset_info
 
 __all__ = [
@@ -133,11 +133,5 @@ def atomic_file(path: Path) -> Iterator[Path]:
     wrong in the block, nothing is left behind.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".partial-", suffix=path.suffix)
-    os.close(handle)
-    temporary = Path(name)
-    try:
+    with written_beside(path) as temporary:
         yield temporary
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)

@@ -189,6 +189,8 @@ def load_uci(
         candidates=None,
         target=target,
         target_names=target_names,
+        # A file of one's own may have words for numbers.
+        ordered=info.ordered and target_names.dtype.kind == "i",
         feature_names=feature_names,
         DESCR=info.description(),
         filename=str(path),
@@ -272,7 +274,7 @@ def _labels(texts: NDArray[np.str_]) -> tuple[NDArray[Any], NDArray[np.intp]]:
     names: NDArray[Any]
     try:
         names, codes = np.unique(np.char.rstrip(texts, ".").astype(np.int64), return_inverse=True)
-    except ValueError:
+    except (ValueError, OverflowError):  # words, or integers beyond all reason
         names, codes = np.unique(texts, return_inverse=True)
     return names, codes.astype(np.intp)
 

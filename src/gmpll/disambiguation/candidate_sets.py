@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from gmpll.candidates import candidates_from_votes
 from gmpll.disambiguation.errors import InputError, quoted
-from gmpll.disambiguation.guesses import Roles
+from gmpll.disambiguation.guesses import Roles, guess_separator
 from gmpll.disambiguation.options import Options
 from gmpll.disambiguation.tables import Table, read_table, table_from_frame
 
@@ -48,12 +48,15 @@ class LabelSets:
         Code of the known label or -1.
     problems : tuple of str
         What is odd but was not refused.
+    weights : ndarray of shape (n, q), float, or None
+        How many votes each candidate got; None if the candidates are not made from votes.
     """
 
     mask: NDArray[np.bool_]
     classes: NDArray[np.str_]
     gold: NDArray[np.int64]
     problems: tuple[str, ...] = ()
+    weights: NDArray[np.float64] | None = None
 
 
 def row_ids(table: Table, roles: Roles) -> NDArray[np.str_]:
@@ -71,7 +74,7 @@ def row_ids(table: Table, roles: Roles) -> NDArray[np.str_]:
             f"The id {quoted(cells.iloc[repeated[0]])} stands in more than one row of "
             f"{table.name}, for instance in row {repeated[0] + 1}: ids must differ."
         )
-    return cells.to_numpy(dtype=str)
+    return _as_array(cells.tolist(), "id")
 
 
 def label_sets(table: Table, roles: Roles, options: Options, ids: NDArray[np.str_]) -> LabelSets:
@@ -83,8 +86,10 @@ def label_sets(table: Table, roles: Roles, options: Options, ids: NDArray[np.str
         For a row without candidates, an unknown label, too many labels, or nothing to resolve.
     """
     problems: list[str] = []
+    weights: NDArray[np.float64] | None = None
     if options.votes is not None:
-        mask, classes = _from_votes(options, ids, problems)
+        weights, classes = _from_votes(options, ids, problems)
+        mask = weights > 0
     elif len(roles.candidates) > 1:
         mask, classes = _from_flags(table, roles.candidates)
     else:
@@ -104,8 +109,19 @@ def label_sets(table: Table, roles: Roles, options: Options, ids: NDArray[np.str
         mask = mask.copy()
         mask[empty] = True
         problems.append(f"{empty.size} rows have no candidates: they may get any label")
+    mask = _without_impossible(table, roles, mask, classes, gold, ids)
     _check_work(mask, classes, roles)
-    return LabelSets(mask, classes, gold, tuple(problems))
+    return LabelSets(mask, classes, gold, tuple(problems), weights)
+
+
+def _as_array(names: list[str], what: str) -> NDArray[np.str_]:
+    """Return names as an array, which would silently drop NUL characters at their ends."""
+    ends_in_nul = next((name for name in names if name.endswith("\0")), None)
+    if ends_in_nul is not None:
+        raise InputError(
+            f"The {what} {quoted(ends_in_nul)} ends in a NUL character: mend or remove it."
+        )
+    return np.array(names, dtype=str)
 
 
 def _place(row: int, ids: NDArray[np.str_]) -> str:
@@ -129,7 +145,7 @@ def _from_cells(
     for place, cell in enumerate(different):
         try:
             sets.append(list(dict.fromkeys(parse(str(cell)))))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             row = int(np.flatnonzero(codes == place)[0])
             raise InputError(
                 f"Row {row + 1} of {table.name}, column {column}: {quoted(cell)} is no JSON list "
@@ -141,7 +157,7 @@ def _from_cells(
     patterns = np.zeros((len(sets), len(names)), dtype=bool)
     for place, labels in enumerate(sets):
         patterns[place, [code_of[name] for name in labels]] = True
-    return patterns[codes], np.array(names, dtype=str)
+    return patterns[codes], _as_array(names, "label")
 
 
 def _parser(separator: str) -> Callable[[str], list[str]]:
@@ -180,9 +196,9 @@ def _from_flags(table: Table, columns: Sequence[str]) -> tuple[NDArray[np.bool_]
                 f"Row {bad[0] + 1}, column {name} holds {quoted(cells.iloc[bad[0]])}: with several "
                 "candidate columns every cell must be 0 or 1."
             )
-    names = _without_prefix(list(columns))
+    names = _as_array(_without_prefix(list(columns)), "label")
     order = np.argsort(names)
-    return mask[:, order], np.array(names, dtype=str)[order]
+    return mask[:, order], names[order]
 
 
 def _without_prefix(names: list[str]) -> list[str]:
@@ -196,7 +212,8 @@ def _without_prefix(names: list[str]) -> list[str]:
 
 def _from_votes(
     options: Options, ids: NDArray[np.str_], problems: list[str]
-) -> tuple[NDArray[np.bool_], NDArray[np.str_]]:
+) -> tuple[NDArray[np.float64], NDArray[np.str_]]:
+    """Return how many votes the candidates of every row got."""
     votes = _votes_table(options.votes)
     item, label, who = _vote_columns(votes, options.vote_columns)
     items, labels = votes.text(item), votes.text(label).str.strip()
@@ -223,9 +240,9 @@ def _from_votes(
     except ValueError as error:
         raise InputError(str(error)) from error
     row_of = {identity: row for row, identity in enumerate(ids.tolist())}
-    mask = np.zeros((len(ids), len(voted.candidates.classes)), dtype=bool)
-    mask[[row_of[str(i)] for i in voted.items.tolist()]] = voted.candidates.mask
-    return mask, voted.candidates.classes.astype(str)
+    weights = np.zeros((len(ids), len(voted.candidates.classes)))
+    weights[[row_of[str(i)] for i in voted.items.tolist()]] = voted.weights
+    return weights, _as_array(voted.candidates.classes.tolist(), "label")
 
 
 def _votes_table(votes: Any) -> Table:
@@ -288,6 +305,37 @@ def _with_gold(
     mask[known] = False
     mask[known, gold[known]] = True
     return mask, gold
+
+
+def _without_impossible(
+    table: Table,
+    roles: Roles,
+    mask: NDArray[np.bool_],
+    classes: NDArray[np.str_],
+    gold: NDArray[np.int64],
+    ids: NDArray[np.str_],
+) -> NDArray[np.bool_]:
+    """Take the labels out that a row cannot have."""
+    if not roles.impossible:
+        return mask
+    column = table.frame[roles.impossible]
+    cells = column if column.dtype == object else table.text(roles.impossible)
+    separator = guess_separator(cells) or roles.separator or "|"
+    excluded, names = _from_cells(table, roles.impossible, separator)
+    code_of = {name: code for code, name in enumerate(classes.tolist())}
+    mask = mask.copy()
+    for place, name in enumerate(names.tolist()):
+        if name in code_of:
+            mask[excluded[:, place], code_of[name]] = False
+    empty = np.flatnonzero(~mask.any(axis=1))
+    if empty.size:
+        row = int(empty[0])
+        known = f", although {quoted(classes[gold[row]])} is its known label" * bool(gold[row] >= 0)
+        raise InputError(
+            f"{_place(row, ids)} has no candidate label that the column {roles.impossible} leaves "
+            f"possible{known}: mend the row, or turn the column off with --impossible none."
+        )
+    return mask
 
 
 def _check_known(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,9 +40,9 @@ def read_embeddings(path: Path, ids: NDArray[np.str_]) -> NDArray[np.float32]:
         raise InputError(f"There is no embeddings file {path}: check --features.")
     try:
         vectors, own_ids = _read(path)
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        if isinstance(error, InputError):
-            raise
+    except InputError:
+        raise
+    except Exception as error:  # a damaged file shows in a dozen kinds of exception
         raise InputError(
             f"The embeddings file {path} cannot be read ({_first_line(error)}): write it again "
             "with numpy.save, numpy.savez or pandas.to_parquet."
@@ -53,7 +52,7 @@ def read_embeddings(path: Path, ids: NDArray[np.str_]) -> NDArray[np.float32]:
 
 def embeddings_of_column(column: pd.Series, name: str) -> NDArray[np.float32]:
     """Stack a column of lists of numbers."""
-    lengths = column.map(lambda value: -1 if value is None else np.size(value))
+    lengths = column.map(lambda value: len(value) if hasattr(value, "__len__") else -1)
     wrong = np.flatnonzero((lengths != lengths.iloc[0]).to_numpy())
     if wrong.size:
         raise InputError(
@@ -62,7 +61,7 @@ def embeddings_of_column(column: pd.Series, name: str) -> NDArray[np.float32]:
         )
     try:
         stacked = np.stack([np.asarray(value, dtype=np.float32) for value in column])
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"The column {name} must hold lists of numbers.") from error
     return checked_vectors(stacked, f"the column {name}", len(column))
 
@@ -88,7 +87,7 @@ def checked_vectors(vectors: Any, where: str, n_rows: int) -> NDArray[np.float32
     return vectors
 
 
-def _read(path: Path) -> tuple[NDArray[Any], NDArray[np.str_] | None]:
+def _read(path: Path) -> tuple[NDArray[Any], list[str] | None]:
     if path.suffix.lower() == ".npy":
         return np.load(path, allow_pickle=False, mmap_mode="r"), None
     if path.suffix.lower() == ".npz":
@@ -96,7 +95,7 @@ def _read(path: Path) -> tuple[NDArray[Any], NDArray[np.str_] | None]:
     return _read_parquet(path)
 
 
-def _read_npz(path: Path) -> tuple[NDArray[Any], NDArray[np.str_] | None]:
+def _read_npz(path: Path) -> tuple[NDArray[Any], list[str] | None]:
     with np.load(path, allow_pickle=False) as file:
         names = [name for name in file.files if name not in _ID_NAMES]
         if len(names) > 1:
@@ -107,10 +106,11 @@ def _read_npz(path: Path) -> tuple[NDArray[Any], NDArray[np.str_] | None]:
                 "the vectors 'embeddings'."
             )
         own = next((file[name] for name in _ID_NAMES if name in file.files), None)
-        return file[names[0]], None if own is None else own.astype(str)
+        # What is no array in such a file comes as bytes.
+        return np.asarray(file[names[0]]), None if own is None else own.astype(str).ravel().tolist()
 
 
-def _read_parquet(path: Path) -> tuple[NDArray[Any], NDArray[np.str_] | None]:
+def _read_parquet(path: Path) -> tuple[NDArray[Any], list[str] | None]:
     from gmpll.disambiguation.tables import read_table
 
     table = read_table(path, format="parquet")
@@ -126,15 +126,17 @@ def _read_parquet(path: Path) -> tuple[NDArray[Any], NDArray[np.str_] | None]:
             parts.append(embeddings_of_column(column, name))
     if not parts:
         raise InputError(f"{path} holds no column of numbers or of lists of numbers.")
-    return np.hstack(parts), table.text(own).to_numpy(dtype=str) if own else None
+    return np.hstack(parts), table.text(own).tolist() if own else None
 
 
 def _in_order(
-    vectors: NDArray[Any], own: NDArray[np.str_] | None, ids: NDArray[np.str_], path: Path
+    vectors: NDArray[Any], own: list[str] | None, ids: NDArray[np.str_], path: Path
 ) -> NDArray[Any]:
     if own is None or vectors.ndim != 2:
         return vectors
-    place = {identity: row for row, identity in enumerate(own.tolist())}
+    if len(own) != len(vectors):
+        raise InputError(f"{path} holds {len(own)} ids for {len(vectors)} vectors.")
+    place = {identity: row for row, identity in enumerate(own)}
     missing = next((identity for identity in ids.tolist() if identity not in place), None)
     if missing is not None:
         raise InputError(f"{path} holds no embedding for the id {quoted(missing)}.")

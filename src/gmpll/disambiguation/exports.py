@@ -49,7 +49,7 @@ def flatten_export(records: list[dict[str, Any]]) -> tuple[list[dict[str, Any]],
 
 
 def _label_studio_row(task: dict[str, Any]) -> dict[str, Any]:
-    data = task["data"] if isinstance(task["data"], dict) else {}
+    data = _mapping(task["data"])
     given = [
         *_list(task.get("annotations", task.get("completions"))),
         *_list(task.get("predictions")),
@@ -78,7 +78,7 @@ def _argilla_question(records: list[dict[str, Any]]) -> str:
         name
         for r in records
         for source in ("responses", "suggestions")
-        for name in (r.get(source) or {})
+        for name in _mapping(r.get(source))
     )
     if not questions:
         raise InputError("The Argilla export holds no response and no suggestion to any question.")
@@ -94,16 +94,16 @@ def _argilla_row(record: dict[str, Any], question: str) -> dict[str, Any]:
     answers = [
         label
         for answer in [
-            *_list((record.get("responses") or {}).get(question)),
-            *_list((record.get("suggestions") or {}).get(question)),
+            *_list(_mapping(record.get("responses")).get(question)),
+            *_list(_mapping(record.get("suggestions")).get(question)),
         ]
         for label in _list(answer.get("value") if isinstance(answer, dict) else answer)
     ]
     return {
         "id": record.get("id"),
-        **(record.get("fields") or {}),
-        **(record.get("metadata") or {}),
-        **(record.get("vectors") or {}),
+        **_mapping(record.get("fields")),
+        **_mapping(record.get("metadata")),
+        **_mapping(record.get("vectors")),
         ANSWERS: _unique(str(label) for label in answers),
     }
 
@@ -112,6 +112,10 @@ def _list(value: Any) -> list[Any]:
     if value is None:
         return []
     return value if isinstance(value, list) else [value]
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def _unique(labels: Iterable[str]) -> list[str]:

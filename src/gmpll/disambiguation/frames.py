@@ -28,6 +28,8 @@ def disambiguate(
     features: str | Path | Sequence[str | Path] | None = None,
     id: str | None = None,
     gold: str | None = None,
+    impossible: str | None = None,
+    trust: float | None = None,
     exclude: str | Sequence[str] = (),
     empty: str = "error",
     method: str = "gmpll",
@@ -56,6 +58,10 @@ def disambiguate(
         Columns (wildcards allowed) and embedding files to use, and no others.
     id, gold : str, default=None
         Columns of ids and of known labels; ``"none"`` for none.
+    impossible : str, default=None
+        Column of labels that a row cannot have, in the form of candidate sets.
+    trust : float, default=None
+        How much votes count, see :class:`gmpll.GMPLL`; estimated by default.
     exclude : str or sequence of str, default=()
         Columns not to use.
     empty : {"error", "all"}, default="error"
@@ -96,6 +102,8 @@ def disambiguate(
         exclude=_several(exclude),
         id=id,
         gold=gold,
+        impossible=impossible,
+        trust=trust,
         empty=empty,
         method=method,
         review_below=review_below,

@@ -58,7 +58,7 @@ class Roles:
         How a cell is divided; "" for columns of 0 and 1 and with votes.
     votes : str
         Where the votes come from, if they are the candidates.
-    id, gold, image : str
+    id, gold, impossible, image : str
         "" where there is none.
     text, numeric, categorical, vectors : tuple of str
         Columns that the features are made of.
@@ -73,6 +73,7 @@ class Roles:
     votes: str = ""
     id: str = ""
     gold: str = ""
+    impossible: str = ""
     image: str = ""
     text: tuple[str, ...] = ()
     numeric: tuple[str, ...] = ()
@@ -100,6 +101,8 @@ class Roles:
         vectors = _listed([*self.vectors, *(str(path) for path in self.files)])
         if vectors:
             lines.append(("embeddings", vectors, "--features"))
+        if self.impossible:
+            lines.append(("impossible labels", self.impossible, "--impossible"))
         if self.image:
             lines.append(("image", self.image, "--image"))
         if self.left_out:
@@ -148,8 +151,10 @@ def guess_roles(table: Table, options: Options) -> Roles:
     excluded = set(_named(options.exclude, table, "--exclude"))
     identity = _id_column(table, options, excluded)
     gold = _gold_column(table, options, excluded)
-    candidates, separator = _candidate_columns(table, options, excluded | {identity, gold})
-    used = {identity, gold, *candidates}
+    impossible = _impossible_column(table, options)
+    taken = excluded | {identity, gold, impossible}
+    candidates, separator = _candidate_columns(table, options, taken)
+    used = {identity, gold, impossible, *candidates}
     image = _image_column(table, options, used | excluded)
 
     left_out: dict[str, str] = dict.fromkeys(sorted(excluded), "excluded")
@@ -176,6 +181,7 @@ def guess_roles(table: Table, options: Options) -> Roles:
         votes=_source_of(options.votes),
         id=identity,
         gold=gold,
+        impossible=impossible,
         image=image,
         text=text,
         numeric=tuple(kinds["numeric"]),
@@ -249,6 +255,12 @@ def _gold_column(table: Table, options: Options, excluded: set[str]) -> str:
         return "" if options.gold == NONE else _existing(options.gold, table, "--gold")
     names = [n for n in table.frame.columns if n.lower() in _GOLD_NAMES and n not in excluded]
     return names[0] if names else ""
+
+
+def _impossible_column(table: Table, options: Options) -> str:
+    if not options.impossible or options.impossible == NONE:
+        return ""
+    return _existing(options.impossible, table, "--impossible")
 
 
 def _candidate_columns(
@@ -447,5 +459,5 @@ def _is_vector(value: Any) -> bool:
 def _is_json_list(text: str) -> bool:
     try:
         return isinstance(json.loads(text), list)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False

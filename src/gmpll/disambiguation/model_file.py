@@ -6,13 +6,17 @@ trusts, which are those of scikit-learn, NumPy and SciPy, only classes of this l
 
 from __future__ import annotations
 
+import importlib
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gmpll.base import PartialLabelClassifier
 from gmpll.disambiguation.errors import InputError
 from gmpll.disambiguation.features import FeatureEncoder
+from gmpll.disambiguation.unpacking import check_unpacked_size
+from gmpll.disambiguation.versions import check_format
 
 __all__ = ["FILE_NAME", "SavedModel", "load_model", "save_model"]
 
@@ -103,6 +107,7 @@ def load_model(path: str | Path) -> SavedModel:
             f"There is no model {path}: name the folder that gmpll disambiguate wrote."
         )
     try:
+        check_unpacked_size(path)
         types = get_untrusted_types(file=path)
         strangers = [name for name in types if not _is_trusted(name)]
         if strangers:
@@ -116,16 +121,37 @@ def load_model(path: str | Path) -> SavedModel:
         raise InputError(
             f"{path} is no model of gmpll or is damaged: run gmpll disambiguate again."
         ) from error
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise InputError(f"{path} was written by another version of gmpll, or is no model of it.")
-    return SavedModel(
-        content["encoder"],
-        content["model"],
-        tuple(content["vectors"]),
-        int(content["n_files"]),
-        float(content["review_below"]),
-    )
+    if not isinstance(content, dict):
+        raise InputError(f"{path} is no model of gmpll: run gmpll disambiguate again.")
+    check_format(path, content.get("format"), FORMAT)
+    try:
+        saved = SavedModel(
+            content["encoder"],
+            content["model"],
+            tuple(content["vectors"]),
+            int(content["n_files"]),
+            float(content["review_below"]),
+        )
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"{path} is damaged: run gmpll disambiguate again.") from error
+    if not (
+        isinstance(saved.encoder, FeatureEncoder)
+        and isinstance(saved.model, PartialLabelClassifier)
+        and all(isinstance(name, str) for name in saved.vectors)
+    ):
+        raise InputError(f"{path} is damaged: run gmpll disambiguate again.")
+    return saved
 
 
 def _is_trusted(name: str) -> bool:
-    return name in TRUSTED_TYPES or name.startswith(TRUSTED_MODULES)
+    return name in TRUSTED_TYPES or (name.startswith(TRUSTED_MODULES) and _is_class_of_ours(name))
+
+
+def _is_class_of_ours(name: str) -> bool:
+    """Whether a class is defined in the module named; others, which it imports, are not meant."""
+    module, _, type_name = name.rpartition(".")
+    try:
+        found = getattr(importlib.import_module(module), type_name, None)
+    except ImportError:
+        return False
+    return isinstance(found, type) and found.__module__ == module

@@ -38,6 +38,10 @@ class Options:
         Columns of text; columns, wildcards and embedding files to use; columns not to use.
     id, gold, image : str or None
         Columns of ids, of known labels and of image file names.
+    impossible : str or None
+        Column of labels that a row cannot have.
+    trust : float or None
+        How much votes count, see :class:`gmpll.GMPLL`; None estimates it.
     method : str
         Which method resolves.
     review_below : float
@@ -59,6 +63,8 @@ class Options:
     id: str | None = None
     gold: str | None = None
     image: str | None = None
+    impossible: str | None = None
+    trust: float | None = None
     method: str = "gmpll"
     review_below: float = REVIEW_BELOW
     seed: int = 0

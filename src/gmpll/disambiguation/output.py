@@ -10,12 +10,19 @@ import json
 import os
 import re
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
+from gmpll._unfinished import (
+    abandoned,
+    remove_abandoned,
+    sync_file,
+    sync_folder,
+    unfinished_path,
+    written_beside,
+)
 from gmpll.disambiguation.errors import InputError
 
 if TYPE_CHECKING:
@@ -31,11 +38,14 @@ __all__ = [
     "write_table",
 ]
 
-#: A spreadsheet takes a cell that begins so for a formula.
-_FORMULA = re.compile(r"^['=+\-@\t\r]")
-_NUMBER = re.compile(r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$")
+#: A spreadsheet takes a cell that begins so for a formula; some take the wide characters, too.
+#: The apostrophe is among them because it is what formulas are defused with.
+_SUSPECT = frozenset("'=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _SUFFIX = {"csv": ".csv", "tsv": ".tsv", "parquet": ".parquet", "jsonl": ".jsonl", "json": ".jsonl"}
 _BATCH_ROWS = 10_000
+#: Where the files of an earlier run wait until those of the new one have all arrived.
+_REPLACED = "replaced"
 
 
 def defused(cell: str) -> str:
@@ -52,7 +62,7 @@ def defused(cell: str) -> str:
     >>> restored(defused("'tis")), restored("-1.5")
     ("'tis", '-1.5')
     """
-    return f"'{cell}" if _FORMULA.match(cell) and not _NUMBER.match(cell) else cell
+    return f"'{cell}" if cell[:1] in _SUSPECT and not _NUMBER.fullmatch(cell) else cell
 
 
 def restored(cell: str) -> str:
@@ -69,6 +79,8 @@ def check_target(folder: Path, *, force: bool, own_files: tuple[str, ...]) -> No
     """Refuse a folder that cannot be written, or holds results already, before any work."""
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file: name a folder with --out.")
+    # Without being told, nothing is replaced but what a killed run left incomplete.
+    force = force or _was_killed_while_moving(folder)
     if folder.is_dir() and not force and any((folder / name).exists() for name in own_files):
         raise InputError(
             f"{folder} holds results already: name another folder with --out, or replace them "
@@ -87,25 +99,24 @@ def _is_writable(folder: Path) -> bool:
 def output_folder(folder: Path) -> Iterator[Path]:
     """Give an empty folder whose files move to ``folder`` if the block ends well.
 
-    Whatever goes wrong, an interruption included, nothing is left behind. Files that lay in
-    ``folder`` before and are not written anew stay.
+    Whatever goes wrong, an interruption included, nothing is left behind and ``folder`` is as it
+    was. Files that lay in it before and are not written anew stay.
     """
     made = [path for path in (folder, *folder.absolute().parents) if not path.exists()]
+    staging = unfinished_path(folder.absolute())
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        staging = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+        staging.parent.mkdir(parents=True, exist_ok=True)
+        remove_abandoned(staging.parent, folder.absolute().name)
+        staging.mkdir()
     except OSError as error:
         raise InputError(
             f"The folder {folder} cannot be made ({error.strerror}): name another with --out."
         ) from error
     try:
         yield staging
-        folder.mkdir(exist_ok=True)
-        for old in folder.glob("resolved.*"):
-            if any(staging.glob("resolved.*")) and not (staging / old.name).exists():
-                old.unlink()
-        for file in sorted(staging.iterdir()):
-            os.replace(file, folder / file.name)
+        for file in staging.iterdir():
+            sync_file(file)
+        _move_in(staging, folder)
     except BaseException:
         shutil.rmtree(staging, ignore_errors=True)
         for path in made:  # the deepest first; a folder with something in it stays
@@ -115,16 +126,52 @@ def output_folder(folder: Path) -> Iterator[Path]:
     shutil.rmtree(staging, ignore_errors=True)
 
 
+def _move_in(staging: Path, folder: Path) -> None:
+    """Move the files of a run to their folder: all of them, or none."""
+    if not folder.exists():
+        os.replace(staging, folder)  # one step: even a kill leaves all or nothing
+    else:
+        _exchange(staging, folder)
+    sync_folder(folder)
+    sync_folder(folder.absolute().parent)
+
+
+def _exchange(staging: Path, folder: Path) -> None:
+    """Put the files of a run in the place of those of an earlier one.
+
+    Old files leave before new ones come, so that a kill never leaves a mixture of two runs.
+    """
+    new = sorted(file.name for file in staging.iterdir())
+    old = {name for name in new if (folder / name).exists()}
+    if any(name.startswith("resolved.") for name in new):
+        old |= {file.name for file in folder.glob("resolved.*")}  # perhaps of another format
+    replaced = staging / _REPLACED
+    replaced.mkdir()
+    try:
+        for name in sorted(old):
+            os.replace(folder / name, replaced / name)
+        for name in new:
+            os.replace(staging / name, folder / name)
+    except BaseException:
+        for name in new:
+            if not (staging / name).exists():
+                (folder / name).unlink(missing_ok=True)
+        for file in replaced.iterdir():
+            os.replace(file, folder / file.name)
+        raise
+
+
+def _was_killed_while_moving(folder: Path) -> bool:
+    folder = folder.absolute()
+    return any((left / _REPLACED).is_dir() for left in abandoned(folder.parent, folder.name))
+
+
 @contextmanager
 def output_file(path: Path) -> Iterator[Path]:
     """Give a file that takes the place of ``path`` if the block ends well."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.stem}-{os.getpid()}{path.suffix}")
-    try:
+    with written_beside(path) as beside:
         yield beside
-        os.replace(beside, path)
-    finally:
-        beside.unlink(missing_ok=True)
 
 
 def write_table(
@@ -156,7 +203,7 @@ def _write_delimited(table: Table, columns: dict[str, list[Any]], path: Path, de
     assert table.cells is not None
     added = list(zip(*(_as_text(values) for values in columns.values()), strict=True))
     with path.open("w", encoding=table.encoding, newline="") as file:
-        writer = csv.writer(file, delimiter=table.delimiter, lineterminator="\n")
+        writer = csv.writer(_ShortEnds(file), delimiter=table.delimiter, lineterminator="\r\n")
         writer.writerow([clean(name) for name in (*table.cells.column_names, *columns)])
         start = 0
         for batch in table.cells.to_batches(max_chunksize=_BATCH_ROWS):
@@ -166,12 +213,24 @@ def _write_delimited(table: Table, columns: dict[str, list[Any]], path: Path, de
             start += batch.num_rows
 
 
+class _ShortEnds:
+    """Ends lines with a line feed alone.
+
+    The writer quotes carriage returns in cells, which readers take for ends of rows, only where
+    they are part of what it ends lines with.
+    """
+
+    def __init__(self, file: IO[str]) -> None:
+        self._file = file
+
+    def write(self, line: str) -> int:
+        """Write a line as the writer made it."""
+        return self._file.write(line.removesuffix("\r\n") + "\n")
+
+
 def _clean_column(cells: list[str], clean: Any) -> list[str]:
     # Most cells begin with a letter or a digit: look at the others only.
     return [clean(cell) if cell[:1] in _SUSPECT else cell for cell in cells]
-
-
-_SUSPECT = frozenset("'=+-@\t\r")
 
 
 def _as_text(values: list[Any]) -> list[str]:

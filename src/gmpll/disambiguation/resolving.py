@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import has_fit_parameter
 
 import gmpll.methods
 from gmpll.candidates import CandidateSets
@@ -110,6 +111,10 @@ def prepare(table: Table, roles: Roles, options: Options) -> Prepared:
         raise InputError(f"--review-below is {options.review_below}; it must be between 0 and 1.")
     if options.empty not in ("error", "all"):
         raise InputError(f"--empty is {quoted(options.empty)}; it must be 'error' or 'all'.")
+    if options.trust is not None and (options.votes is None or options.method != "gmpll"):
+        raise InputError("--trust says how much votes count: it goes with --votes and gmpll only.")
+    if options.trust is not None and not 0 <= options.trust < np.inf:
+        raise InputError(f"--trust is {options.trust}; it must be a number that is not negative.")
     ids = row_ids(table, roles)
     sets = label_sets(table, roles, options, ids)
     return Prepared(table, roles, options, ids, sets, feature_table(table.frame, roles, ids))
@@ -144,8 +149,11 @@ def resolve(prepared: Prepared, *, step: Callable[[str], None] = lambda text: No
             "with --features or --text."
         )
     step(f"Matching {len(features)} rows with {len(sets.classes)} labels")
-    model = make_model(options.method, options.seed, **settings_for(options.method, len(features)))
-    model.fit(features, CandidateSets(sets.mask, sets.classes))
+    settings = settings_for(options.method, len(features))
+    if options.trust is not None:
+        settings["trust"] = options.trust
+    model = make_model(options.method, options.seed, **settings)
+    fit_sets(model, features, CandidateSets(sets.mask, sets.classes), sets.weights)
     confidences = model_confidences(model).astype(np.float32)
     labels = codes_of(model.labels_, sets.classes)
     found = verdicts(confidences, sets.mask, labels, sets.gold, options.review_below)
@@ -163,6 +171,19 @@ def make_model(method: str, seed: int, **settings: Any) -> Any:
     if "random_state" in inspect.signature(estimator).parameters:
         settings["random_state"] = seed
     return estimator(**settings)
+
+
+def fit_sets(
+    model: Any,
+    features: NDArray[np.floating],
+    sets: CandidateSets,
+    weights: NDArray[np.floating] | None,
+) -> None:
+    """Fit a model; votes count where its method can use them, else they are sets only."""
+    if weights is not None and has_fit_parameter(model, "candidate_weight"):
+        model.fit(features, sets, candidate_weight=weights)
+    else:
+        model.fit(features, sets)
 
 
 def model_confidences(model: Any) -> NDArray[np.float64]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import zipfile
+import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 from gmpll.candidates import CandidateSets
 from gmpll.disambiguation.errors import InputError
+from gmpll.disambiguation.unpacking import check_unpacked_size
+from gmpll.disambiguation.versions import check_format
 
 if TYPE_CHECKING:
     from gmpll.disambiguation.resolving import Resolution
@@ -30,6 +32,22 @@ _SHORTEST_CELL = 20
 #: More columns, or more columns of numbers, tell a person nothing.
 _MOST_COLUMNS = 20
 _MOST_NUMBERS = 8
+#: What kind of values the arrays of a matching hold.
+_ARRAY_KINDS = {
+    "ids": "U",
+    "classes": "U",
+    "mask": "b",
+    "gold": "i",
+    "labels": "i",
+    "confidence": "f",
+    "features": "f",
+    "display": "U",
+    "weights": "f",
+}
+
+
+def _no_votes() -> NDArray[np.float32]:
+    return np.empty((0, 0), dtype=np.float32)
 
 
 @dataclass(frozen=True)
@@ -61,6 +79,8 @@ class SavedMatching:
         Path of the input.
     settings : str
         JSON: method, its parameters, and the margin below which a row is flagged.
+    weights : ndarray of shape (n, q), float32
+        How many votes each candidate got; of shape (0, 0) without votes.
     """
 
     ids: NDArray[np.str_]
@@ -75,6 +95,7 @@ class SavedMatching:
     image_column: str
     source: str
     settings: str
+    weights: NDArray[np.float32] = field(default_factory=_no_votes)
 
 
 def saved_matching(resolution: Resolution) -> SavedMatching:
@@ -88,6 +109,7 @@ def saved_matching(resolution: Resolution) -> SavedMatching:
         "parameters": _plain(resolution.model.get_params()),
     }
     source = prepared.table.path
+    weights = prepared.sets.weights
     return SavedMatching(
         ids=prepared.ids,
         classes=prepared.sets.classes,
@@ -101,6 +123,7 @@ def saved_matching(resolution: Resolution) -> SavedMatching:
         image_column=roles.image,
         source="" if source is None else str(source.absolute()),
         settings=json.dumps(settings),
+        weights=_no_votes() if weights is None else weights.astype(np.float32),
     )
 
 
@@ -134,24 +157,83 @@ def read_matching(directory: str | Path) -> SavedMatching:
         raise InputError(
             f"{directory} holds no {FILE_NAME}: name a folder that gmpll disambiguate wrote."
         )
+    damaged = InputError(f"{path} is damaged: run gmpll disambiguate again.")
     try:
+        check_unpacked_size(path)
         with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise InputError(f"{path} is damaged: run gmpll disambiguate again.") from error
-    if int(arrays.pop("format", -1)) != FORMAT:
-        raise InputError(
-            f"{path} was written by another version of gmpll: run gmpll disambiguate again."
-        )
+            # What is no array in such a file comes as bytes.
+            arrays = {name: np.asarray(file[name]) for name in file.files}
+    except InputError:
+        raise
+    except Exception as error:  # a damaged file shows in a dozen kinds of exception
+        raise damaged from error
+    check_format(path, arrays.pop("format", None), FORMAT)
+    arrays.setdefault("weights", _no_votes())  # folders from before the votes were kept
     missing = {field.name for field in fields(SavedMatching)} - set(arrays)
     if missing:
         raise InputError(
             f"{path} lacks {', '.join(sorted(missing))}: run gmpll disambiguate again."
         )
-    values: dict[str, Any] = {
-        name: str(value) if value.ndim == 0 else value for name, value in arrays.items()
-    }
-    return SavedMatching(**{field.name: values[field.name] for field in fields(SavedMatching)})
+    try:
+        values: dict[str, Any] = {
+            name: str(value) if value.ndim == 0 else value for name, value in arrays.items()
+        }
+    except (ValueError, SystemError) as error:  # a text whose characters are none
+        raise damaged from error
+    saved = SavedMatching(**{field.name: values[field.name] for field in fields(SavedMatching)})
+    if not (_has_its_shapes(saved) and _is_consistent(saved)):
+        raise damaged
+    return saved
+
+
+def _has_its_shapes(saved: SavedMatching) -> bool:
+    """Whether every array has the kind and shape that the others call for."""
+    if not all(isinstance(getattr(saved, name), np.ndarray) for name in _ARRAY_KINDS):
+        return False
+    kinds = all(getattr(saved, name).dtype.kind == kind for name, kind in _ARRAY_KINDS.items())
+    n, q = saved.ids.shape[0], saved.classes.shape[0]
+    vectors = (saved.ids, saved.gold, saved.labels, saved.display)
+    return (
+        kinds
+        and n > 0
+        and saved.classes.shape == (q,)
+        and all(array.shape == (n,) for array in vectors)
+        and saved.mask.shape == saved.confidence.shape == (n, q)
+        and saved.weights.shape in ((n, q), (0, 0))
+        and saved.features.ndim == 2
+        and len(saved.features) == n
+    )
+
+
+def _is_consistent(saved: SavedMatching) -> bool:
+    """Whether codes name labels, numbers are finite and the settings can be read."""
+    q = len(saved.classes)
+    texts = (saved.text_column, saved.image_column, saved.source, saved.settings)
+    try:
+        settings = json.loads(saved.settings)
+        readable = isinstance(settings, dict) and 0 <= settings.get("review_below", 0.0) <= 1
+    except (TypeError, ValueError, RecursionError, SystemError):  # the last for no characters
+        return False
+    return bool(
+        readable
+        and all(isinstance(text, str) for text in texts)
+        and all(_holds_characters(array) for array in (saved.ids, saved.classes, saved.display))
+        and saved.mask.any(axis=1).all()
+        and ((saved.labels >= 0) & (saved.labels < q)).all()
+        and ((saved.gold >= -1) & (saved.gold < q)).all()
+        and np.isfinite(saved.confidence).all()
+        and np.isfinite(saved.features).all()
+        and np.isfinite(saved.weights).all()
+        and (saved.weights >= 0).all()
+    )
+
+
+def _holds_characters(texts: NDArray[np.str_]) -> bool:
+    """Whether all numbers in an array of texts stand for characters; Python does not look."""
+    kind = np.dtype(np.uint32).newbyteorder(texts.dtype.byteorder)
+    codes = np.frombuffer(texts.tobytes(), dtype=kind)
+    is_half_pair = (codes >= 0xD800) & (codes <= 0xDFFF)
+    return bool(((codes <= sys.maxunicode) & ~is_half_pair).all())
 
 
 def rematch(saved: SavedMatching, gold: Mapping[int, int]) -> SavedMatching:
@@ -168,7 +250,7 @@ def rematch(saved: SavedMatching, gold: Mapping[int, int]) -> SavedMatching:
     SavedMatching
         With the new ``mask``, ``gold``, ``labels`` and ``confidence``.
     """
-    from gmpll.disambiguation.resolving import codes_of, make_model, model_confidences
+    from gmpll.disambiguation.resolving import codes_of, fit_sets, make_model, model_confidences
 
     mask, known = saved.mask.copy(), saved.gold.copy()
     for row, code in gold.items():
@@ -179,10 +261,16 @@ def rematch(saved: SavedMatching, gold: Mapping[int, int]) -> SavedMatching:
         mask[row] = False
         mask[row, code] = True
         known[row] = code
-    settings = json.loads(saved.settings)
-    parameters = settings.get("parameters", {})
-    model = make_model(settings["method"], settings["seed"]).set_params(**parameters)
-    model.fit(saved.features, CandidateSets(mask, saved.classes))
+    try:
+        settings = json.loads(saved.settings)
+        parameters = settings.get("parameters", {})
+        model = make_model(settings["method"], settings["seed"]).set_params(**parameters)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise InputError(
+            "The settings of the matching cannot be used: run gmpll disambiguate again."
+        ) from error
+    weights = saved.weights if saved.weights.size else None
+    fit_sets(model, saved.features, CandidateSets(mask, saved.classes), weights)
     return replace(
         saved,
         mask=mask,

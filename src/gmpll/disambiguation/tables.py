@@ -153,6 +153,10 @@ def table_from_frame(frame: pd.DataFrame) -> Table:
     _check_names(list(frame.columns), "the DataFrame")
     if len(frame) == 0:
         raise InputError("The DataFrame has no rows: there is nothing to do.")
+    for name in frame.columns:
+        if frame[name].dtype == object:
+            texts = [value for value in frame[name] if isinstance(value, str)]
+            _check_characters(texts, f"the column {quoted(name)} of the DataFrame")
     return Table(frame.reset_index(drop=True))
 
 
@@ -161,7 +165,7 @@ def read_json_records(path: Path, kind: str, encoding: str) -> list[dict[str, An
     with path.open(encoding=_checked_encoding(encoding)) as file:
         try:
             return list(_lines(file, path)) if kind == "jsonl" else _whole(file, path)
-        except UnicodeDecodeError as error:
+        except UnicodeError as error:
             raise _wrong_encoding(path, encoding, error) from error
 
 
@@ -191,9 +195,23 @@ def _check_file(path: Path) -> None:
         raise InputError(f"{path} is empty: a header and some rows are needed.")
 
 
+def _check_characters(texts: list[str], where: str) -> None:
+    """Refuse halves of surrogate pairs, which no file and no page can hold."""
+    try:
+        "\n".join(texts).encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"There is the character {error.object[error.start]!a} in {where}, which is half of a "
+            "pair: mend or remove it."
+        ) from error
+
+
 def _check_names(names: list[str], where: str) -> None:
+    _check_characters(names, f"the column names of {where}")
     seen: set[str] = set()
     for name in names:
+        if name.endswith("\0"):  # pandas would look for another name
+            raise InputError(f"{where} has a column {quoted(name)}: rename it without the NUL.")
         if name in seen:
             raise InputError(f"{where} has two columns named {quoted(name)}: rename one of them.")
         seen.add(name)
@@ -220,7 +238,7 @@ def _read_delimited(path: Path, kind: str, delimiter: str | None, encoding: str)
             parse_options=arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
             convert_options=_all_text(names),
         )
-    except UnicodeDecodeError as error:
+    except UnicodeError as error:
         raise _wrong_encoding(path, encoding, error) from error
     except (ArrowException, OSError, ValueError) as error:
         raise _unreadable(path, names, delimiter, str(error), encoding) from error
@@ -244,7 +262,8 @@ def _checked_encoding(encoding: str) -> str:
 
     try:
         name = codecs.lookup(encoding).name
-    except LookupError:
+        "".encode(encoding)  # some codecs are no encodings of text
+    except (LookupError, ValueError):
         raise InputError(
             f"There is no encoding {quoted(encoding)}: try utf-8 or latin-1."
         ) from None
@@ -268,15 +287,19 @@ def _sample(path: Path, encoding: str) -> list[str]:
         if error.end < len(raw) - 4 or len(raw) < _SAMPLE_BYTES:
             raise _wrong_encoding(path, encoding, error) from error
         text = raw[: error.start].decode(encoding)
+    except UnicodeError as error:
+        raise _wrong_encoding(path, encoding, error) from error
     lines = text.splitlines()
     return lines[:-1] if len(raw) == _SAMPLE_BYTES and len(lines) > 1 else lines
 
 
-def _wrong_encoding(path: Path, encoding: str, error: UnicodeDecodeError) -> InputError:
+def _wrong_encoding(path: Path, encoding: str, error: UnicodeError) -> InputError:
     name = encoding.removesuffix("-sig").upper()
+    where = "it does not begin with the mark of the byte order"
+    if isinstance(error, UnicodeDecodeError):
+        where = f"byte 0x{error.object[error.start]:02x} at place {error.start}"
     return InputError(
-        f"{path} is not {name} (byte 0x{error.object[error.start]:02x} at place {error.start}): "
-        "name its encoding, for instance --encoding latin-1."
+        f"{path} is not {name} ({where}): name its encoding, for instance --encoding latin-1."
     )
 
 
@@ -284,7 +307,10 @@ def _guess_delimiter(lines: list[str]) -> str:
     """Take the delimiter that splits the first lines into the same number of cells, the most."""
     best, most = ",", 1
     for delimiter in DELIMITERS:
-        rows = [row for row in csv.reader(lines[:_SAMPLE_LINES], delimiter=delimiter) if row]
+        try:
+            rows = [row for row in csv.reader(lines[:_SAMPLE_LINES], delimiter=delimiter) if row]
+        except csv.Error:  # a cell without end: this is not how the text is divided
+            continue
         # The last record may go on beyond the sample.
         widths = [len(row) for row in rows[: max(1, len(rows) - 1)]]
         regular = sum(width == widths[0] for width in widths) >= 0.9 * len(widths) if widths else 0
@@ -295,7 +321,12 @@ def _guess_delimiter(lines: list[str]) -> str:
 
 
 def _header(lines: list[str], delimiter: str, path: Path) -> list[str]:
-    header = next(csv.reader(lines, delimiter=delimiter), [])
+    try:
+        header = next(csv.reader(lines, delimiter=delimiter), [])
+    except csv.Error as error:
+        raise InputError(
+            f"The first line of {path} does not name columns ({error}): mend it."
+        ) from error
     names = [name.strip() or f"column_{place}" for place, name in enumerate(header, start=1)]
     if not names:
         raise InputError(f"{path} has no header: its first line must name the columns.")
@@ -322,7 +353,7 @@ def _unreadable(
                         f"has {len(names)}: mend the line, or name the delimiter with --delimiter "
                         f"(now {_printed(delimiter)})."
                     )
-    except UnicodeDecodeError as error:
+    except UnicodeError as error:
         return _wrong_encoding(path, encoding, error)
     except csv.Error as error:
         return InputError(f"{path} is not valid delimited text ({error}): mend its quotes.")
@@ -346,6 +377,8 @@ def _check_quotes(path: Path, delimiter: str, encoding: str) -> None:
                 f"The record that begins in line {line} of {path} has a quote that is never closed "
                 "or stands in the wrong place: mend it."
             ) from error
+        except UnicodeError as error:
+            raise _wrong_encoding(path, encoding, error) from error
 
 
 def _printed(delimiter: str) -> str:
@@ -380,18 +413,20 @@ def _typed_column(column: pa.ChunkedArray) -> Any:
 
 def _read_parquet(path: Path) -> Table:
     from pyarrow import parquet
-    from pyarrow.lib import ArrowException
 
     try:
         cells = parquet.read_table(path)
-    except (ArrowException, OSError, ValueError) as error:
+        cells.validate(full=True)  # texts are decoded when they are looked at, much later
+        frame = cells.to_pandas()
+    except MemoryError:
+        raise
+    except Exception as error:  # a damaged file shows in a dozen kinds of exception
         raise InputError(
             f"{path} is no readable Parquet file, it may be cut short: write or copy it again."
         ) from error
     _check_names(cells.column_names, str(path))
-    return Table(
-        cells.to_pandas().reset_index(drop=True).rename(columns=str), path, "parquet", cells
-    )
+    frame = frame.reset_index(drop=True).rename(columns=str)
+    return Table(frame, path, "parquet", cells)
 
 
 def _read_json(path: Path, kind: str, encoding: str) -> Table:
@@ -401,10 +436,10 @@ def _read_json(path: Path, kind: str, encoding: str) -> Table:
     if not records:
         raise InputError(f"{path} holds no rows: there is nothing to do.")
     flat, notes = flatten_export(records)
-    return Table(_records_frame(flat), path, kind, encoding=encoding, notes=notes)
+    return Table(_records_frame(flat, path), path, kind, encoding=encoding, notes=notes)
 
 
-def _records_frame(records: list[dict[str, Any]]) -> pd.DataFrame:
+def _records_frame(records: list[dict[str, Any]], path: Path) -> pd.DataFrame:
     import pandas as pd
 
     names = dict.fromkeys(name for record in records for name in record)
@@ -413,7 +448,13 @@ def _records_frame(records: list[dict[str, Any]]) -> pd.DataFrame:
         column = pd.Series([record.get(name) for record in records], dtype=object)
         plain = [value for value in column if value is not None]
         if plain and all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in plain):
-            column = column.astype(float)
+            try:
+                column = column.astype(float)
+            except OverflowError as error:
+                raise InputError(
+                    f"The column {quoted(name)} of {path} holds an integer that is too large for "
+                    "a number: write it as text."
+                ) from error
         columns[str(name)] = column
     return pd.DataFrame(columns)
 
@@ -428,20 +469,31 @@ def _lines(file: Iterator[str], path: Path) -> Iterator[dict[str, Any]]:
             raise InputError(
                 f"Line {number} of {path} is not valid JSON ({error}): every line is one object."
             ) from error
+        except RecursionError:
+            raise InputError(f"Line {number} of {path} is nested too deeply to be a row.") from None
         if not isinstance(record, dict):
             raise InputError(f"Line {number} of {path} is no JSON object: write one in every line.")
+        _check_escapes(line, record, f"line {number} of {path}")
         yield record
+
+
+def _check_escapes(text: str, content: Any, where: str) -> None:
+    """Refuse characters that only an escape can smuggle into text."""
+    if "\\ud" in text.lower():
+        _check_characters([json.dumps(content, ensure_ascii=False)], where)
 
 
 def _whole(file: Any, path: Path) -> list[dict[str, Any]]:
     try:
-        content = json.load(file)
+        text = file.read()
+        content = json.loads(text)
     except ValueError as error:
-        if isinstance(error, UnicodeDecodeError):
+        if isinstance(error, UnicodeError):
             raise
         raise InputError(f"{path} is not valid JSON: {error}.") from error
     except RecursionError:
         raise InputError(f"{path} is nested too deeply to be a table.") from None
     if not isinstance(content, list) or not all(isinstance(entry, dict) for entry in content):
         raise InputError(f"{path} must hold a list of JSON objects, one for every row.")
+    _check_escapes(text, content, str(path))
     return content

@@ -22,6 +22,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -48,6 +49,10 @@ __all__ = [
 
 KINDS = ("real-world", "controlled", "sensitivity", "timing")
 
+#: More folds, larger numbers and more jobs than these are slips of the keyboard.
+MAX_FOLDS = 10_000
+MAX_JOBS = 2_000_000
+LARGEST_NUMBER = 1e300
 #: Names of the declarations that come with the package.
 BUILT_IN = (*KINDS, "quick", "quick-embedded")
 
@@ -148,8 +153,9 @@ def read_declaration(path: Path | str) -> Declaration:
         raise ExperimentError(
             f"The declaration {path} cannot be read: {error.strerror}."
         ) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ExperimentError(f"The declaration {path} is not valid TOML: {error}.") from error
+    except (ValueError, RecursionError) as error:
+        reason = " ".join(str(error).split())
+        raise ExperimentError(f"The declaration {path} is not valid TOML: {reason}.") from error
     return parse_declaration(content, where=str(path))
 
 
@@ -214,6 +220,7 @@ def expand(declaration: Declaration) -> list[Job]:
 def _jobs_of(experiment: Experiment, variants: Mapping[str, Method]) -> Iterator[Job]:
     names = known_methods(variants) if experiment.methods == ("all",) else experiment.methods
     methods = [find_method(name, variants) for name in names]
+    _refuse_too_many(experiment, len(methods))
     corruption: list[tuple[float | None, int | None]] = [(None, None)]
     if experiment.p:
         corruption = list(product(experiment.p, experiment.r))
@@ -248,12 +255,31 @@ def _jobs_of(experiment: Experiment, variants: Mapping[str, Method]) -> Iterator
         )
 
 
-def _experiment(table: Mapping[str, Any], where: str) -> Experiment:
+def _refuse_too_many(experiment: Experiment, n_methods: int) -> None:
+    n_values = sum(len(values) for values in experiment.vary.values())
+    n_jobs = (
+        len(experiment.datasets)
+        * max(1, len(experiment.p) * len(experiment.r))
+        * len(experiment.seeds)
+        * (experiment.run_folds or experiment.folds)
+        * n_methods
+        * max(1, n_values)
+    )
+    if n_jobs > MAX_JOBS:
+        raise ExperimentError(
+            f"The {experiment.kind} experiment has {n_jobs} jobs, more than the {MAX_JOBS} that "
+            "are taken: declare fewer data sets, methods, folds or values."
+        )
+
+
+def _experiment(table: Any, where: str) -> Experiment:
+    if not isinstance(table, Mapping):
+        raise ExperimentError(f"{where}: it must be a table.")
     _refuse_unknown_keys(table, [item.name for item in fields(Experiment)], where)
     methods = table.get("methods", "all")
     fixed = _table(table, "fixed", where)
     experiment = Experiment(
-        kind=table.get("kind", ""),
+        kind=_word(table.get("kind", ""), "kind", where),
         datasets=_names(table.get("datasets", []), "datasets", where),
         methods=("all",) if methods == "all" else _names(methods, "methods", where),
         p=tuple(float(value) for value in _numbers(table.get("p", ()), "p", where)),
@@ -261,12 +287,12 @@ def _experiment(table: Mapping[str, Any], where: str) -> Experiment:
         folds=table.get("folds", 10),
         run_folds=table.get("run_folds"),
         seeds=_integers(table.get("seeds", (0,)), "seeds", where),
-        tune=table.get("tune", ""),
+        tune=_word(table.get("tune", ""), "tune", where),
         vary={
             name: _numbers(values, f"vary.{name}", where)
             for name, values in _table(table, "vary", where).items()
         },
-        fixed={name: _table(fixed, name, where) for name in fixed},
+        fixed={name: _settings(fixed, name, where) for name in fixed},
         max_rows=table.get("max_rows"),
     )
     problem = _first_problem(experiment)
@@ -276,7 +302,9 @@ def _experiment(table: Mapping[str, Any], where: str) -> Experiment:
 
 
 def _first_problem(experiment: Experiment) -> str | None:
-    folds, run_folds = experiment.folds, experiment.run_folds
+    folds, run_folds, max_rows = experiment.folds, experiment.run_folds, experiment.max_rows
+    if not _is_integer(folds, 2, MAX_FOLDS):
+        return f"folds is {folds!r} but must be an integer of at least 2 and at most {MAX_FOLDS}"
     checks = {
         f"kind is {experiment.kind!r} but must be one of {', '.join(KINDS)}": (
             experiment.kind not in KINDS
@@ -290,11 +318,8 @@ def _first_problem(experiment: Experiment) -> str | None:
         ),
         "p must lie between 0 and 1": any(not 0 <= p <= 1 for p in experiment.p),
         "r must be at least 1": any(r < 1 for r in experiment.r),
-        f"folds is {folds!r} but must be an integer of at least 2": (
-            not isinstance(folds, int) or folds < 2
-        ),
         f"run_folds is {run_folds!r} but must lie between 1 and folds": (
-            run_folds is not None and not (isinstance(run_folds, int) and 1 <= run_folds <= folds)
+            run_folds is not None and not _is_integer(run_folds, 1, folds)
         ),
         f"tune is {experiment.tune!r} but must be one of {', '.join(CRITERIA)}": (
             bool(experiment.tune) and experiment.tune not in CRITERIA
@@ -302,9 +327,8 @@ def _first_problem(experiment: Experiment) -> str | None:
         "a sensitivity experiment needs a table vary": (
             experiment.kind == "sensitivity" and not experiment.vary
         ),
-        f"max_rows is {experiment.max_rows!r} but must be an integer, at least folds": (
-            experiment.max_rows is not None
-            and not (isinstance(experiment.max_rows, int) and experiment.max_rows >= folds)
+        f"max_rows is {max_rows!r} but must be an integer, at least folds": (
+            max_rows is not None and not _is_integer(max_rows, folds)
         ),
     }
     return next((text for text, is_wrong in checks.items() if is_wrong), None)
@@ -318,13 +342,18 @@ def _variant(name: str, table: Mapping[str, Any], where: str) -> Method:
         raise ExperimentError(f"{where}: it needs either method or class.")
     if name in known_methods():
         raise ExperimentError(f"{where}: a method of this name exists; choose another name.")
-    grid = {key: tuple(values) for key, values in _table(table, "grid", where).items()}
-    settings = dict(_table(table, "settings", where))
+    grid = dict(_settings(table, "grid", where))
+    for key, values in grid.items():
+        if not isinstance(values, (list, tuple)) or not values:
+            raise ExperimentError(f"{where}: grid.{key} must be a list of values to choose from.")
+        grid[key] = tuple(values)
+    settings = dict(_settings(table, "settings", where))
     if "class" in table:
-        if ":" not in table["class"]:
+        path = _word(table["class"], "class", where)
+        if ":" not in path:
             raise ExperimentError(f"{where}: class must have the form package.module:Class.")
-        return Method(name, table["class"], settings, grid)
-    base = find_method(table["method"])
+        return Method(name, path, settings, grid)
+    base = find_method(_word(table["method"], "method", where))
     return Method(name, base.estimator, dict(base.settings) | settings, grid or base.grid)
 
 
@@ -349,6 +378,28 @@ def _table(parent: Mapping[str, Any], key: str, where: str) -> Mapping[str, Any]
     return table
 
 
+def _settings(parent: Mapping[str, Any], key: str, where: str) -> Mapping[str, Any]:
+    """Return a table whose values can be written down again, in the id of a job and in JSON."""
+    table = _table(parent, key, where)
+    try:
+        json.dumps(table, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        raise ExperimentError(
+            f"{where}: {key} must hold numbers, words, true, false and lists of these."
+        ) from None
+    return table
+
+
+def _word(value: Any, key: str, where: str) -> str:
+    if not isinstance(value, str):
+        raise ExperimentError(f"{where}: {key} must be a word in quotes.")
+    return value
+
+
+def _is_integer(value: Any, least: int, most: float = float("inf")) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+
+
 def _names(values: Any, key: str, where: str) -> tuple[str, ...]:
     if not isinstance(values, (list, tuple)) or not all(isinstance(v, str) for v in values):
         raise ExperimentError(f"{where}: {key} must be a list of names.")
@@ -359,7 +410,8 @@ def _numbers(values: Any, key: str, where: str) -> tuple[Any, ...]:
     good = isinstance(values, (list, tuple)) and all(
         isinstance(value, (int, float)) and not isinstance(value, bool) for value in values
     )
-    if not good:
+    # Larger integers are no floating point numbers, and NaN is no value of anything.
+    if not good or not all(abs(value) <= LARGEST_NUMBER for value in values):
         raise ExperimentError(f"{where}: {key} must be a list of numbers.")
     return tuple(values)
 

@@ -60,10 +60,13 @@ class Truth:
     fingerprint : str
         Of features, candidates and labels: predictions are scored against the data set they were
         made on, or not at all.
+    label_values : ndarray of shape (n_classes,) or None
+        The number that each label stands for, such as an age; None if the labels are not ordered.
     """
 
     target: NDArray[np.int64]
     fingerprint: str
+    label_values: NDArray[np.float64] | None = None
 
 
 def load_problem(job: Job, data_home: str | None = None) -> Problem:
@@ -92,9 +95,13 @@ def load_problem(job: Job, data_home: str | None = None) -> Problem:
 
 
 def load_truth(dataset: str, data_home: str | None = None) -> Truth:
-    """Return the true labels of a data set."""
+    """Return the true labels of a data set, and their numbers where they are ordered."""
     bunch = _load(dataset, data_home)
-    return Truth(np.asarray(bunch.target, dtype=np.int64), _fingerprint(dataset, data_home))
+    return Truth(
+        np.asarray(bunch.target, dtype=np.int64),
+        _fingerprint(dataset, data_home),
+        np.asarray(bunch.target_names, dtype=np.float64) if bunch.get("ordered") else None,
+    )
 
 
 def split_rows(job: Job, n_samples: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -54,7 +54,7 @@ def provenance_of_run(folder: RunFolder) -> dict[str, Any]:
         f"{experiment.kind} ({', '.join(experiment.datasets)})": experiment.protocol()
         for experiment in folder.declaration().experiments
     }
-    commits = sorted({start["commit"] for start in starts} - {""})
+    commits = sorted({start.get("commit", "") for start in starts} - {""})
     last = starts[-1] if starts else {}
     return {**last, "commit": commits, "starts": len(starts), "protocol": protocol}
 

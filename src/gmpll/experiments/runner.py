@@ -1,21 +1,25 @@
-"""Carrying out a run: over processes, beside other runners, resumable at any moment."""
+"""Carrying out a run: in parallel, beside other runners, resumable at any moment."""
 
 from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 import traceback
 from collections.abc import Iterator, Sequence
 from concurrent.futures import BrokenExecutor
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from threading import Lock, Thread
+from typing import TYPE_CHECKING
 
 from joblib import Parallel, delayed
 from rich.console import Console
 
+from gmpll.datasets.storage import get_data_home
 from gmpll.experiments.claims import claimed
 from gmpll.experiments.declaration import Declaration, expand
 from gmpll.experiments.jobs import Job
@@ -25,12 +29,16 @@ from gmpll.experiments.provenance import collect_provenance
 from gmpll.experiments.selection import named_in_full
 from gmpll.experiments.store import Result, RunFolder
 
+if TYPE_CHECKING:
+    from gmpll.experiments.cluster import Cluster
+
 __all__ = ["RunSummary", "run"]
 
 #: How often a runner looks whether another one has finished what it waits for.
 _POLL_SECONDS = 0.2
 #: Held while this process does a job.
 _at_work = Lock()
+_DIED = "The worker process died; it may have run out of memory."
 
 
 @dataclass(frozen=True)
@@ -74,10 +82,11 @@ def run(
     declaration: Declaration,
     run_dir: Path | str,
     *,
-    n_jobs: int = 1,
+    n_jobs: int | None = None,
     retry_failed: bool = False,
     data_home: str | os.PathLike[str] | None = None,
     progress: RunProgress | None = None,
+    scheduler: str | None = None,
 ) -> RunSummary:
     """Run what has not been run yet.
 
@@ -91,16 +100,20 @@ def run(
         What to run.
     run_dir : path-like
         Where results are kept.
-    n_jobs : int, default=1
-        Number of worker processes. Jobs of the kind "timing" are run after all others and one
-        at a time, whatever the number. An enclosing ``joblib.parallel_config`` chooses another
-        backend.
+    n_jobs : int, default=None
+        Number of worker processes; by default 1, or with a ``scheduler`` all that it has. Jobs of
+        the kind "timing" are run after all others and one at a time, whatever the number. An
+        enclosing ``joblib.parallel_config`` chooses another backend.
     retry_failed : bool, default=False
         Run the jobs again that failed earlier.
     data_home : path-like, default=None
         Folder of the data sets.
     progress : RunProgress, default=None
         Told what happens; by default lines or a bar on the standard error output.
+    scheduler : str, default=None
+        Address of a Dask scheduler, for instance ``"tcp://10.0.0.1:8786"``. Its workers then do
+        the jobs and save them: all of them must reach the run folder and the data sets under the
+        same path.
 
     Returns
     -------
@@ -120,27 +133,51 @@ def run(
     RunSummary(total=3, done=3, failed=0)
     ['ok', 'ok', 'ok']
     """
+    if scheduler is not None:  # its workers have working directories of their own
+        run_dir = Path(run_dir).resolve()
+        data_home = get_data_home(data_home).resolve()
     folder = RunFolder(run_dir)
     declaration = named_in_full(declaration)
     progress = progress or progress_on(Console(stderr=True))
     jobs = expand(declaration)
-    folder.declare(declaration)
-    folder.remove_leftovers()
-    _note_start(folder, progress)
-
-    tasks = _open_tasks(folder, jobs, retry_failed, data_home)
-    timed = [task for task in tasks if task.job.experiment == "timing"]
-    others = [task for task in tasks if task.job.experiment != "timing"]
-    progress.begin([task.job for task in others + timed], len(jobs) - len(tasks), n_jobs)
-    try:
-        for stage, n_workers in ((others, n_jobs), (timed, 1)):
-            for report in _work_off(stage, n_workers, progress):
-                progress.finished(report.job, report.seconds, report.error)
-    finally:
-        progress.end()
+    with _cluster_at(scheduler) as cluster:
+        folder.declare(declaration)
+        folder.remove_leftovers()
+        _note_start(folder, progress)
+        tasks = _open_tasks(folder, jobs, retry_failed, data_home)
+        _carry_out(tasks, len(jobs), n_jobs, progress, cluster)
     results = folder.load_all(jobs)
     failed = sum(result.failed for result in results.values())
     return RunSummary(total=len(jobs), done=len(results), failed=failed)
+
+
+def _carry_out(
+    tasks: Sequence[_Task],
+    n_all: int,
+    n_jobs: int | None,
+    progress: RunProgress,
+    cluster: Cluster | None,
+) -> None:
+    """Do all tasks, the timed ones last, and tell how it goes."""
+    at_once = n_jobs or (1 if cluster is None else sys.maxsize)
+    n_workers = at_once if cluster is None else min(at_once, cluster.n_workers)
+    timed = [task for task in tasks if task.job.experiment == "timing"]
+    others = [task for task in tasks if task.job.experiment != "timing"]
+    progress.begin([task.job for task in others + timed], n_all - len(tasks), n_workers)
+    try:
+        for stage, limit in ((others, at_once), (timed, 1)):
+            for report in _work_off(stage, limit, progress, cluster):
+                progress.finished(report.job, report.seconds, report.error)
+    finally:
+        progress.end()
+
+
+def _cluster_at(scheduler: str | None) -> AbstractContextManager[Cluster | None]:
+    if scheduler is None:
+        return nullcontext()
+    from gmpll.experiments.cluster import Cluster
+
+    return Cluster(scheduler)
 
 
 def _note_start(folder: RunFolder, progress: RunProgress) -> None:
@@ -171,11 +208,17 @@ def _open_tasks(
     return tasks
 
 
-def _work_off(tasks: Sequence[_Task], n_workers: int, progress: RunProgress) -> Iterator[_Report]:
+def _work_off(
+    tasks: Sequence[_Task], n_workers: int, progress: RunProgress, cluster: Cluster | None = None
+) -> Iterator[_Report]:
     """Do all tasks; wait for those that another runner is doing."""
     while tasks:
         by_id = {task.job.id: task for task in tasks}
-        for report in _one_pass(tasks, n_workers, progress):
+        if cluster is None:
+            reports = _one_pass(tasks, n_workers, progress)
+        else:
+            reports = _one_pass_over(cluster, tasks, n_workers, progress)
+        for report in reports:
             if report.done:
                 del by_id[report.job.id]
                 yield report
@@ -191,7 +234,7 @@ def _one_pass(tasks: Sequence[_Task], n_workers: int, progress: RunProgress) -> 
     def dispatch() -> Iterator[object]:
         for task in tasks:
             started[task.job.id] = task
-            yield delayed(_attempt)(task)
+            yield delayed(_attempt_in_process)(task)
 
     # One job per worker is handed out at a time, so what is handed out and not back is running.
     parallel = Parallel(
@@ -215,25 +258,44 @@ def _one_pass(tasks: Sequence[_Task], n_workers: int, progress: RunProgress) -> 
         reports.close()
 
 
+def _one_pass_over(
+    cluster: Cluster, tasks: Sequence[_Task], n_workers: int, progress: RunProgress
+) -> Iterator[_Report]:
+    """Try every task once, on the workers of a cluster; go on if one of them dies."""
+    with closing(cluster.results(_attempt, tasks, n_workers)) as results:
+        for task, report, running in results:
+            progress.running([other.job for other in running])
+            yield _died(task) if report is None else report
+
+
 def _attempt_alone(task: _Task) -> _Report:
     """Repeat a task in a process of its own, to find out whether it kills its process."""
     try:
         # With two workers joblib uses processes even for a single task.
-        (report,) = Parallel(n_jobs=2)([delayed(_attempt)(task)])
+        (report,) = Parallel(n_jobs=2)([delayed(_attempt_in_process)(task)])
         return report
     except BrokenExecutor:
-        error = "The worker process died; it may have run out of memory."
-        with claimed(RunFolder(task.folder).lock_file, task.job.id) as ours:
-            if not ours:
-                return _Report(task.job, done=False)
-            _save(task, Result.failure(error))
-        return _Report(task.job, done=True, seconds=0.0, error=error)
+        return _died(task)
+
+
+def _died(task: _Task) -> _Report:
+    """Note down that a task kills its process."""
+    with claimed(RunFolder(task.folder).lock_file, task.job.id) as ours:
+        if not ours:
+            return _Report(task.job, done=False)
+        _save(task, Result.failure(_DIED))
+    return _Report(task.job, done=True, seconds=0.0, error=_DIED)
+
+
+def _attempt_in_process(task: _Task) -> _Report:
+    """Do a task in a process that this runner has started, or in the runner itself."""
+    if os.getpid() != task.runner:
+        _behave_as_worker()
+    return _attempt(task)
 
 
 def _attempt(task: _Task) -> _Report:
-    """Do a task in a worker, unless it is done or being done elsewhere."""
-    if os.getpid() != task.runner:
-        _behave_as_worker()
+    """Do a task, unless it is done or being done elsewhere."""
     folder = RunFolder(task.folder)
     with _at_work, claimed(folder.lock_file, task.job.id) as ours:
         if not ours:

@@ -13,6 +13,7 @@ from gmpll.experiments.jobs import Job
 from gmpll.experiments.protocol import Truth, load_truth
 from gmpll.experiments.stable import canonical_json
 from gmpll.experiments.store import Result, RunFolder, write_atomically
+from gmpll.metrics import mean_absolute_label_error
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,12 +32,15 @@ SCORE_COLUMNS = (
     "fold",
     "inductive",
     "transductive",
+    "inductive_mae",
+    "transductive_mae",
     "fit_seconds",
     "predict_seconds",
     "chosen",
     "status",
     "error",
 )
+_MEASURES = ("inductive", "transductive", "inductive_mae", "transductive_mae")
 
 
 def scores(run_dir: Path | str, *, data_home: str | os.PathLike[str] | None = None) -> pd.DataFrame:
@@ -55,7 +59,9 @@ def scores(run_dir: Path | str, *, data_home: str | os.PathLike[str] | None = No
         One row per finished job of the folder's declaration, failed ones included, with the
         columns :data:`SCORE_COLUMNS`. ``inductive`` is the accuracy on the unseen rows of the
         fold, ``transductive`` the share of training rows whose found label is the true one
-        (NaN for a method that finds none).
+        (NaN for a method that finds none). ``inductive_mae`` and ``transductive_mae`` are the mean
+        absolute errors on the same rows, in the unit of the labels; NaN where these are not
+        ordered.
     """
     import pandas as pd
 
@@ -85,9 +91,9 @@ def write_scores(
 
 def _row(job: Job, result: Result, truth: Truth | None) -> dict[str, Any]:
     facts = result.facts
-    accuracies = {"inductive": float("nan"), "transductive": float("nan")}
+    measures = dict.fromkeys(_MEASURES, float("nan"))
     if not result.failed and truth is not None:
-        accuracies = _accuracies(job, result, truth)
+        measures |= _measures(job, result, truth)
     chosen = facts.get("chosen")
     return {
         "experiment": job.experiment,
@@ -99,7 +105,7 @@ def _row(job: Job, result: Result, truth: Truth | None) -> dict[str, Any]:
         "value": float("nan") if job.value is None else job.value,
         "seed": job.seed,
         "fold": job.fold,
-        **accuracies,
+        **measures,
         "fit_seconds": facts.get("fit_seconds", float("nan")),
         "predict_seconds": facts.get("predict_seconds", float("nan")),
         "chosen": canonical_json(chosen) if chosen else "",
@@ -108,16 +114,36 @@ def _row(job: Job, result: Result, truth: Truth | None) -> dict[str, Any]:
     }
 
 
-def _accuracies(job: Job, result: Result, truth: Truth) -> dict[str, float]:
-    if result.facts["fingerprint"] != truth.fingerprint:
+def _measures(job: Job, result: Result, truth: Truth) -> dict[str, float]:
+    """Compare predictions and found labels with the truth, if they belong to it."""
+    _check(job, result, truth)
+    measures = {}
+    for name, labels, rows in (
+        ("inductive", result.predicted, result.test_rows),
+        ("transductive", result.labels, result.train_rows),
+    ):
+        if labels.size:
+            target, values = truth.target[rows], truth.label_values
+            measures[name] = float(np.mean(labels == target))
+            if values is not None:
+                measures[f"{name}_mae"] = mean_absolute_label_error(values[target], values[labels])
+    return measures
+
+
+def _check(job: Job, result: Result, truth: Truth) -> None:
+    if result.facts.get("fingerprint") != truth.fingerprint:
         raise ExperimentError(
             f"The data set {job.dataset} is not the one that the predictions were made on: "
             "restore it, or start again in a new folder."
         )
-    found = result.labels.size > 0
-    return {
-        "inductive": float(np.mean(result.predicted == truth.target[result.test_rows])),
-        "transductive": float(np.mean(result.labels == truth.target[result.train_rows]))
-        if found
-        else float("nan"),
-    }
+    rows = np.concatenate([result.test_rows, result.train_rows])
+    named = {"rows": (rows, len(truth.target))}
+    if truth.label_values is not None:
+        labels = np.concatenate([result.predicted, result.labels])
+        named["labels"] = (labels, len(truth.label_values))
+    for what, (numbers, limit) in named.items():
+        if numbers.size and (numbers.min() < 0 or numbers.max() >= limit):
+            raise ExperimentError(
+                f"The result of {job.title} names {what} that {job.dataset} does not have: remove "
+                f"its file {job.id}.npz and run it again."
+            )

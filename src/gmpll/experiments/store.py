@@ -18,7 +18,6 @@ import io
 import json
 import os
 import time
-import zipfile
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gmpll._unfinished import remove_abandoned, written_beside
 from gmpll.experiments.claims import claimed
 from gmpll.experiments.declaration import Declaration, expand, parse_declaration
 from gmpll.experiments.errors import ExperimentError
@@ -135,11 +135,19 @@ class RunFolder:
             raise ExperimentError(
                 f"{self.path} is not a run folder: it holds no declaration.json."
             ) from None
-        except ValueError as error:
+        except OSError as error:
+            raise ExperimentError(f"{file} cannot be read: {error.strerror}.") from error
+        except (ValueError, RecursionError) as error:
             raise ExperimentError(f"{file} is not valid JSON: {error}.") from error
-        if content.pop("format", None) != FORMAT_VERSION:
+        if not isinstance(content, dict):
+            raise ExperimentError(f"{file} is damaged: it must hold one JSON object.")
+        version = content.pop("format", None)
+        if version != FORMAT_VERSION:
+            newer = isinstance(version, int) and version > FORMAT_VERSION
             raise ExperimentError(
-                f"{self.path} was made by another version of gmpll: use a new folder."
+                f"{self.path} was made by another version of gmpll: "
+                + (f"its format is {version}, update gmpll or " if newer else "")
+                + "use a new folder."
             )
         return parse_declaration(content, where=str(file))
 
@@ -169,10 +177,11 @@ class RunFolder:
             facts = json.loads(arrays.pop("facts").tobytes())
             good = facts.pop("format") == FORMAT_VERSION
             facts.pop("job")
-            return Result(**arrays, facts=facts) if good else None
-        except (OSError, EOFError, KeyError, TypeError, ValueError, zipfile.BadZipFile):
+            result = Result(**arrays, facts=facts)
+        except Exception:  # damage shows in a dozen kinds of exception
             # Not there, or damaged behind our back: either way the job has to be run.
             return None
+        return result if good and _is_whole(result) else None
 
     def load_all(self, jobs: Iterable[Job]) -> dict[str, Result]:
         """Return the results that there are, by job id."""
@@ -185,6 +194,8 @@ class RunFolder:
             with claimed(self.lock_file, leftover.name[1:].partition(".")[0]) as ours:
                 if ours:
                     leftover.unlink(missing_ok=True)
+        for folder in (self.path, self.path / "starts"):
+            remove_abandoned(folder)
 
     def note_start(self, provenance: dict[str, Any]) -> None:
         """Note down who works on the folder from now on."""
@@ -194,8 +205,7 @@ class RunFolder:
 
     def starts(self) -> list[dict[str, Any]]:
         """Return the provenance of every start, oldest first."""
-        files = sorted((self.path / "starts").glob("*.json"))
-        return [json.loads(file.read_text(encoding="utf-8")) for file in files]
+        return [_start(file) for file in sorted((self.path / "starts").glob("*.json"))]
 
     def _merged(self, declaration: Declaration) -> Declaration:
         if not (self.path / "declaration.json").exists():
@@ -229,31 +239,33 @@ class RunFolder:
         return parse_declaration(content, where=str(self.path / "declaration.json"))
 
 
+def _is_whole(result: Result) -> bool:
+    """Whether the arrays of a result fit together and its facts say how it ended."""
+    arrays = (result.predicted, result.labels, result.test_rows, result.train_rows)
+    if not all(array.ndim == 1 and array.dtype.kind in "iu" for array in arrays):
+        return False
+    facts = result.facts
+    said = all(isinstance(facts.get(name), str) for name in ("status", "error"))
+    if not said or result.failed:
+        return said
+    return (
+        len(result.predicted) == len(result.test_rows)
+        and len(result.labels) in (0, len(result.train_rows))
+        and bool((result.test_rows >= 0).all() and (result.train_rows >= 0).all())
+    )
+
+
+def _start(file: Path) -> dict[str, Any]:
+    try:
+        start = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise ExperimentError(f"{file} is damaged ({type(error).__name__}): remove it.") from error
+    if not isinstance(start, dict) or not isinstance(start.get("commit", ""), str):
+        raise ExperimentError(f"{file} is damaged: it must tell of one start, so remove it.")
+    return start
+
+
 def write_atomically(path: Path, content: bytes) -> None:
     """Write a file so that it is either the old one or the new one, never half of it."""
-    # A process writes one file at a time, so its number makes the name unique.
-    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with open(beside, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, path)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
-    _sync_folder(path.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make a rename last through a power cut, where the system lets folders be flushed."""
-    try:
-        descriptor = os.open(folder, os.O_RDONLY)
-    except OSError:
-        return
-    try:
-        os.fsync(descriptor)
-    except OSError:
-        pass
-    finally:
-        os.close(descriptor)
+    with written_beside(path) as beside:
+        beside.write_bytes(content)

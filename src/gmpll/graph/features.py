@@ -5,21 +5,54 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.preprocessing import QuantileTransformer, StandardScaler, normalize
+from sklearn.utils.extmath import row_norms
 
-__all__ = ["DirectionSpace", "RankSpace", "Scaling", "unit_rows"]
+__all__ = ["DirectionSpace", "PositionSpace", "RankSpace", "Scaling", "unit_rows"]
 
 #: A z-scored row shorter than this equals the mean row up to rounding: it has no direction.
 ZERO_LENGTH = 1e-10
+#: A feature whose spread is a smaller share of its size is left as it is.
+NEARLY_CONSTANT = 1e-9
+#: Rows of other sizes than the training rows' must not overflow when they are squared.
+LARGEST_VALUE = 1e140
 #: Resolution of the ranks, how many rows they are taken from, and where normal scores are cut:
 #: the extreme ones are made of a single row each.
 N_QUANTILES = 200
 RANK_SAMPLE = 100_000
 LARGEST_SCORE = 3.0
+#: Binary exponents of spreads for which the ranks can be taken as they are.
+USUAL_SPREAD = (-10, 30)
 
 
 def unit_rows(X: NDArray[np.floating]) -> NDArray[np.float64]:
     """Scale every row to length one; a zero row stays zero."""
     return normalize(X, norm="l2", copy=True)
+
+
+def spread_exponents(X: NDArray[np.float64]) -> NDArray[np.intc]:
+    """Return e so that ``X / 2**e`` spreads over about one; 0 for a constant feature.
+
+    Powers of two change no digit, but the squares of features that are all near 1e300 or 1e-300
+    would not be numbers any more.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gmpll.graph.features import spread_exponents
+    >>> spread_exponents(np.array([[0.0, 1e-300], [2.0, 3e-300]])).tolist()
+    [1, -996]
+    """
+    high, low = X.max(axis=0), X.min(axis=0)
+    half_range = high / 2 - low / 2  # the whole one may be too large
+    # Enlarging a feature that is constant up to rounding would enlarge the rounding errors.
+    size = np.maximum(np.abs(high), np.abs(low))
+    return np.where(half_range > NEARLY_CONSTANT * size, np.frexp(half_range)[1], 0).astype(np.intc)
+
+
+def _evened(X: NDArray[np.float64], exponents: NDArray[np.intc]) -> NDArray[np.float64]:
+    with np.errstate(over="ignore", under="ignore"):
+        even = np.ldexp(X, -exponents)
+    return np.clip(even, -LARGEST_VALUE, LARGEST_VALUE, out=even)
 
 
 class Scaling:
@@ -45,14 +78,17 @@ class Scaling:
     """
 
     def __init__(self, X: NDArray[np.float64], *, standardize: bool = True) -> None:
-        self._scaler = StandardScaler().fit(X) if standardize else None
+        self._scaler = None
+        if standardize:
+            self._exponents = spread_exponents(X)
+            self._scaler = StandardScaler().fit(_evened(X, self._exponents))
 
     def transform(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         """Scale rows."""
         if self._scaler is None:
             return X
-        scaled = self._scaler.transform(X)
-        scaled[np.linalg.norm(scaled, axis=1) < ZERO_LENGTH] = 0.0
+        scaled = self._scaler.transform(_evened(X, self._exponents), copy=False)
+        scaled[row_norms(scaled) < ZERO_LENGTH] = 0.0
         return scaled
 
 
@@ -79,7 +115,31 @@ class DirectionSpace:
 
     def transform(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         """Map rows into this space."""
-        return unit_rows(self.scaling.transform(X))
+        # In place: z-scoring has made a copy of X already.
+        return normalize(self.scaling.transform(X), norm="l2", copy=False)
+
+
+class PositionSpace:
+    """Z-scored features as they are: how far a row is from the mean counts too.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        Training rows.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (n_samples, n_features)
+        The mapped training rows.
+    """
+
+    def __init__(self, X: NDArray[np.float64]) -> None:
+        self.scaling = Scaling(X)
+        self.rows = self.transform(X)
+
+    def transform(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Map rows into this space."""
+        return self.scaling.transform(X)
 
 
 class RankSpace:
@@ -103,12 +163,17 @@ class RankSpace:
     """
 
     def __init__(self, X: NDArray[np.float64], random_state: int = 0) -> None:
+        # The transformer takes values within 1e-7 of the smallest or largest for those: features
+        # of a spread at which that is much, or less than their last digit, are evened out.
+        spread = spread_exponents(X)
+        ordinary = (spread >= USUAL_SPREAD[0]) & (spread <= USUAL_SPREAD[1])
+        self._exponents = np.where(ordinary, 0, spread)
         self._ranks = QuantileTransformer(
             n_quantiles=min(N_QUANTILES, X.shape[0]),
             output_distribution="normal",
             subsample=RANK_SAMPLE,
             random_state=random_state,
-        ).fit(X)
+        ).fit(_evened(X, self._exponents))
         self._directions = DirectionSpace(self._scores(X))
         self.rows = self._directions.rows
 
@@ -117,4 +182,5 @@ class RankSpace:
         return self._directions.transform(self._scores(X))
 
     def _scores(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.clip(self._ranks.transform(X), -LARGEST_SCORE, LARGEST_SCORE)
+        scores = self._ranks.transform(_evened(X, self._exponents))
+        return np.clip(scores, -LARGEST_SCORE, LARGEST_SCORE)

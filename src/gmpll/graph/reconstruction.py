@@ -5,14 +5,22 @@ For every query :math:`x^*` with neighbours :math:`x_1, \dots, x_k`
 .. math:: \min_w \|x^* - \sum_c w_c x_c\|^2 \quad \text{s.t.}\quad w \ge 0,\ \sum_c w_c = 1
 
 or the same without the sum, which is non-negative least squares. There are thousands of queries
-with about ten unknowns each: an active-set method walks all of them at once, one batched linear
-solve per step, and ends at the exact minimiser.
+with about ten unknowns each. An active-set method ends at the exact minimiser of each. It starts
+from the minimiser without sign constraints, which often is the answer, or from the nearest
+neighbour alone where the neighbours are linearly dependent and the minimiser is not unique.
+
+With few queries all are walked at once, one batched linear solve per step; many are left to
+compiled code where numba is installed (it comes with the extra ``neighbors``).
 """
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 import numpy as np
 from numpy.typing import NDArray
+
+from gmpll.graph.threads import balanced_blocks, in_threads
 
 __all__ = ["nonnegative_quadratic", "reconstruction_weights"]
 
@@ -21,14 +29,22 @@ RIDGE = 1e-12
 #: Relative size below which a gradient counts as zero; well above the ridge, whose own gradient
 #: would otherwise decide which variables enter.
 OPTIMALITY_TOLERANCE = 1e-10
-#: Queries are handled in blocks whose differences to the neighbours take about this many bytes.
-BLOCK_BYTES = 2**26
+#: Neighbours count as linearly independent if leaving one out of the others keeps more than this
+#: share of its squared length.
+INDEPENDENCE = 1e-8
+#: Queries are handled in blocks whose differences to the neighbours take about this many bytes:
+#: they stay in the cache.
+BLOCK_BYTES = 2**22
+#: From this many queries on loading the compiled code, about a second, is worth it.
+COMPILED_QUERIES = 2000
+#: Queries that a thread hands to the compiled code at a time.
+COMPILED_BLOCK = 512
 
 
 def reconstruction_weights(
     queries: NDArray[np.floating],
     rows: NDArray[np.floating],
-    neighbors: NDArray[np.intp],
+    neighbors: NDArray[np.integer],
     *,
     sum_to_one: bool = True,
 ) -> NDArray[np.float64]:
@@ -62,21 +78,49 @@ def reconstruction_weights(
     weights = np.zeros((n_queries, k))
     if k == 0 or n_queries == 0:
         return weights
-    block = max(1, BLOCK_BYTES // (8 * k * max(rows.shape[1], 1)))
-    for start in range(0, n_queries, block):
-        part = slice(start, start + block)
-        near = rows[neighbors[part]].astype(np.float64)
-        query = queries[part, None, :]
-        if sum_to_one:
-            # On the simplex x - sum w_c x_c = sum w_c (x - x_c): the linear term disappears.
-            offsets = query - near
-            gram = offsets @ offsets.transpose(0, 2, 1)
-            linear = np.zeros(gram.shape[:2])
-        else:
-            gram = near @ near.transpose(0, 2, 1)
-            linear = (near @ query.transpose(0, 2, 1))[:, :, 0]
+    if n_queries >= COMPILED_QUERIES and find_spec("numba") is not None:
+        _reconstruct_compiled(queries, rows, neighbors, sum_to_one, weights)
+        return weights
+
+    def reconstruct(part: slice) -> None:
+        gram, linear = _quadratic_forms(queries[part], rows[neighbors[part]], sum_to_one)
         weights[part] = nonnegative_quadratic(gram, linear, sum_to_one=sum_to_one)
+
+    block = max(1, BLOCK_BYTES // (8 * k * max(rows.shape[1], 1)))
+    in_threads(reconstruct, balanced_blocks(n_queries, block))
     return weights
+
+
+def _reconstruct_compiled(
+    queries: NDArray[np.floating],
+    rows: NDArray[np.floating],
+    neighbors: NDArray[np.integer],
+    sum_to_one: bool,
+    weights: NDArray[np.float64],
+) -> None:
+    from gmpll.graph._compiled import reconstruct
+
+    x = np.ascontiguousarray(queries, dtype=np.float64)
+    z = np.ascontiguousarray(rows, dtype=np.float64)
+    near = np.ascontiguousarray(neighbors, dtype=np.intp)
+    limits = (sum_to_one, RIDGE, OPTIMALITY_TOLERANCE, INDEPENDENCE)
+    in_threads(
+        lambda part: reconstruct(x[part], z, near[part], *limits, weights[part]),
+        balanced_blocks(len(x), COMPILED_BLOCK),
+    )
+
+
+def _quadratic_forms(
+    queries: NDArray[np.floating], near: NDArray[np.floating], sum_to_one: bool
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return matrix and vector of every query's objective."""
+    query, near = queries[:, None, :].astype(np.float64), near.astype(np.float64, copy=False)
+    if sum_to_one:
+        # On the simplex x - sum w_c x_c = sum w_c (x - x_c): the linear term disappears.
+        offsets = query - near
+        gram = offsets @ offsets.transpose(0, 2, 1)
+        return gram, np.zeros(gram.shape[:2])
+    return near @ near.transpose(0, 2, 1), (near @ query.transpose(0, 2, 1))[:, :, 0]
 
 
 def nonnegative_quadratic(
@@ -104,17 +148,11 @@ def nonnegative_quadratic(
     linear = linear / scale[:, None]
     tolerance = OPTIMALITY_TOLERANCE * np.maximum(1.0, np.abs(linear).max(axis=1))
 
-    weights = np.zeros((n, k))
-    passive = np.zeros((n, k), dtype=bool)  # the variables that are free to be positive
+    weights = _start(gram, linear, sum_to_one)
+    passive = weights > 0  # the variables that are free to be positive
     barred = np.zeros((n, k), dtype=bool)  # entered once and gained nothing but rounding errors
     newest = np.full(n, -1)
-    if sum_to_one:
-        nearest = np.argmin(np.einsum("nii->ni", gram) - 2 * linear, axis=1)
-        passive[np.arange(n), nearest] = True
-        weights[np.arange(n), nearest] = 1.0
-    else:
-        _enter_best(linear, passive, barred, newest, np.arange(n), tolerance)
-    todo = np.flatnonzero(passive.any(axis=1))
+    todo = np.flatnonzero(~passive.all(axis=1))
 
     while todo.size:
         solution = _minimise_on_passive(gram[todo], linear[todo], passive[todo], sum_to_one)
@@ -133,6 +171,28 @@ def nonnegative_quadratic(
             _step_to_boundary(weights, passive, barred, newest, stuck, solution[~free])
         todo = np.concatenate([moved_on, stuck])
     return weights
+
+
+def _start(
+    gram: NDArray[np.float64], linear: NDArray[np.float64], sum_to_one: bool
+) -> NDArray[np.float64]:
+    """Return feasible weights: the minimiser itself where that has no negative one."""
+    inverse = np.linalg.inv(gram)
+    if sum_to_one:
+        start = inverse.sum(axis=2)
+        with np.errstate(divide="ignore", invalid="ignore"):  # of dependent neighbours, see below
+            start = np.maximum(start / start.sum(axis=1, keepdims=True), 0.0)
+            start /= start.sum(axis=1, keepdims=True)
+    else:
+        start = np.maximum((inverse @ linear[:, :, None])[:, :, 0], 0.0)
+    # The diagonals of a matrix and of its inverse say how well a variable is explained by others.
+    explained = np.einsum("nii->ni", gram) * np.einsum("nii->ni", inverse)
+    dependent = np.flatnonzero(~(explained < 1 / INDEPENDENCE).all(axis=1))
+    start[dependent] = 0.0
+    if sum_to_one:
+        nearest = np.argmin(np.einsum("nii->ni", gram)[dependent], axis=1)
+        start[dependent, nearest] = 1.0
+    return start
 
 
 def _minimise_on_passive(

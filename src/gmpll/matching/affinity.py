@@ -2,7 +2,8 @@ r"""What the matching needs to know of the affinity K between assignments.
 
 An assignment is a pair (instance, candidate label). Instead of vectors over the u assignments the
 library uses (n_samples, n_classes) arrays that are zero outside the candidates: ``P`` for the
-matching probabilities p, and ``apply(P)`` for K p.
+matching probabilities p, and ``apply(P)`` for K p. They are arrays of the library that the affinity
+was made from.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from gmpll.arrays import Array, to_host
 
 __all__ = ["Affinity", "AffinityStatistics", "Standardization", "check_label_similarity"]
 
@@ -55,19 +58,24 @@ class Standardization:
     statistics: AffinityStatistics
     beta: float
 
-    def __call__(self, values: NDArray[np.floating]) -> NDArray[np.floating]:
+    @property
+    def threshold(self) -> float:
+        """The smallest standardised affinity that is kept."""
+        return max(self.beta, ZERO_AFFINITY)
+
+    def __call__(self, values: Array) -> Array:
         """Standardise and threshold, in place."""
         if self.statistics.std > 0:
             values -= self.statistics.mean
             values /= self.statistics.std
-        values[values < max(self.beta, ZERO_AFFINITY)] = 0.0
+        values[values < self.threshold] = 0.0
         return values
 
 
 class Affinity(Protocol):
     """An affinity between assignments, known by what it does to probabilities."""
 
-    def apply(self, P: NDArray[np.floating]) -> NDArray[np.floating]:
+    def apply(self, P: Array) -> Array:
         """Return K p: support that every assignment gets from all others.
 
         ``P`` is zero outside the candidates and each of its rows sums to one. What is returned
@@ -75,7 +83,7 @@ class Affinity(Protocol):
         """
         ...
 
-    def row_sums(self) -> NDArray[np.floating]:
+    def row_sums(self) -> Array:
         """Return the sum of the affinities of every assignment, zero outside the candidates."""
         ...
 
@@ -84,13 +92,11 @@ class Affinity(Protocol):
         ...
 
 
-def check_label_similarity(
-    label_similarity: NDArray[np.floating] | None, n_classes: int
-) -> NDArray[np.float64]:
+def check_label_similarity(label_similarity: Array | None, n_classes: int) -> NDArray[np.float64]:
     """Return the (n_classes, n_classes) label similarity, Eq. (2): the identity by default."""
     if label_similarity is None:
         return np.eye(n_classes)
-    similarity = np.asarray(label_similarity, dtype=np.float64)
+    similarity = to_host(label_similarity).astype(np.float64)
     if similarity.shape != (n_classes, n_classes):
         raise ValueError(
             f"label_similarity has shape {similarity.shape}, but there are {n_classes} labels: "

@@ -7,7 +7,8 @@ by the neighbours for a few turns:
 .. math:: p_{il} \leftarrow \text{normalise}\left(
           \frac{\max(f_{-i,l}, 0)^2}{(\sum_j p_{jl})^g}\right) .
 
-Leaving the row out keeps a label from confirming itself.
+Leaving the row out keeps a label from confirming itself. What is known of the assignments besides,
+the unary factor of the matching, multiplies the opinion too.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from gmpll.matching.masses import mass_pull
 from gmpll.rounding import confidences_within
 
 __all__ = ["FEEDBACK_TURNS", "feedback"]
@@ -36,6 +38,8 @@ def feedback(
     *,
     balance: float,
     turns: int = FEEDBACK_TURNS,
+    unary: NDArray[np.float64] | None = None,
+    expected_mass: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64]:
     """Refine matching probabilities by a regression's leave-one-out opinion.
 
@@ -52,6 +56,10 @@ def feedback(
         Exponent of the class-mass correction, as in :func:`gmpll.matching.match`.
     turns : int, default=FEEDBACK_TURNS
         How many opinions are taken.
+    unary : ndarray of shape (n_samples, n_classes), default=None
+        What is known of the assignments besides, as in :func:`gmpll.matching.match`.
+    expected_mass : ndarray of shape (1, n_classes), default=None
+        Known sum of the probabilities of every label, as in :func:`gmpll.matching.match`.
 
     Returns
     -------
@@ -61,5 +69,9 @@ def feedback(
         mass = P.sum(axis=0)
         support = np.maximum(opinion(P), 0.0) ** SHARPNESS + FLOOR
         support /= np.where(mass > 0, mass, 1.0) ** balance
+        if unary is not None:
+            support *= unary
         P = confidences_within(support, mask)
+        if expected_mass is not None:
+            P = confidences_within(P * mass_pull(P.sum(axis=0), expected_mass), mask)
     return P

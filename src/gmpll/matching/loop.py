@@ -9,16 +9,21 @@ The paper rewrites the affinity in every turn,
 and because :math:`p^{(0)}` is constant within an instance, dividing by it changes nothing after
 the normalisation. This is a growth transform: without balance the objective
 :math:`p^\top K p` of OP (2) never falls.
+
+The loop names no array library: it runs where the mask and the affinity live, NumPy arrays or
+tensors on any device.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gmpll.arrays import Array, array_namespace, default_float, device
 from gmpll.matching.affinity import Affinity
+from gmpll.matching.masses import mass_pull
 
 __all__ = ["Matching", "match", "uniform_start"]
 
@@ -28,8 +33,9 @@ class Matching(NamedTuple):
 
     Attributes
     ----------
-    probabilities : ndarray of shape (n_samples, n_classes)
-        Zero outside the candidates; rows sum to one.
+    probabilities : array of shape (n_samples, n_classes)
+        Of the library and on the device of the mask. Zero outside the candidates; rows sum to
+        one.
     n_iter : int
         Turns made.
     converged : bool
@@ -38,33 +44,53 @@ class Matching(NamedTuple):
         :math:`p^\top K p` before every turn.
     """
 
-    probabilities: NDArray[np.float64]
+    probabilities: Array
     n_iter: int
     converged: bool
     objective_path: NDArray[np.float64]
 
 
-def uniform_start(mask: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Return the paper's start: every candidate of an instance is equally likely."""
-    return mask / mask.sum(axis=1, keepdims=True)
+def uniform_start(mask: Array, dtype: Any = None) -> Array:
+    """Return the paper's start: every candidate of an instance is equally likely.
+
+    Parameters
+    ----------
+    mask : array of shape (n_samples, n_classes), bool
+        Candidates.
+    dtype : dtype, default=None
+        Precision; by default that of the array library.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gmpll.matching import uniform_start
+    >>> uniform_start(np.array([[True, True], [False, True]]))
+    array([[0.5, 0.5],
+           [0. , 1. ]])
+    """
+    xp = array_namespace(mask)
+    candidates = xp.astype(mask, default_float(xp) if dtype is None else dtype)
+    return candidates / xp.sum(candidates, axis=1, keepdims=True)
 
 
 def match(
     affinity: Affinity,
-    mask: NDArray[np.bool_],
+    mask: Array,
     *,
     balance: float = 0.0,
     max_iter: int = 100,
     tol: float = 1e-4,
-    start: NDArray[np.floating] | None = None,
+    start: Array | None = None,
+    unary: Array | None = None,
+    expected_mass: Array | None = None,
 ) -> Matching:
     r"""Match instances to labels.
 
     Parameters
     ----------
     affinity : Affinity
-        Affinity between assignments.
-    mask : ndarray of shape (n_samples, n_classes), bool
+        Affinity between assignments; it takes and returns arrays of the mask's library.
+    mask : array of shape (n_samples, n_classes), bool
         Candidates.
     balance : float, default=0.0
         Exponent g of the class-mass correction: before it is normalised, the new confidence of a
@@ -74,30 +100,66 @@ def match(
         Largest number of turns.
     tol : float, default=1e-4
         The matching has converged when a turn moves p by less than this, in Euclidean norm.
-    start : ndarray of shape (n_samples, n_classes), default=None
+    start : array of shape (n_samples, n_classes), default=None
         Prior probabilities of the candidates; uniform by default. They act as unary affinities:
-        every turn weighs the support of an assignment with its current probability.
+        every turn weighs the support of an assignment with its current probability. The matching
+        keeps their precision, or that of the array library where it is higher.
+    unary : array of shape (n_samples, n_classes), default=None
+        What is known of the assignments themselves: the support of an assignment is multiplied
+        with it in every turn. Not negative; all ones, the default, say nothing.
+    expected_mass : array of shape (1, n_classes), default=None
+        Known sum of the probabilities of every label; every turn draws them towards it, see
+        :mod:`gmpll.matching.masses`.
 
     Returns
     -------
     Matching
     """
-    P = uniform_start(mask) if start is None else np.asarray(start, dtype=np.float64)
-    objective: list[float] = []
+    packed = affinity.packed(mask) if hasattr(affinity, "packed") else None
+    if packed is not None:  # the same turns without the zeros outside the candidates
+        found = match(
+            packed,
+            packed.mask,
+            balance=balance,
+            max_iter=max_iter,
+            tol=tol,
+            start=packed.pack(uniform_start(mask) if start is None else start),
+            unary=None if unary is None else packed.pack(unary),
+            expected_mass=None if expected_mass is None else packed.pack(expected_mass),
+        )
+        return found._replace(probabilities=packed.unpack(found.probabilities))
+    xp = array_namespace(mask)
+    P = uniform_start(mask) if start is None else _as_probabilities(start, mask)
+    normalise = getattr(affinity, "normalise", _normalise)
+    mass_of = getattr(affinity, "class_mass", lambda P: xp.sum(P, axis=0))
+    objective: list[Array] = []
     converged = False
     while len(objective) < max_iter and not converged:
         support = P * affinity.apply(P)
-        objective.append(float(support.sum()))
+        objective.append(xp.sum(support))
+        if unary is not None:
+            support = support * unary
         if balance:
-            mass = P.sum(axis=0)
-            support /= np.where(mass > 0, mass, 1.0) ** balance
-        new = _normalise(support, fallback=P)
-        converged = bool(np.linalg.norm(new - P) < tol)
+            mass = mass_of(P)
+            support = support / xp.where(mass > 0, mass, 1.0) ** balance
+        new = normalise(support, fallback=P)
+        if expected_mass is not None:
+            new = normalise(new * mass_pull(mass_of(new), expected_mass), fallback=new)
+        # Asking for the norm makes the host wait for the device: not where no norm is below tol.
+        converged = tol > 0 and bool(xp.linalg.vector_norm(new - P) < tol)
         P = new
-    return Matching(P, len(objective), converged, np.array(objective))
+    path = np.array([float(value) for value in objective])
+    return Matching(P, len(objective), converged, path)
 
 
-def _normalise(support: NDArray[np.float64], fallback: NDArray[np.float64]) -> NDArray[np.float64]:
+def _as_probabilities(start: Array, mask: Array) -> Array:
+    xp = array_namespace(mask)
+    start = xp.asarray(start, device=device(mask))
+    return xp.astype(start, xp.result_type(start.dtype, default_float(xp)))
+
+
+def _normalise(support: Array, fallback: Array) -> Array:
     """Let rows sum to one; an instance without any support keeps its probabilities."""
-    total = support.sum(axis=1, keepdims=True)
-    return np.where(total > 0, support / np.where(total > 0, total, 1.0), fallback)
+    xp = array_namespace(support)
+    total = xp.sum(support, axis=1, keepdims=True)
+    return xp.where(total > 0, support / xp.where(total > 0, total, 1.0), fallback)

@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gmpll.knowledge import Prior, trust_in_weights
 from gmpll.matching import Affinity, Matching, match
 from gmpll.matching.feedback import feedback
 from gmpll.ridge import ConfidenceRidge, RidgePredictor
+from gmpll.rounding import confidences_within
 
 __all__ = ["ConfidenceLearner", "Setting", "cooccurrence_similarity", "ordered_labels"]
 
@@ -32,11 +34,14 @@ class Setting:
         Width of the regression's kernel.
     ridge : float
         Weight of the regression's squared norm.
+    scaling : str
+        In which features rows are compared, see :class:`gmpll.GMPLL`.
     """
 
     balance: float = 0.5
     width: float = 1.5
     ridge: float = 0.1
+    scaling: str = "both"
 
 
 class ConfidenceLearner:
@@ -58,6 +63,10 @@ class ConfidenceLearner:
         Limits of the matching.
     rng : RandomState
         Draws the landmarks of the regressions.
+    prior : Prior, default=Prior()
+        What is likely beforehand; nothing by default.
+    start : ndarray of shape (n_samples, n_classes), default=None
+        Where the matching starts; where an earlier one ended makes it short.
     """
 
     def __init__(
@@ -71,6 +80,8 @@ class ConfidenceLearner:
         max_iter: int,
         tol: float,
         rng: np.random.RandomState,
+        prior: Prior = Prior(),  # noqa: B008 (it is frozen)
+        start: NDArray[np.float64] | None = None,
     ) -> None:
         self.views = views
         self.mask = mask
@@ -80,8 +91,11 @@ class ConfidenceLearner:
         self._seed = rng.randint(np.iinfo(np.int32).max)
         self.affinity = make_affinity(self.relation, mask, similarity)
         self._spread = Spread(similarity)
+        self._prior = prior
+        self._start = start
         self._kernels: dict[float, ConfidenceRidge] = {}
         self._matchings: dict[float, Matching] = {}
+        self._trusts: dict[float, float] = {}
 
     def ridge(self, setting: Setting) -> ConfidenceRidge:
         """Return the regression, ready for any confidences."""
@@ -97,14 +111,49 @@ class ConfidenceLearner:
     def matching(self, setting: Setting) -> Matching:
         """Match on the graph alone."""
         if setting.balance not in self._matchings:
-            self._matchings[setting.balance] = match(
-                self.affinity,
-                self.mask,
-                balance=setting.balance,
-                max_iter=self.max_iter,
-                tol=self.tol,
-            )
+            unary = self.unary(setting)
+            self._matchings[setting.balance] = self._match(setting.balance, unary, self._start)
         return self._matchings[setting.balance]
+
+    def _match(
+        self,
+        balance: float,
+        unary: NDArray[np.float64] | None,
+        start: NDArray[np.float64] | None = None,
+    ) -> Matching:
+        if start is None and unary is not None:
+            start = confidences_within(unary, self.mask)
+        return match(
+            self.affinity,
+            self.mask,
+            balance=balance,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            start=start,
+            unary=unary,
+            expected_mass=self._prior.expected_mass(len(self.mask)),
+        )
+
+    def unary(self, setting: Setting) -> NDArray[np.float64] | None:
+        """Return what multiplies the support in every turn; None if candidates have no weights."""
+        trust = self.trust(setting)
+        if trust is None or self._prior.candidates is None:
+            return None
+        return np.where(self.mask, self._prior.candidates**trust, 0.0)
+
+    def trust(self, setting: Setting) -> float | None:
+        """Return the exponent of the candidates' weights, None if there are none.
+
+        Where it is to be estimated, the rows are matched without the weights first.
+        """
+        if self._prior.candidates is None or self._prior.trust is not None:
+            return None if self._prior.candidates is None else self._prior.trust
+        if setting.balance not in self._trusts:
+            unaided = self._match(setting.balance, None)
+            self._trusts[setting.balance] = trust_in_weights(
+                self._prior.candidates, unaided.probabilities, self.mask
+            )
+        return self._trusts[setting.balance]
 
     def confidences(self, setting: Setting) -> NDArray[np.float64]:
         """Match, then refine by the regression's opinion."""
@@ -114,6 +163,8 @@ class ConfidenceLearner:
             self.mask,
             self.matching(setting).probabilities,
             balance=setting.balance,
+            unary=self.unary(setting),
+            expected_mass=self._prior.expected_mass(len(self.mask)),
         )
 
     def predictor(self, setting: Setting, confidences: NDArray[np.float64]) -> LabelRater:

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from gmpll._sklearn import Integral, Interval, Real, StrOptions
+from gmpll._sklearn import Integral, Interval, Real, StrOptions, fit_context
 from gmpll.base import N_JOBS, PartialLabelClassifier, ProbabilityMixin
-from gmpll.graph.features import DirectionSpace, RankSpace
+from gmpll.calibration import candidate_temperature, confidence_exponent, sharpen, temper
+from gmpll.graph.features import DirectionSpace, PositionSpace, RankSpace
 from gmpll.graph.local import LocalGraphs
-from gmpll.graph.neighbors import nearest_neighbors
+from gmpll.graph.neighbors import Neighbors, nearest_neighbors
 from gmpll.graph.reconstruction import reconstruction_weights
+from gmpll.knowledge import Prior, class_shares
 from gmpll.matching import LocalAffinity, full_affinity, match
 from gmpll.matching.affinity import check_label_similarity
+from gmpll.methods._growing import GrowingMixin
 from gmpll.methods._learner import (
     ConfidenceLearner,
     Setting,
@@ -25,6 +29,14 @@ from gmpll.methods._learner import (
     ordered_labels,
 )
 from gmpll.methods._selection import Selection, alternatives, select
+from gmpll.methods._standing import Standing, batch_of, warm_probabilities
+from gmpll.methods._tensor_fit import (
+    fit_tensors,
+    keeps_tensors,
+    predict_proba_tensors,
+    predict_tensors,
+    predicts_tensors,
+)
 from gmpll.rounding import confidences_within
 
 __all__ = ["GMPLL", "assigned_set_size"]
@@ -33,7 +45,7 @@ __all__ = ["GMPLL", "assigned_set_size"]
 DEFAULT_BALANCE = 0.5
 
 
-class GMPLL(ProbabilityMixin, PartialLabelClassifier):
+class GMPLL(GrowingMixin, ProbabilityMixin, PartialLabelClassifier):
     r"""Graph matching based partial label learning.
 
     Choosing a label for every instance is a matching between instances and labels: assignments
@@ -65,6 +77,11 @@ class GMPLL(ProbabilityMixin, PartialLabelClassifier):
         where one label sits in most candidate sets values about 2 are better.
     graph_neighbors : int, default=40
         Local graph: neighbours of an instance.
+    neighbors : {"auto", "exact", "approximate"}, default="auto"
+        Local graph: how they are searched for. The approximate search takes close to linear time
+        and needs the extra ``neighbors``; ``"auto"`` uses it from 100,000 rows of more than five
+        features on. How many true neighbours it found is in ``neighbor_recall_``. Neighbours of
+        unseen instances are always exact.
     balance : float or "auto", default="auto"
         Exponent of the class-mass correction, which keeps frequent labels from snowballing;
         0 is the paper's matching, ``"auto"`` is 0.5.
@@ -73,11 +90,22 @@ class GMPLL(ProbabilityMixin, PartialLabelClassifier):
         ones on the diagonal. None: different labels have similarity 0. ``"auto"``: the same,
         unless the labels are numbers along which the candidate sets gather (ages, grades), in
         which case labels that share many sets are similar; the full graph takes None.
-    scaling : {"auto", "standard", "rank", "both"}, default="auto"
-        In which features instances are compared, always by their direction: ``"standard"`` are
-        z-scores, as in the paper, ``"rank"`` z-scores of normal scores, which tame outliers,
-        ``"both"`` adds up the graphs and the kernels of the two. ``"auto"`` is both for ridge
-        prediction and standard otherwise. The full graph has no ``"both"``.
+    class_prior : array-like of shape (n_classes,), dict of label to number or None, default=None
+        Known frequencies of the labels, of any scale, as an array in the order of ``classes_``.
+        Every turn draws the summed probabilities of the labels towards them. None: nothing is
+        known, which is not the same as equal frequencies.
+    trust : float or "auto", default="auto"
+        How much the ``candidate_weight`` of ``fit`` counts: the support of a candidate is
+        multiplied with its weight to this power. 0 ignores the weights, 1 takes them for
+        probabilities; ``"auto"`` is the power for which the weights agree best with what the
+        matching finds without them, about 0 for weights that are mere noise.
+    scaling : {"auto", "standard", "rank", "both", "all"}, default="auto"
+        In which features instances are compared: ``"standard"`` by the direction of their
+        z-scores, as in the paper, ``"rank"`` by that of z-scored normal scores, which tame
+        outliers; ``"both"`` adds up the graphs and the kernels of the two, ``"all"`` also those of
+        the z-scores themselves, where a row's distance from the mean counts. ``"auto"`` chooses
+        between both and all for ridge prediction and is standard otherwise. The full graph takes
+        one of the first two.
     n_neighbors : int, default=10
         Neighbours that an unseen instance is reconstructed from.
     r : int or "auto", default="auto"
@@ -93,6 +121,15 @@ class GMPLL(ProbabilityMixin, PartialLabelClassifier):
         Largest number of turns of the matching.
     tol : float, default=1e-4
         The matching has converged when a turn moves p by less than this (Euclidean norm).
+    calibrate : bool, default=True
+        Ridge prediction: bring ``predict_proba`` and ``label_confidences_`` to the level that the
+        candidate sets of held-out rows support, see :mod:`gmpll.calibration`. No label changes.
+    warm_start : bool, default=False
+        Whether the matching starts from the confidences found before instead of from equal ones:
+        in ``fit`` if the first rows of X are those of the previous ``fit`` (their candidates may
+        have changed, and rows may follow), and in ``partial_fit``. That ``fit`` also keeps the
+        setting that was chosen and the trust in weights; features are scaled anew. Fewer turns
+        are needed where the labels are clear, but labels that were wrong tend to stay.
     random_state : int, RandomState instance or None, default=None
         Breaks ties.
     n_jobs : int, default=None
@@ -111,19 +148,29 @@ class GMPLL(ProbabilityMixin, PartialLabelClassifier):
         Share of the support that the candidates of a row get from the neighbours' confidences;
         zero outside the candidates, rows sum to one.
     selected_ : dict
-        The chosen ``balance`` and the ``width`` and ``ridge`` of the regression.
+        The chosen ``balance`` and ``scaling`` and the ``width`` and ``ridge`` of the regression.
     selection_ : Selection
         Every alternative with its score, the candidate lift on held-out rows.
+    temperature_ : float
+        By which the probabilities of unseen rows are calibrated; 1 leaves them as they are.
     prediction_ : str
         How unseen rows are predicted.
+    trust_ : float or None
+        The power of the candidate weights; None if ``fit`` got none.
+    neighbor_recall_ : float
+        Local graph: share of the true neighbours that the search found, estimated on a sample of
+        rows; 1.0 for an exact search, NaN for the full graph.
     n_iter_ : int
         Turns of the matching.
     converged_ : bool
         Whether it converged within ``max_iter`` turns. Labels settle long before.
     objective_path_ : ndarray of shape (n_iter_,)
-        :math:`p^\top K p` before every turn; with ``balance=0`` it never falls.
+        :math:`p^\top K p` before every turn; with ``balance=0`` and without candidate weights
+        it never falls.
     r_ : int
         The number of labels that an unseen instance is matched with.
+    n_samples_seen_ : int
+        Number of training rows, those of ``fit`` and of every ``partial_fit``.
     n_features_in_ : int
         Number of features seen during ``fit``.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -164,14 +211,19 @@ class GMPLL(ProbabilityMixin, PartialLabelClassifier):
         "alpha": [Interval(Real, 0, None, closed="left")],
         "beta": [Interval(Real, 0, None, closed="left")],
         "graph_neighbors": [Interval(Integral, 1, None, closed="left")],
+        "neighbors": [StrOptions({"auto", "exact", "approximate"})],
         "balance": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
         "label_similarity": [None, StrOptions({"auto"}), "array-like"],
-        "scaling": [StrOptions({"auto", "standard", "rank", "both"})],
+        "class_prior": [None, dict, "array-like"],
+        "trust": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
+        "scaling": [StrOptions({"auto", "standard", "rank", "both", "all"})],
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "r": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
         "prediction": [StrOptions({"auto", "ridge", "independent", "joint"})],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
+        "calibrate": ["boolean"],
+        "warm_start": ["boolean"],
         "random_state": ["random_state"],
         "n_jobs": N_JOBS,
     }
@@ -183,14 +235,19 @@ class GMPLL(ProbabilityMixin, PartialLabelClassifier):
         alpha: float = 0.0,
         beta: float = 0.6,
         graph_neighbors: int = 40,
+        neighbors: str = "auto",
         balance: float | str = "auto",
         label_similarity: ArrayLike | str | None = "auto",
+        class_prior: ArrayLike | dict[Any, float] | None = None,
+        trust: float | str = "auto",
         scaling: str = "auto",
         n_neighbors: int = 10,
         r: int | str = "auto",
         prediction: str = "auto",
         max_iter: int = 100,
         tol: float = 1e-4,
+        calibrate: bool = True,
+        warm_start: bool = False,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -198,54 +255,212 @@ class GMPLL(ProbabilityMixin, PartialLabelClassifier):
         self.alpha = alpha
         self.beta = beta
         self.graph_neighbors = graph_neighbors
+        self.neighbors = neighbors
         self.balance = balance
         self.label_similarity = label_similarity
+        self.class_prior = class_prior
+        self.trust = trust
         self.scaling = scaling
         self.n_neighbors = n_neighbors
         self.r = r
         self.prediction = prediction
         self.max_iter = max_iter
         self.tol = tol
+        self.calibrate = calibrate
+        self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs
 
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        gold: Any = None,
+        impossible: Any = None,
+        candidate_weight: Any = None,
+    ) -> Self:
+        """Learn from rows with candidate labels.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Features.
+        y : candidate sets
+            A 0/1 matrix, sparse matrix or DataFrame with a column per label, a sequence of label
+            sets, or a label vector; see :func:`gmpll.as_candidates`.
+        gold : array-like of shape (n_samples,), default=None
+            Labels that are known for certain; None, NaN or -1 where there is none (-1 is a label
+            if y has it). A known label becomes the only candidate of its row, also if it was
+            none before.
+        impossible : candidate sets that may be empty, default=None
+            Labels that a row cannot have, as a sequence of sets (None for none), or as a matrix,
+            sparse matrix or DataFrame of 0 and 1 with a column per label.
+        candidate_weight : array-like, sparse matrix or DataFrame, default=None
+            Of shape (n_samples, n_classes): how much speaks for every candidate of a row, for
+            instance how many annotators voted for it. Not negative, of any scale: only the shares
+            within a row count. Weights of labels that are no candidates of the row are ignored. A
+            weight of 0 makes a candidate unlikely, not impossible. ``trust`` says how much the
+            weights count.
+
+        Returns
+        -------
+        self
+        """
+        knowledge = {"gold": gold, "impossible": impossible, "candidate_weight": candidate_weight}
+        if keeps_tensors(X):
+            return fit_tensors(self, X, y, **knowledge)
+        self._tensor_matching = None
+        return self._fit_sets(X, y, **knowledge)
+
+    def predict(self, X: Any) -> Any:
+        """Predict the label of unseen rows.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or tensor of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray or tensor of shape (n_samples,)
+            Predicted labels. Ties are broken by an order of the labels drawn in ``fit`` with
+            ``random_state``.
+        """
+        return predict_tensors(self, X) if predicts_tensors(self, X) else super().predict(X)
+
+    def predict_proba(self, X: Any) -> Any:
+        """Probability of every label for unseen rows.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or tensor of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray or tensor of shape (n_samples, n_classes)
+            Rows sum to one; columns in the order of ``classes_``.
+        """
+        if predicts_tensors(self, X):
+            return predict_proba_tensors(self, X)
+        return super().predict_proba(X)
+
     def _fit(
-        self, X: NDArray[np.float64], mask: NDArray[np.bool_], rng: np.random.RandomState
+        self,
+        X: NDArray[np.float64],
+        mask: NDArray[np.bool_],
+        rng: np.random.RandomState,
+        prior: NDArray[np.float64] | None = None,
     ) -> NDArray[np.float64]:
+        before = self._standing_before(X)
+        beliefs = self._prepared(mask, prior, keep_trust=before is not None)
+        setting = self._choose(X, mask, rng, beliefs, keep=before is not None)
+        start = None
+        if before is not None:
+            start = warm_probabilities(before, mask, self.classes_[self._seen])
+        learner = self._learner(X, mask, self._similarity, rng, beliefs, setting.scaling, start)
+        return self._learned(learner, setting, beliefs, (batch_of(X),))
+
+    def _prepared(
+        self,
+        mask: NDArray[np.bool_],
+        prior: NDArray[np.float64] | None,
+        *,
+        keep_trust: bool,
+    ) -> Prior:
+        """Settle what follows from parameters and candidates; return what is likely beforehand."""
         self.prediction_ = self._resolved_prediction()
         self._similarity = self._label_similarity(mask)
         self.r_ = assigned_set_size(mask) if self.r == "auto" else int(self.r)
+        return self._beliefs(prior, keep_trust=keep_trust)
 
-        setting = self._choose(X, mask, rng)
-        learner = self._learner(X, mask, self._similarity, rng)
+    def _learned(
+        self,
+        learner: ConfidenceLearner,
+        setting: Setting,
+        beliefs: Prior,
+        batches: tuple[tuple[int, str], ...],
+    ) -> NDArray[np.float64]:
+        """Match, refine, keep what is asked for later; return the confidences."""
+        mask = learner.mask
         matching = learner.matching(setting)
+        self.trust_ = learner.trust(setting)
+        self._unary, self._class_shares = learner.unary(setting), beliefs.classes
         self.n_iter_ = matching.n_iter
         self.converged_ = matching.converged
         self.objective_path_ = matching.objective_path
         self._views, self._relation = learner.views, learner.relation
+        self.neighbor_recall_ = np.nan if self.graph == "full" else learner.relation.recall
         confidences = matching.probabilities
         if self.prediction_ == "ridge":
             confidences = learner.confidences(setting)
             self._predictor = learner.predictor(setting, confidences)
+        if len(batches) == 1:  # rows that come later change nothing of the calibration
+            self._fit_calibration(confidences, mask)
+        if self._exponent != 1.0:
+            confidences = sharpen(confidences, mask, self._exponent)
         support = learner.affinity.apply(confidences)
         self.label_support_ = self._with_unseen_labels(confidences_within(support, mask), 0.0)
+        labels = self.classes_[self._seen]
+        self._standing = Standing(labels, mask, confidences, beliefs.candidates, batches)
+        self.n_samples_seen_ = len(mask)
         return confidences
 
-    def _choose(
-        self, X: NDArray[np.float64], mask: NDArray[np.bool_], rng: np.random.RandomState
-    ) -> Setting:
-        """Choose what is left open from the candidate sets alone."""
-        balance = DEFAULT_BALANCE if isinstance(self.balance, str) else float(self.balance)
-        settings = [Setting(balance)]
-        if self.prediction_ == "ridge":
-            settings = alternatives(balance)
+    def _fit_calibration(self, confidences: NDArray[np.float64], mask: NDArray[np.bool_]) -> None:
+        """Let confidences mean what they say, by what was said of held-out rows."""
+        self.temperature_ = self._exponent = 1.0
+        rows, held_out = self.selection_.rows, self.selection_.held_out
+        if not self.calibrate or not len(rows) or held_out.shape[1] != mask.shape[1]:
+            return
+        self.temperature_ = candidate_temperature(held_out, mask[rows])
+        opinion = confidences_within(temper(held_out, self.temperature_), mask[rows])
+        self._exponent = confidence_exponent(confidences[rows], mask[rows], opinion)
 
-        def learner_of(rows: NDArray[np.intp], seen: NDArray[np.bool_]) -> ConfidenceLearner:
+    def _standing_before(self, X: NDArray[np.float64]) -> Standing | None:
+        """Return where the previous fit ended if this one is to start from there."""
+        before: Standing | None = getattr(self, "_standing", None)
+        if not self.warm_start or before is None or before.begins(X):
+            return before if self.warm_start else None
+        warnings.warn(
+            "warm_start=True, but the first rows of X are not those of the previous fit: this fit "
+            "starts anew.",
+            stacklevel=5,
+        )
+        return None
+
+    def _choose(
+        self,
+        X: NDArray[np.float64],
+        mask: NDArray[np.bool_],
+        rng: np.random.RandomState,
+        prior: Prior,
+        *,
+        keep: bool,
+    ) -> Setting:
+        """Choose what is left open from the candidate sets alone, or keep what was chosen."""
+        balance = DEFAULT_BALANCE if isinstance(self.balance, str) else float(self.balance)
+        settings = [Setting(balance, scaling=self._scaling_of_graph())]
+        if self.prediction_ == "ridge":
+            is_open = self.scaling == "auto" and self.graph == "local"
+            settings = alternatives(balance, "auto" if is_open else self._scaling_of_graph())
+        if keep and self.selection_.setting in settings:
+            return self.selection_.setting
+
+        def learner_of(
+            rows: NDArray[np.intp], seen: NDArray[np.bool_], scaling: str
+        ) -> ConfidenceLearner:
             similarity = self._similarity
             if similarity is not None:
                 similarity = similarity[np.ix_(seen, seen)]
             return self._learner(
-                X[rows], np.ascontiguousarray(mask[rows][:, seen]), similarity, rng
+                X[rows],
+                np.ascontiguousarray(mask[rows][:, seen]),
+                similarity,
+                rng,
+                prior.part(rows, seen),
+                scaling,
             )
 
         self.selection_: Selection = select(learner_of, X, mask, settings, rng)
@@ -258,16 +473,21 @@ class GMPLL(ProbabilityMixin, PartialLabelClassifier):
         mask: NDArray[np.bool_],
         similarity: NDArray[np.float64] | None,
         rng: np.random.RandomState,
+        prior: Prior,
+        scaling: str,
+        start: NDArray[np.float64] | None = None,
     ) -> ConfidenceLearner:
         return ConfidenceLearner(
-            self._spaces(X, rng),
+            _spaces(X, scaling, rng),
             mask,
-            self._relate,
+            lambda views: self._relate(views, rng),
             self._affinity,
             similarity=similarity,
             max_iter=self.max_iter,
             tol=self.tol,
             rng=rng,
+            prior=prior,
+            start=start,
         )
 
     def _prepare_prediction(self, labels: NDArray[np.intp]) -> None:
@@ -281,24 +501,33 @@ class GMPLL(ProbabilityMixin, PartialLabelClassifier):
     def _scores(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         if self.prediction_ == "ridge":
             rated = self._predictor(X)
-            return confidences_within(np.maximum(rated, 0.0), np.ones(rated.shape, dtype=bool))
+            shares = confidences_within(np.maximum(rated, 0.0), np.ones(rated.shape, dtype=bool))
+            temperature = getattr(self, "temperature_", 1.0)  # older saved models have none
+            return shares if temperature == 1.0 else temper(shares, temperature)
         views = [view.transform(X) for view in self._views]
-        vote = self._vote(views[0])
+        near = self._nearest(views[0])
+        vote = self._vote(views[0], near.indices[:, : self.n_neighbors])
         if self.r_ == 1:
             return vote
         candidates = self._assigned_candidates(vote)
         if self.prediction_ == "joint":
             return self._match_jointly(views, candidates)
-        support = vote * self._support_of(views)
+        support = vote * self._support_of(views, near)
         support /= np.maximum(self._matched.sum(axis=0), 1) ** self.selected_["balance"]
         unsupported = ~(support * candidates).any(axis=1)
         support[unsupported] = vote[unsupported]
         return confidences_within(support, candidates)
 
-    def _vote(self, queries: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _nearest(self, queries: NDArray[np.float64]) -> Neighbors:
+        """Search once for all that unseen rows are related to in the first view."""
+        k = self.n_neighbors
+        if self.graph == "local" and self.prediction_ == "independent" and self.r_ > 1:
+            k = max(k, self.graph_neighbors)
+        return nearest_neighbors(self._views[0].rows, k, queries, n_jobs=self.n_jobs)
+
+    def _vote(self, queries: NDArray[np.float64], near: NDArray[np.integer]) -> NDArray[np.float64]:
         """OP (4): the neighbours vote with the weights that reconstruct the query best."""
         rows = self._views[0].rows
-        near = nearest_neighbors(rows, self.n_neighbors, queries, n_jobs=self.n_jobs).indices
         weights = reconstruction_weights(queries, rows, near)
         n, k = near.shape
         voters = sp.csr_array(
@@ -314,12 +543,14 @@ class GMPLL(ProbabilityMixin, PartialLabelClassifier):
         np.put_along_axis(candidates, order[:, : self.r_], True, axis=1)
         return candidates & (vote > 0)
 
-    def _support_of(self, views: list[NDArray[np.float64]]) -> NDArray[np.floating]:
+    def _support_of(
+        self, views: list[NDArray[np.float64]], near: Neighbors
+    ) -> NDArray[np.floating]:
         """Return how much the matched training rows support every label of unseen rows."""
         matched = self._matched.astype(np.float64)
         if self.graph == "full":
             return self._support.to_queries(views[0], matched)
-        weights = self._relation.to_queries(views)
+        weights = self._relation.to_queries(views, near)
         return LocalAffinity(weights, self._matched, self._similarity).apply(matched)
 
     def _match_jointly(
@@ -336,28 +567,29 @@ class GMPLL(ProbabilityMixin, PartialLabelClassifier):
             balance=self.selected_["balance"],
             max_iter=self.max_iter,
             tol=self.tol,
+            expected_mass=Prior(classes=self._class_shares).expected_mass(len(mask)),
         )
         return matching.probabilities[len(self._matched) :]
 
-    def _spaces(self, X: NDArray[np.float64], rng: np.random.RandomState) -> list[Any]:
-        """Return the spaces in which rows are compared."""
-        scaling = self.scaling
-        if scaling == "auto":
-            scaling = "both" if self.prediction_ == "ridge" else "standard"
-        if self.graph == "full" and scaling == "both":
-            scaling = "standard"
-        spaces: list[Any] = []
-        if scaling in ("standard", "both"):
-            spaces.append(DirectionSpace(X))
-        if scaling in ("rank", "both"):
-            spaces.append(RankSpace(X, random_state=rng.randint(np.iinfo(np.int32).max)))
-        return spaces
+    def _scaling_of_graph(self) -> str:
+        """Return in which features rows are compared where nothing is chosen."""
+        if self.scaling == "auto" or (self.graph == "full" and self.scaling in ("both", "all")):
+            return "standard"
+        return self.scaling
 
-    def _relate(self, views: Sequence[NDArray[np.float64]]) -> Any:
+    def _relate(
+        self, views: Sequence[NDArray[np.float64]], rng: int | np.random.RandomState = 0
+    ) -> Any:
         """Return the graph of the rows; the full graph is made from the rows when it is used."""
         if self.graph == "full":
             return views[0]
-        return LocalGraphs(views, self.graph_neighbors, n_jobs=self.n_jobs)
+        return LocalGraphs(
+            views,
+            self.graph_neighbors,
+            neighbors=self.neighbors,
+            random_state=rng,
+            n_jobs=self.n_jobs,
+        )
 
     def _affinity(
         self, relation: Any, mask: NDArray[np.bool_], similarity: NDArray[np.float64] | None
@@ -367,6 +599,18 @@ class GMPLL(ProbabilityMixin, PartialLabelClassifier):
                 relation, mask, alpha=self.alpha, beta=self.beta, label_similarity=similarity
             )
         return LocalAffinity(relation.weights, mask, similarity)
+
+    def _beliefs(
+        self, candidates: NDArray[np.float64] | None, *, keep_trust: bool = False
+    ) -> Prior:
+        """Return what is likely beforehand; the trust in weights may be one found before."""
+        trust = None if isinstance(self.trust, str) else float(self.trust)
+        if keep_trust and trust is None:
+            trust = self.trust_
+        if self.class_prior is None:
+            return Prior(candidates, trust=trust)
+        seen = np.asarray(self._seen)
+        return Prior(candidates, class_shares(self.class_prior, self.classes_, seen), trust)
 
     def _resolved_prediction(self) -> str:
         if self.prediction != "auto":
@@ -400,6 +644,18 @@ def assigned_set_size(mask: NDArray[np.bool_]) -> int:
     if n_classes == 1:
         return 1
     return int(np.rint(1 + mask.sum(axis=1).mean() / np.log10(n_classes)))
+
+
+def _spaces(X: NDArray[np.float64], scaling: str, rng: np.random.RandomState) -> list[Any]:
+    """Return the spaces in which rows are compared."""
+    spaces: list[Any] = []
+    if scaling in ("standard", "both", "all"):
+        spaces.append(DirectionSpace(X))
+    if scaling in ("rank", "both", "all"):
+        spaces.append(RankSpace(X, random_state=rng.randint(np.iinfo(np.int32).max)))
+    if scaling == "all":
+        spaces.append(PositionSpace(X))
+    return spaces
 
 
 def _one_hot(labels: NDArray[np.intp], n_classes: int) -> NDArray[np.bool_]:

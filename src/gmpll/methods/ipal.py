@@ -213,5 +213,6 @@ def mass_correction(
 
 
 def spectral_norm(matrix: NDArray[np.float64]) -> float:
-    """Largest singular value, by way of the small Gram matrix: there are few labels."""
-    return float(np.sqrt(np.linalg.norm(matrix.T @ matrix, ord=2)))
+    """Largest singular value, by way of the smaller Gram matrix: mostly there are few labels."""
+    tall = matrix if matrix.shape[0] >= matrix.shape[1] else matrix.T
+    return float(np.sqrt(np.linalg.norm(tall.T @ tall, ord=2)))

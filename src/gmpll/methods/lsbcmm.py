@@ -25,6 +25,9 @@ START_PREFERENCE = 10.0
 #: of bounds that it compares.
 MIN_ROUNDS = 10
 STOP_WINDOW = 3
+#: Tables of components by labels that are held at a time, and how much memory they may take.
+N_TABLES = 5
+TABLES_LIMIT_BYTES = 8 * 2**30
 
 
 class LSBCMM(ProbabilityMixin, PartialLabelClassifier):
@@ -174,6 +177,7 @@ class LSBCMM(ProbabilityMixin, PartialLabelClassifier):
     ) -> NDArray[np.float64]:
         self._scaling = Scaling(X, standardize=self.standardize)
         rows = self._with_bias(X)
+        self._check_size(mask.shape[1])
         dirichlet = dealt_dirichlet(mask, self.components_per_label, rng)
         gates = uniform_gates(rows.shape[1], dirichlet.shape[0])
         bounds: list[float] = []
@@ -195,6 +199,15 @@ class LSBCMM(ProbabilityMixin, PartialLabelClassifier):
         self.bound_path_ = np.array(bounds)
         self.n_iter_ = len(bounds)
         return confidences_within(self._scores(X), mask)
+
+    def _check_size(self, n_labels: int) -> None:
+        n_bytes = 8 * N_TABLES * self.components_per_label * n_labels**2
+        if n_bytes > TABLES_LIMIT_BYTES:
+            raise ValueError(
+                f"LSB-CMM keeps numbers for every component and label: {n_labels} labels with "
+                f"components_per_label={self.components_per_label} would take "
+                f"{n_bytes / 2**30:.0f} GiB. Lower components_per_label or use another method."
+            )
 
     def _scores(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         phi = np.exp(log_stick_breaking(self._with_bias(X) @ self.gates_))

@@ -28,6 +28,8 @@ PLACEHOLDER_WEIGHT = 1e-9
 SVM_MAX_ITER = 100_000
 #: The SVM is never asked for more than this.
 SVM_TOL_FLOOR = 1e-8
+#: The SVM goes through all pairs of labels again and again: more of them would take days.
+MAX_LABELS = 2000
 #: HiGHS status of scipy.optimize.linprog for a problem without solution.
 INFEASIBLE = 2
 
@@ -172,6 +174,11 @@ class M3PL(DecisionMixin, PartialLabelClassifier):
     def _fit(
         self, X: NDArray[np.float64], mask: NDArray[np.bool_], rng: np.random.RandomState
     ) -> NDArray[np.float64]:
+        if mask.shape[1] > MAX_LABELS:
+            raise ValueError(
+                f"There are {mask.shape[1]} labels; M3PL takes at most {MAX_LABELS}, since its "
+                "time grows with their square. Use another method."
+            )
         self._scaling = Scaling(X, standardize=self.standardize)
         rows = self._scaling.transform(X)
         self.penalties_ = penalty_schedule(self.C_max, self.growth)
@@ -185,7 +192,9 @@ class M3PL(DecisionMixin, PartialLabelClassifier):
             for C in self.penalties_:
                 model, labels = self._alternate(problem, assignment, labels, float(C))
         self.coef_, self.intercept_ = model
-        return np.eye(mask.shape[1])[labels]
+        confidences = np.zeros(mask.shape)
+        confidences[np.arange(len(labels)), labels] = 1.0
+        return confidences
 
     def _scores(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         return LinearScores(self.coef_, self.intercept_).of(self._scaling.transform(X))

@@ -150,7 +150,7 @@ class PLKNN(ProbabilityMixin, PartialLabelClassifier):
         return gather @ self._ballots
 
     def _vote_weights(
-        self, queries: NDArray[np.float64], distances: NDArray[np.float64]
+        self, queries: NDArray[np.float64], distances: NDArray[np.floating]
     ) -> NDArray[np.float64]:
         k = distances.shape[1]
         if self.weights == "uniform" or k <= 1:

@@ -99,8 +99,8 @@ class PLLEAF(DecisionMixin, PartialLabelClassifier):
 
     Notes
     -----
-    Time is O(m^2 d) for the neighbours, O(m k^2 (k + d)) for the weights, O(k |S|) per iteration
-    of step 2, where :math:`|S|` counts all candidates of all rows, O(m^3) once and O(m^2 q) per
+    Time is O(m^2 d) for the neighbours, O(m k^2 (k + d)) for the weights, O(k s) per iteration
+    of step 2, where s counts all candidates of all rows, O(m^3) once and O(m^2 q) per
     iteration of step 3. Memory is 8 m^2 bytes for the kernel (2.4 GB for 17,472 rows); more than
     16 GiB is refused.
 

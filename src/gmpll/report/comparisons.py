@@ -27,12 +27,15 @@ __all__ = [
     "ALPHA",
     "RankFacts",
     "accuracy_facts",
+    "error_facts",
     "rank_facts",
     "win_tie_loss_facts",
 ]
 
 #: Level of significance, the paper's.
 ALPHA = 0.05
+#: Means that differ by less are the same.
+_ROUNDING = 1e-12
 _PRINTED = {"inductive": paper.INDUCTIVE, "transductive": paper.TRANSDUCTIVE}
 
 
@@ -57,7 +60,7 @@ def accuracy_facts(scores: pd.DataFrame, measure: str) -> pd.DataFrame:
     facts = fold_summary(real_world, [*SETTING, "method"], measure)
     competing = facts["mean"].where(~facts["method"].isin(BASELINES))
     facts["best"] = competing.notna() & (
-        competing >= competing.groupby(facts["dataset"]).transform("max") - 1e-12
+        competing >= competing.groupby(facts["dataset"]).transform("max") - _ROUNDING
     )
     printed = [
         _PRINTED[measure].get((printed_method(row.method), row.dataset)) for row in rows_of(facts)
@@ -70,6 +73,49 @@ def accuracy_facts(scores: pd.DataFrame, measure: str) -> pd.DataFrame:
     return facts.merge(tests, on=[*SETTING, "method"], how="left").fillna(
         {"verdict": "", "corrected_verdict": ""}
     )
+
+
+def error_facts(scores: pd.DataFrame, experiment: str) -> pd.DataFrame:
+    """Mean absolute errors on the data sets with ordered labels, with tests against GM-PLL.
+
+    Parameters
+    ----------
+    scores : DataFrame
+        Checked scores.
+    experiment : str
+
+    Returns
+    -------
+    DataFrame
+        A row per setting, method and ``rows`` ("unseen" or "training") that the error is taken
+        over: the fold summary, ``best`` (the smallest mean), and GM-PLL against the method:
+        ``pairs`` of folds, ``lead`` (by how much the error of GM-PLL is smaller), p-values and
+        verdicts of both tests. Empty if no data set has such errors.
+    """
+    import pandas as pd
+
+    part = of_experiment(scores, experiment)
+    return pd.concat(
+        [
+            _errors(part, f"{measure}_mae").assign(rows=rows)
+            for rows, measure in (("unseen", "inductive"), ("training", "transductive"))
+        ],
+        ignore_index=True,
+    )
+
+
+def _errors(scores: pd.DataFrame, measure: str) -> pd.DataFrame:
+    ordered = scores.loc[scores[measure].notna(), "dataset"].unique()
+    scores = scores[scores["dataset"].isin(ordered)]
+    keys = [*SETTING, "method"]
+    facts = fold_summary(scores, keys, measure)
+    # Full supervision, for one, finds no labels of training rows: it has nothing to show there.
+    facts = facts[(facts["measured"] > 0) | (facts["failed"] > 0)]
+    competing = facts["mean"].where(~facts["method"].isin(BASELINES))
+    smallest = competing.groupby([facts[key] for key in SETTING], dropna=False).transform("min")
+    facts["best"] = competing.notna() & (competing <= smallest + _ROUNDING)
+    tests = _tests_against_ours(scores, measure, smaller_is_better=True)
+    return facts.merge(tests, on=keys, how="left").fillna({"verdict": "", "corrected_verdict": ""})
 
 
 def win_tie_loss_facts(scores: pd.DataFrame) -> pd.DataFrame:
@@ -108,7 +154,9 @@ def win_tie_loss_facts(scores: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _tests_against_ours(scores: pd.DataFrame, measure: str) -> pd.DataFrame:
+def _tests_against_ours(
+    scores: pd.DataFrame, measure: str, *, smaller_is_better: bool = False
+) -> pd.DataFrame:
     """Test GM-PLL against every method, in every setting, over the folds that both have."""
     import pandas as pd
 
@@ -122,12 +170,13 @@ def _tests_against_ours(scores: pd.DataFrame, measure: str) -> pd.DataFrame:
         "corrected_p_value",
         "corrected_verdict",
     ]
-    tests = pd.DataFrame(list(_tests(scores, measure)), columns=columns)
+    sign = -1.0 if smaller_is_better else 1.0
+    tests = pd.DataFrame(list(_tests(scores, measure, sign)), columns=columns)
     # Without a single test the columns have no type, and could not be joined to any.
     return tests.astype({"p": float, "r": float, "lead": float, "p_value": float})
 
 
-def _tests(scores: pd.DataFrame, measure: str) -> Iterator[dict[str, Any]]:
+def _tests(scores: pd.DataFrame, measure: str, sign: float) -> Iterator[dict[str, Any]]:
     test_share = 1 / _number_of_folds(scores)
     for setting, part in groups_of(scores, SETTING):
         by_fold = succeeded(part).pivot_table(
@@ -138,7 +187,7 @@ def _tests(scores: pd.DataFrame, measure: str) -> Iterator[dict[str, Any]]:
         for method in by_fold.columns.drop(OURS):
             if is_baseline(method):
                 continue
-            pair = by_fold[[OURS, method]].dropna()
+            pair = sign * by_fold[[OURS, method]].dropna()
             yield {
                 **dict(zip(SETTING, setting, strict=True)),
                 "method": method,

@@ -28,6 +28,8 @@ __all__ = [
     "accuracy_table",
     "controlled_data_table",
     "curve_table",
+    "error_by_setting_table",
+    "error_table",
     "failure_table",
     "incomplete_table",
     "overview_table",
@@ -44,8 +46,9 @@ _MARKS = {"win": "•", "loss": "∘"}
 _MARKS_EXPLAINED = (
     "• / ∘: GM-PLL is significantly better / worse (paired t-test over the folds, 0.05); in "
     "brackets where the corrected resampled t-test does not confirm it. Bold: best mean of the "
-    "methods. The second line of a cell is the paper's figure and ours minus the paper's."
+    "methods."
 )
+_PAPER_EXPLAINED = "The second line of a cell is the paper's figure and ours minus the paper's."
 _SPREAD_EXPLAINED = "± is the standard deviation over the folds."
 
 
@@ -133,10 +136,11 @@ def curve_table(facts: pd.DataFrame, r: int) -> Table:
     )
 
 
-def _summary_cell(row: Any) -> Cell:
+def _summary_cell(row: Any, decimals: int = 3) -> Cell:
     if row is None:
         return Cell(MISSING)
-    text = figure(row.mean, row.std) if row.measured else "failed" if row.failed else MISSING
+    missing = "failed" if row.failed else MISSING
+    text = figure(row.mean, row.std, decimals) if row.measured else missing
     return Cell(text, note=_fold_note(row.done, row.expected))
 
 
@@ -205,7 +209,11 @@ def accuracy_table(facts: pd.DataFrame, measure: str) -> Table:
         ["Method", *map(data_set_name, data_sets)],
         rows,
         facts,
-        [_MARKS_EXPLAINED, _SPREAD_EXPLAINED, *_not_run(methods, data_sets, measure)],
+        [
+            f"{_MARKS_EXPLAINED} {_PAPER_EXPLAINED}",
+            _SPREAD_EXPLAINED,
+            *_not_run(methods, data_sets, measure),
+        ],
     )
 
 
@@ -224,10 +232,64 @@ def _accuracy_cell(row: Any) -> Cell:
         detail = f"paper {figure(row.paper_mean, row.paper_std)}"
         if row.measured:
             detail += f", {difference(row.paper_difference)}"
+    return Cell(laid.text, _mark(row), detail, laid.note, strong=bool(row.best))
+
+
+def _mark(row: Any) -> str:
     mark = _MARKS.get(row.verdict, "")
-    if mark and row.corrected_verdict != row.verdict:
-        mark = f"({mark})"
-    return Cell(laid.text, mark, detail, laid.note, strong=bool(row.best))
+    return f"({mark})" if mark and row.corrected_verdict != row.verdict else mark
+
+
+def error_table(facts: pd.DataFrame) -> Table:
+    """Lay out the mean absolute errors of the real-world sets: a row per method."""
+    methods = ordered_methods(facts["method"])
+    columns = [
+        (data_set, rows)
+        for data_set in ordered_data_sets(facts["dataset"])
+        for rows in facts["rows"].unique()
+    ]
+    cells = {(row.dataset, row.rows, row.method): row for row in rows_of(facts)}
+    laid = []
+    for place, method in enumerate(methods):
+        found = [_error_cell(cells.get((*column, method))) for column in columns]
+        is_apart = place > 0 and _kind(method) != _kind(methods[place - 1])
+        laid.append(Row([Cell(method), *found], is_apart=is_apart))
+    return Table(
+        "absolute-error-real-world",
+        "Mean absolute error on the real-world sets with ordered labels",
+        ["Method", *(f"{data_set_name(data_set)}, {rows} rows" for data_set, rows in columns)],
+        laid,
+        facts,
+        [_MARKS_EXPLAINED, _SPREAD_EXPLAINED],
+    )
+
+
+def error_by_setting_table(facts: pd.DataFrame) -> Table:
+    """Lay out the mean absolute errors of the controlled sets: a row per configuration."""
+    methods = ordered_methods(facts["method"])
+    laid = []
+    for data_set in ordered_data_sets(facts["dataset"]):
+        part = facts[facts["dataset"] == data_set]
+        for (rows, p, r), group in groups_of(part, ["rows", "p", "r"]):
+            by_method = {row.method: row for row in rows_of(group)}
+            cells = [_error_cell(by_method.get(method)) for method in methods]
+            laid.append(Row([Cell(f"{setting_name(data_set, p, r)}, {rows} rows"), *cells]))
+    return Table(
+        "absolute-error-controlled",
+        "Mean absolute error on the controlled sets with ordered labels",
+        ["Data set", *methods],
+        laid,
+        facts,
+        [_MARKS_EXPLAINED, _SPREAD_EXPLAINED],
+        is_long=True,
+    )
+
+
+def _error_cell(row: Any) -> Cell:
+    if row is None:
+        return Cell(MISSING)
+    laid = _summary_cell(row, decimals=2)
+    return Cell(laid.text, _mark(row), note=laid.note, strong=bool(row.best))
 
 
 def _not_run(methods: Sequence[str], data_sets: Sequence[str], measure: str) -> list[str]:

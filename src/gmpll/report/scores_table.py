@@ -31,9 +31,13 @@ _NUMBER_COLUMNS = (
     "fold",
     "inductive",
     "transductive",
+    "inductive_mae",
+    "transductive_mae",
     "fit_seconds",
     "predict_seconds",
 )
+#: Tables that were saved before these were computed lack them: no figure is known then.
+_LATER_COLUMNS = ("inductive_mae", "transductive_mae")
 #: What makes two jobs of an experiment comparable fold by fold.
 SETTING = ["dataset", "p", "r"]
 
@@ -61,7 +65,8 @@ def checked_scores(scores: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     scores : DataFrame
-        One row per job, columns :data:`SCORE_COLUMNS`.
+        One row per job, columns :data:`SCORE_COLUMNS`. An older table may lack the mean absolute
+        errors, which are NaN then.
 
     Returns
     -------
@@ -75,6 +80,8 @@ def checked_scores(scores: pd.DataFrame) -> pd.DataFrame:
     """
     import pandas as pd
 
+    later = [column for column in _LATER_COLUMNS if column not in scores.columns]
+    scores = scores.assign(**dict.fromkeys(later, float("nan")))
     missing = [column for column in SCORE_COLUMNS if column not in scores.columns]
     if missing:
         raise ValueError(
@@ -88,7 +95,7 @@ def checked_scores(scores: pd.DataFrame) -> pd.DataFrame:
     for column in _NUMBER_COLUMNS:
         try:
             clean[column] = pd.to_numeric(clean[column]).astype(float)
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, OverflowError) as error:
             raise ValueError(
                 f"The column {column} of the table of scores must hold numbers: {error}."
             ) from error
@@ -102,7 +109,11 @@ def read_scores(path: Path) -> pd.DataFrame:
     import pandas as pd
 
     empty = {column: ["", "nan", "NaN"] for column in _NUMBER_COLUMNS}
-    return pd.read_csv(path, keep_default_na=False, na_values=empty, encoding="utf-8")
+    try:
+        return pd.read_csv(path, keep_default_na=False, na_values=empty, encoding="utf-8")
+    except (ValueError, OverflowError) as error:  # pandas' own errors are ValueErrors, too
+        reason = " ".join(str(error).split())[:200]
+        raise ValueError(f"{path} is not a table of comma separated values: {reason}.") from error
 
 
 def of_experiment(scores: pd.DataFrame, experiment: str) -> pd.DataFrame:

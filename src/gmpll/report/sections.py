@@ -64,6 +64,7 @@ def make_sections(scores: pd.DataFrame, infos: Sequence[Any]) -> list[Section]:
         _win_tie_loss(scores, remarks["win/tie/loss"]),
         _accuracy(scores, "inductive", remarks["inductive"]),
         _accuracy(scores, "transductive", remarks["transductive"]),
+        _errors(scores),
         _ranks(scores),
         _sensitivity(scores, infos, "beta", remarks["beta"]),
         _sensitivity(scores, infos, "r", remarks["r"]),
@@ -145,6 +146,31 @@ def _accuracy(scores: pd.DataFrame, measure: str, remarks: list[str]) -> Section
     }
     table = layouts.accuracy_table(facts, measure)
     return Section(measure, title, [text[measure]], tables=[table], remarks=remarks)
+
+
+def _errors(scores: pd.DataFrame) -> Section:
+    anchor, title = "absolute-error", "Ordered labels: mean absolute error"
+    real_world, controlled = (
+        comparisons.error_facts(scores, experiment) for experiment in ("real-world", "controlled")
+    )
+    tables = []
+    if not real_world.empty:
+        tables.append(layouts.error_table(real_world))
+    if not controlled.empty:
+        tables.append(layouts.error_by_setting_table(controlled))
+    if not tables:
+        absent = (
+            "The scores hold no mean absolute error: no data set in them has ordered labels, or "
+            "they were saved before it was computed, and gmpll report on the run folder adds it."
+        )
+        return Section(anchor, title, absent=absent)
+    text = [
+        "How far the label is from the true one on average, in the unit of the labels: years in "
+        "FG-NET, rings in Abalone. Smaller is better.",
+        "Every method gives the label that it finds most likely and is tuned for the share of "
+        "right labels; none of them aims at a small distance.",
+    ]
+    return Section(anchor, title, text, tables=tables)
 
 
 def _ranks(scores: pd.DataFrame) -> Section:

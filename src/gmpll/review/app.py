@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from gmpll.review.errors import ConflictError, RequestError
+from gmpll.review.errors import ConflictError, RequestError, ReviewError
 from gmpll.review.export import FORMATS
 from gmpll.review.session import ReviewSession
 from gmpll.review.store import Decision
@@ -65,6 +65,7 @@ def make_app(session: ReviewSession) -> Starlette:
     handlers: dict[Any, Callable[..., Any]] = {
         RequestError: _answer(400),
         ConflictError: _answer(409),
+        ReviewError: _answer(507),
         sqlite3.Error: _not_written,
         HTTPException: _no_such_page,
     }

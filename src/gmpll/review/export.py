@@ -14,8 +14,8 @@ from gmpll.review.session import Result, ReviewSession
 
 __all__ = ["FORMATS", "ExportFormat", "defused", "to_argilla", "to_csv", "to_label_studio"]
 
-#: Characters that make a spreadsheet take a cell for a formula.
-_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
+#: Characters that make a spreadsheet take a cell for a formula; some take the wide ones, too.
+_FORMULA_STARTS = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
 
 #: Larger sources are not searched for what they can add to an export.
 MAX_SOURCE_BYTES = 256 * 2**20
@@ -87,8 +87,8 @@ class _Names(NamedTuple):
 def _label_studio_names(tasks: list[dict[str, Any]]) -> _Names:
     """Take the names of the first choice that anybody made; else those of no template."""
     for task in tasks:
-        for annotation in task.get("annotations") or []:
-            for part in annotation.get("result") or []:
+        for annotation in _dicts(task.get("annotations")):
+            for part in _dicts(annotation.get("result")):
                 if part.get("type") == "choices":
                     return _Names(str(part.get("from_name")), str(part.get("to_name")))
     return _Names("label", "item")
@@ -125,8 +125,9 @@ def to_argilla(session: ReviewSession) -> str:
 
 def _argilla_question(records: list[dict[str, Any]]) -> str:
     for record in records:
-        for name in {**(record.get("responses") or {}), **(record.get("suggestions") or {})}:
-            return str(name)
+        for key in ("responses", "suggestions"):
+            for name in record[key] if isinstance(record.get(key), dict) else ():
+                return str(name)
     return "label"
 
 
@@ -166,7 +167,7 @@ def _source_records(session: ReviewSession, key: str) -> list[dict[str, Any]] | 
         if source.stat().st_size > MAX_SOURCE_BYTES:
             return None
         records = _json_records(source.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     fits = (
         len(records) == len(ids)
@@ -176,6 +177,10 @@ def _source_records(session: ReviewSession, key: str) -> list[dict[str, Any]] | 
         and [str(record.get("id")) for record in records] == ids
     )
     return records if fits else None
+
+
+def _dicts(value: Any) -> list[dict[str, Any]]:
+    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
 
 
 def _json_records(text: str) -> list[Any]:

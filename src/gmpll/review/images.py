@@ -11,6 +11,8 @@ __all__ = ["Image", "read_image"]
 
 #: A larger file is no picture to look at in passing.
 MAX_BYTES = 32 * 2**20
+#: Cells of any length must leave the sentence readable.
+_LONGEST_NAME = 100
 
 #: What a file of each type begins with. SVG is missing on purpose: it can carry scripts.
 _TYPES = {
@@ -59,7 +61,8 @@ def read_image(name: str, folder: Path) -> Image:
     ...
     gmpll.review.errors.RequestError: '../../etc/passwd' names no picture beside the input.
     """
-    refusal = RequestError(f"{name!r} names no picture beside the input.")
+    shown = repr(name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}…")
+    refusal = RequestError(f"{shown} names no picture beside the input.")
     known = _TYPES.get(Path(name).suffix.lower())
     if known is None:
         raise refusal
@@ -72,7 +75,7 @@ def read_image(name: str, folder: Path) -> Image:
         if not path.is_relative_to(root) or not path.is_file():
             raise refusal
         if path.stat().st_size > MAX_BYTES:
-            raise RequestError(f"{name!r} is larger than {MAX_BYTES >> 20} MiB.")
+            raise RequestError(f"{shown} is larger than {MAX_BYTES >> 20} MiB.")
         content = path.read_bytes()
     except (OSError, ValueError, RuntimeError):  # missing, a zero byte, a circle of links
         raise refusal from None

@@ -153,6 +153,9 @@ class Guard:
         if scope["method"] not in ("GET", "HEAD") and content_type != "application/json":
             # A form of another site cannot send JSON without asking first, and is never answered.
             return _refused(415, "Only JSON is understood.")
+        if "transfer-encoding" in headers and "content-length" in headers:
+            # Whoever reads such a request differently finds a second one in its body.
+            return _refused(400, "The length of the request is given twice.")
         length = headers.get("content-length", "0")
         if not length.isdecimal() or int(length) > MAX_BODY:
             return _too_large()

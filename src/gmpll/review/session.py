@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gmpll.review.errors import ConflictError, RequestError
+from gmpll.review.errors import ConflictError, RequestError, ReviewError
 from gmpll.review.evidence import Similarity
 from gmpll.review.images import Image, read_image
 from gmpll.review.ordering import doubt, propose_order
@@ -107,13 +107,34 @@ class ReviewSession:
         self._desks: dict[str, tuple[int, float]] = {}
         self._passed: dict[str, set[int]] = {}
         self._folded = [str(name).casefold() for name in saved.classes]
+        self._check_store()
         self.rematched = store.load_rematched(self._base)
         self._matching = self._put_in_order(self._restored(saved))
         self.run = BackgroundRun(self._match_again)
 
+    def _check_store(self) -> None:
+        """Refuse decisions about rows and labels that there are not."""
+        n, q = self.saved.mask.shape
+        for row, entry in self.store.decisions().items():
+            code = 0 if entry.decision is None else entry.decision.code or 0
+            if row >= n or code >= q:
+                raise ReviewError(
+                    f"{self.store.path} is damaged (entry {entry.number} names no row or label): "
+                    "move it away to begin a new review."
+                )
+
     def _restored(self, saved: SavedMatching) -> SavedMatching:
         if self.rematched is None:
             return saved
+        fits = (
+            self.rematched.labels.shape == self.rematched.labels_before.shape == saved.labels.shape
+            and self.rematched.confidence.shape == saved.confidence.shape
+            and self.rematched.confidence_before.shape == saved.confidence.shape
+        )
+        if not fits:
+            raise ReviewError(
+                f"{self.store.path} is damaged (its last matching is of other rows): move it away."
+            )
         return replace(saved, labels=self.rematched.labels, confidence=self.rematched.confidence)
 
     def _put_in_order(self, saved: SavedMatching) -> _Matching:
@@ -192,7 +213,12 @@ class ReviewSession:
             raise RequestError(f"There is no row {row}: rows are 0 to {len(self.saved.ids) - 1}.")
 
     def _fields(self, row: int) -> dict[str, str]:
-        shown = json.loads(str(self.saved.display[row]) or "{}")
+        try:
+            shown = json.loads(str(self.saved.display[row]) or "{}")
+        except (ValueError, RecursionError):
+            shown = {}
+        if not isinstance(shown, dict):  # the row can be decided all the same
+            shown = {}
         return {
             str(name): value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
             for name, value in shown.items()

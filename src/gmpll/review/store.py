@@ -28,6 +28,9 @@ __all__ = ["ACTIONS", "Decision", "Entry", "Rematched", "Store"]
 #: ``none``: no candidate is right and no better label is known; ``skip``: not now.
 ACTIONS = ("label", "other", "none", "skip")
 
+#: Of the file, kept in SQLite's ``user_version``. Files from before it was kept have 0 there and
+#: are otherwise the same.
+FORMAT = 1
 #: How long to wait for another process that writes at this moment.
 BUSY_SECONDS = 10.0
 
@@ -121,39 +124,58 @@ class Store:
     def __init__(self, path: str | Path, rows_key: str) -> None:
         self.path = Path(path)
         self._lock = threading.RLock()
-        try:
+        with self._plain_errors():
             self._connection = self._open(rows_key)
-        except sqlite3.Error as error:
-            raise ReviewError(
-                f"The decisions cannot be kept in {self.path} ({error}): "
-                "make the folder writable, or move the file away if it is damaged."
-            ) from error
         self._log: dict[int, Entry] = {}
         self._history: dict[int, list[Entry]] = {}
         self._undone: set[int] = set()
         self._last_number = 0
+
+    @contextmanager
+    def _plain_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, UnicodeError, MemoryError, _DamageError) as error:
+            # SQLite may quote the file, or say nothing.
+            reason = " ".join(str(error).split())[:200] or type(error).__name__
+            raise ReviewError(
+                f"The decisions cannot be kept in {self.path} ({reason}): "
+                "make the folder writable, free space on its disk, or move the file away if it is "
+                "damaged."
+            ) from error
 
     def _open(self, rows_key: str) -> sqlite3.Connection:
         connection = sqlite3.connect(
             self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
         )
         try:
+            self._check_format(connection)
             connection.execute("PRAGMA journal_mode = WAL")
             # WAL alone survives a crash of the program; FULL survives a power cut as well.
             connection.execute("PRAGMA synchronous = FULL")
             connection.executescript(_SCHEMA)
+            connection.execute(f"PRAGMA user_version = {FORMAT}")
             connection.execute("INSERT OR IGNORE INTO facts VALUES ('rows', ?)", (rows_key,))
-            (known,) = connection.execute("SELECT value FROM facts WHERE name = 'rows'").fetchone()
+            found = connection.execute("SELECT value FROM facts WHERE name = 'rows'").fetchone()
         except BaseException:
             connection.close()
             raise
-        if known != rows_key:
+        if found != (rows_key,):
             connection.close()
             raise ReviewError(
                 f"{self.path} holds decisions about other rows or labels: "
                 "move it away to begin a new review."
             )
         return connection
+
+    def _check_format(self, connection: sqlite3.Connection) -> None:
+        """Refuse a file that a newer gmpll wrote, before anything in it is touched."""
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if not 0 <= version <= FORMAT:
+            raise ReviewError(
+                f"{self.path} was written by a newer version of gmpll (its format is {version}, "
+                f"this one reads up to {FORMAT}): update gmpll to go on with the review."
+            )
 
     def close(self) -> None:
         """Close the file."""
@@ -162,7 +184,7 @@ class Store:
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with self._lock:
+        with self._lock, self._plain_errors():
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 self._read_on()
@@ -181,6 +203,9 @@ class Store:
             (self._last_number,),
         )
         for number, at, tab, row, version, action, code, name, undoes in lines:
+            places = (row, version, 0 if code is None else code)
+            if not all(isinstance(place, int) and place >= 0 for place in places):
+                raise _DamageError(f"entry {number} of its log is damaged")
             decision = None if action == "undo" else Decision(action, code, name)
             entry = Entry(number, at, tab, row, version, decision, undoes)
             self._log[number] = entry
@@ -191,7 +216,7 @@ class Store:
 
     def version(self, row: int) -> int:
         """Return the number of the last entry of a row, 0 if there is none."""
-        with self._lock:
+        with self._lock, self._plain_errors():
             self._read_on()
             return self._version(row)
 
@@ -201,7 +226,7 @@ class Store:
 
     def current(self, row: int) -> Entry | None:
         """Return the entry that holds for a row now."""
-        with self._lock:
+        with self._lock, self._plain_errors():
             self._read_on()
             return self._current(row)
 
@@ -213,14 +238,14 @@ class Store:
 
     def decisions(self) -> dict[int, Entry]:
         """Return the entries that hold now, by row, skipped rows included."""
-        with self._lock:
+        with self._lock, self._plain_errors():
             self._read_on()
             held = {row: self._current(row) for row in self._history}
         return {row: entry for row, entry in held.items() if entry is not None}
 
     def log(self) -> list[Entry]:
         """Return the whole log, oldest entry first."""
-        with self._lock:
+        with self._lock, self._plain_errors():
             self._read_on()
             return list(self._log.values())
 
@@ -274,7 +299,7 @@ class Store:
         return self._entry(number)
 
     def _entry(self, number: int) -> Entry:
-        with self._lock:
+        with self._lock, self._plain_errors():
             self._read_on()
             return self._log[number]
 
@@ -318,12 +343,24 @@ class Store:
 
     def load_rematched(self, base: str) -> Rematched | None:
         """Return the latest matching if it was made from the matching ``base``."""
-        with self._lock:
+        with self._lock, self._plain_errors():
             found = self._connection.execute(
                 "SELECT at, content FROM rematched WHERE base = ?", (base,)
             ).fetchone()
         if found is None:
             return None
         at, content = found
+        with self._plain_errors():
+            return _rematched(at, content)
+
+
+class _DamageError(ValueError):
+    """The file can be read but does not hold what it must."""
+
+
+def _rematched(at: str, content: bytes) -> Rematched:
+    try:
         with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
             return Rematched(at, **{name: arrays[name] for name in arrays.files})
+    except Exception as error:  # damage shows in a dozen kinds of exception
+        raise _DamageError("the last matching in it is damaged") from error

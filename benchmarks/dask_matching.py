@@ -1,0 +1,137 @@
+"""The matching over Dask beside the one in memory, and on a file larger than a worker.
+
+    python benchmarks/dask_matching.py [--quick] [--data FOLDER] | tee results/dask.txt
+
+The first part fits the same rows in memory and over two workers of one thread each, in the same
+process, and compares time, confidences and the accuracy on rows kept apart; with --data it does so
+on Lost and MSRCv2 too. The second part matches a file on disk that is larger than the memory limit
+of a worker, which the workers' nannies enforce by killing what exceeds it.
+"""
+
+import argparse
+import logging
+import os
+import tempfile
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+from dask.distributed import Client, LocalCluster
+
+from gmpll import GMPLL
+from gmpll.datasets import load_dataset, make_partial_label_problem
+from gmpll.distributed import DaskGMPLL
+
+#: A tenth of the rows is kept apart.
+TEST_SHARE = 0.1
+MEGABYTE = 10**6
+TURNS = 20
+
+
+@contextmanager
+def two_workers(memory_limit=0):
+    with (
+        LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            memory_limit=memory_limit,
+            dashboard_address=None,
+            silence_logs=logging.CRITICAL,
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
+
+
+def seconds_of(action):
+    start = time.perf_counter()
+    result = action()
+    return result, time.perf_counter() - start
+
+
+def beside_memory(name, X, candidates, truth, n_partitions=8):
+    order = np.random.RandomState(0).permutation(len(X))
+    test, train = np.split(order, [int(TEST_SHARE * len(X))])
+    settings = {"max_iter": TURNS, "random_state": 0}
+    in_memory = GMPLL(prediction="independent", label_similarity=None, **settings)
+    _, alone = seconds_of(lambda: in_memory.fit(X[train], candidates[train]))
+    rows = -(-len(train) // n_partitions)
+    over_dask = DaskGMPLL(partition_rows=rows, **settings)
+    _, dask_seconds = seconds_of(lambda: over_dask.fit(X[train], candidates[train]))
+    confidences = over_dask.label_confidences_.compute()
+    difference = np.abs(confidences - in_memory.label_confidences_).max()
+    print(
+        f"{name:12s} {len(train):6d} {alone:9.2f} {dask_seconds:8.2f} {dask_seconds / alone:7.1f} "
+        f"{difference:11.1e} {np.mean(in_memory.labels_ == truth[train]):9.3f} "
+        f"{np.mean(over_dask.labels_.compute() == truth[train]):7.3f} "
+        f"{np.mean(in_memory.predict(X[test]) == truth[test]):9.3f} "
+        f"{np.mean(over_dask.predict(X[test]).compute() == truth[test]):7.3f}",
+        flush=True,
+    )
+
+
+def write_rows(file, problem, copies):
+    """Write every feature many times: a large file of known neighbours."""
+    n_rows, n_features = problem.data.shape
+    X = np.lib.format.open_memmap(
+        file, mode="w+", dtype=np.float64, shape=(n_rows, n_features * copies)
+    )
+    for start in range(0, n_rows, 100):
+        X[start : start + 100] = np.tile(problem.data[start : start + 100], copies)
+    X.flush()
+    return X.nbytes
+
+
+def beyond_memory(n_rows, copies, partition_rows, limit):
+    problem = make_partial_label_problem(n_rows, 40, 10, 2.5, random_state=0)
+    settings = {"max_iter": TURNS, "random_state": 0}
+    with tempfile.TemporaryDirectory() as folder, two_workers(limit) as client:
+        n_bytes = write_rows(Path(folder) / "X.npy", problem, copies)
+        assert n_bytes > limit
+        before = set(client.run(os.getpid).values())
+        model = DaskGMPLL(partition_rows=partition_rows, **settings)
+        _, seconds = seconds_of(lambda: model.fit(Path(folder) / "X.npy", problem.candidates))
+        confidences = model.label_confidences_.compute()
+        survived = set(client.run(os.getpid).values()) == before
+    # Copies of features change no neighbour, so the small problem has the same answer.
+    reference = GMPLL(prediction="independent", label_similarity=None, **settings)
+    reference.fit(problem.data, problem.candidates)
+    difference = np.abs(confidences - reference.label_confidences_).max()
+    print(
+        f"{n_rows} rows x {40 * copies} features, {n_bytes / MEGABYTE:.0f} MB on disk; limit of a "
+        f"worker {limit / MEGABYTE:.0f} MB;\npartitions of {partition_rows} rows, "
+        f"{partition_rows * 40 * copies * 8 / MEGABYTE:.0f} MB; {seconds:.0f} s; "
+        f"{'no worker' if survived else 'A WORKER'} was killed; largest difference of a "
+        f"confidence from the fit in memory {difference:.1e}"
+    )
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="small sizes only")
+    parser.add_argument("--data", help="folder of the data sets")
+    options = parser.parse_args()
+    print(f"Two workers of one thread each; 8 partitions; {TURNS} turns at most. Seconds of a fit,")
+    print("their ratio, largest difference of a confidence, accuracy on the training rows and on a")
+    print("tenth of the rows kept apart, in memory (prediction='independent') and over Dask.")
+    print(
+        f"{'data':12s} {'rows':>6s} {'in memory':>9s} {'Dask':>8s} {'ratio':>7s} "
+        f"{'difference':>11s} {'found':>9s} {'Dask':>7s} {'predicted':>9s} {'Dask':>7s}"
+    )
+    with two_workers():
+        for n_rows in (2000,) if options.quick else (2000, 6000):
+            made = make_partial_label_problem(n_rows, 40, 10, 2.5, random_state=0)
+            beside_memory("synthetic", made.data, made.candidates, made.target)
+        for name in ("lost", "msrcv2") if options.data else ():
+            stored = load_dataset(name, data_home=options.data)
+            beside_memory(name, stored.data, stored.candidates, stored.target)
+    print("\nA file larger than the memory of a worker")
+    if options.quick:
+        beyond_memory(1100, 1250, 70, 420 * MEGABYTE)
+    else:
+        beyond_memory(2200, 1250, 110, 500 * MEGABYTE)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,246 @@
+"""What the estimators share that wrap a partial label learner.
+
+Such a wrapper leaves features and candidates to the learner in the form in which the user gave
+them: a pipeline that picks columns of a table by name works inside it.
+"""
+
+from __future__ import annotations
+
+from abc import ABCMeta, abstractmethod
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import softmax
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.model_selection import KFold
+from sklearn.utils import check_random_state, get_tags
+from sklearn.utils.validation import check_is_fitted
+
+from gmpll._sklearn import HasMethods, fit_context
+from gmpll.candidates import CandidateSets, VotedCandidates, as_candidates
+from gmpll.knowledge import narrowed
+from gmpll.metrics import covering_rate
+
+__all__ = [
+    "PartialLabelWrapper",
+    "aligned_columns",
+    "held_out_probabilities",
+    "label_probabilities",
+    "rows_of",
+    "seeded",
+]
+
+
+class PartialLabelWrapper(MetaEstimatorMixin, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
+    """Base of the estimators that add something to a partial label learner.
+
+    A subclass has the parameters ``estimator`` and ``random_state`` and writes
+    ``_fit(X, y, sets, rng)``, which sets ``estimator_``.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "estimator": [None, HasMethods(["fit", "predict"])],
+        "random_state": ["random_state"],
+    }
+
+    estimator: Any
+    random_state: Any
+    estimator_: Any
+    classes_: NDArray[Any]
+
+    @abstractmethod
+    def _fit(self, X: Any, y: Any, sets: CandidateSets, rng: np.random.RandomState) -> None:
+        """Fit the learner and what is added to it."""
+
+    @fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X: Any, y: Any, *, gold: Any = None, impossible: Any = None) -> Self:
+        """Learn from rows with candidate labels.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or table of shape (n_samples, n_features)
+            Features, in any form that the wrapped estimator takes.
+        y : candidate sets
+            In any form that :func:`gmpll.as_candidates` reads.
+        gold, impossible : default=None
+            Labels that are known, and labels that cannot be, as in
+            :meth:`gmpll.base.PartialLabelClassifier.fit`.
+
+        Returns
+        -------
+        self
+        """
+        X = X if hasattr(X, "shape") else np.asarray(X)
+        y = y.candidates if isinstance(y, VotedCandidates) else y
+        sets = as_candidates(y, n_samples=X.shape[0] if X.ndim else None)
+        if gold is not None or impossible is not None:
+            y = sets = narrowed(sets, gold=gold, impossible=impossible)
+        self.classes_ = sets.classes
+        self._fit(X, y, sets, check_random_state(self.random_state))
+        for attribute in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self.estimator_, attribute):
+                setattr(self, attribute, getattr(self.estimator_, attribute))
+        return self
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict the label of unseen rows, as the wrapped estimator does.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or table of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        return self.estimator_.predict(X)
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Probability of every label for unseen rows.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or table of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Rows sum to one; columns in the order of ``classes_``. Where the wrapped estimator
+            has only ``decision_function``, the softmax of it.
+        """
+        check_is_fitted(self)
+        return label_probabilities(self.estimator_, X, self.classes_)
+
+    def score(self, X: Any, y: Any) -> float:
+        """Share of rows whose prediction lies in their candidate set (accuracy for true labels).
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or table of shape (n_samples, n_features)
+            Features.
+        y : candidate sets or true labels
+            In any form that ``fit`` takes.
+
+        Returns
+        -------
+        float
+        """
+        sets = as_candidates(y)
+        if len(sets.classes) == len(self.classes_) and getattr(y, "ndim", 1) == 2:
+            sets = CandidateSets(sets.mask, self.classes_)
+        return covering_rate(sets, self.predict(X))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = (
+            self.estimator is None or get_tags(self.estimator).input_tags.sparse
+        )
+        return tags
+
+    def _inner(self, rng: np.random.RandomState) -> Any:
+        """Return an unfitted copy of the learner; GM-PLL if none was given."""
+        if self.estimator is not None:
+            return seeded(self.estimator, rng)
+        from gmpll.methods.gmpll import GMPLL
+
+        return seeded(GMPLL(), rng)
+
+
+def seeded(estimator: Any, rng: np.random.RandomState) -> Any:
+    """Return an unfitted copy in which every random state that was left open is drawn."""
+    copy = clone(estimator)
+    parameters = copy.get_params(deep=True)
+    open_states = [
+        name
+        for name in sorted(parameters)
+        if name.rsplit("__", 1)[-1] == "random_state" and parameters[name] is None
+    ]
+    return copy.set_params(**{name: rng.randint(np.iinfo(np.int32).max) for name in open_states})
+
+
+def rows_of(data: Any, rows: NDArray[np.intp]) -> Any:
+    """Return some rows of features or of candidates, in the form that they came in."""
+    if isinstance(data, CandidateSets):
+        return CandidateSets(data.mask[rows], data.classes)
+    if hasattr(data, "iloc"):
+        return data.iloc[rows]
+    if hasattr(data, "tocsr"):
+        return data.tocsr()[rows]
+    if hasattr(data, "shape"):
+        return data[rows]
+    if hasattr(data, "__array__"):
+        return np.asarray(data)[rows]
+    return [data[row] for row in rows]
+
+
+def aligned_columns(
+    values: NDArray[np.float64], labels: NDArray[Any], classes: NDArray[Any], fill: float = 0.0
+) -> NDArray[np.float64]:
+    """Put columns that belong to ``labels`` into the order of ``classes``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gmpll._meta import aligned_columns
+    >>> aligned_columns(np.array([[0.3, 0.7]]), np.array(["a", "c"]), np.array(["a", "b", "c"]))
+    array([[0.3, 0. , 0.7]])
+    """
+    if len(labels) == len(classes) and np.array_equal(labels, classes):
+        return values
+    column = {label: index for index, label in enumerate(classes.tolist())}
+    full = np.full((values.shape[0], len(classes)), fill)
+    full[:, [column[label] for label in labels.tolist()]] = values
+    return full
+
+
+def label_probabilities(model: Any, X: Any, classes: NDArray[Any]) -> NDArray[np.float64]:
+    """Return a fitted model's probabilities, columns in the order of ``classes``.
+
+    Without ``predict_proba`` they are the softmax of ``decision_function``.
+    """
+    if hasattr(model, "predict_proba"):
+        probabilities = np.asarray(model.predict_proba(X), dtype=np.float64)
+    else:
+        scores = np.asarray(model.decision_function(X), dtype=np.float64)
+        if scores.ndim == 1:  # of two labels the second is rated, of one itself
+            scores = np.column_stack([-scores / 2, scores / 2])[:, -len(model.classes_) :]
+        probabilities = softmax(scores, axis=1)
+    return aligned_columns(probabilities, model.classes_, classes)
+
+
+def held_out_probabilities(
+    estimator: Any, X: Any, y: Any, sets: CandidateSets, n_folds: int, rng: np.random.RandomState
+) -> NDArray[np.float64]:
+    """Return for every row the probabilities by a model that was fitted without it.
+
+    The candidates of the row took no part either: not in the choice of settings, not in the
+    neighbours' confidences.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Copied and fitted once per fold.
+    X, y
+        Rows and candidates as the user gave them.
+    sets : CandidateSets
+        The same candidates as a mask.
+    n_folds : int
+        Number of parts; every row its own if there are fewer rows.
+    rng : RandomState
+        Draws the parts.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_classes)
+    """
+    n_samples = len(sets.mask)
+    folds = KFold(min(n_folds, n_samples), shuffle=True, random_state=rng)
+    probabilities = np.zeros(sets.mask.shape)
+    for train, held_out in folds.split(np.zeros(n_samples)):
+        model = clone(estimator).fit(rows_of(X, train), rows_of(y, train))
+        probabilities[held_out] = label_probabilities(model, rows_of(X, held_out), sets.classes)
+    return probabilities

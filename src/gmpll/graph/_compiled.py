@@ -1,0 +1,262 @@
+"""The reconstruction of single rows, compiled by numba.
+
+The same minimisers as :func:`gmpll.graph.reconstruction.nonnegative_quadratic` finds batch by
+batch, without the copies of neighbours and matrices between the steps. The compiled code holds no
+lock: blocks of rows run in parallel threads.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+__all__ = ["reconstruct"]
+
+#: Most steps; a fraction of them is taken.
+STEPS_PER_VARIABLE = 10
+
+# fastmath is limited to what keeps infinities and NaN intact: sums may be reordered.
+_compile = njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "arcp"})
+
+
+@_compile
+def reconstruct(
+    queries: NDArray[np.float64],
+    rows: NDArray[np.float64],
+    neighbors: NDArray[np.intp],
+    sum_to_one: bool,
+    ridge: float,
+    tolerance: float,
+    independence: float,
+    weights: NDArray[np.float64],
+) -> None:
+    """Write the weights of every query into ``weights``; see the pure NumPy version for the terms.
+
+    ``independence`` is the smallest pivot of a matrix of unit diagonal with which the neighbours
+    count as linearly independent.
+    """
+    n_queries, k = neighbors.shape
+    d = rows.shape[1]
+    vectors = np.empty((k, d))
+    gram = np.empty((k, k))
+    linear = np.empty(k)
+    factor = np.empty((k, k))
+    solution = np.empty(k)
+    passive = np.empty(k, dtype=np.bool_)
+    barred = np.empty(k, dtype=np.bool_)
+    members = np.empty(k, dtype=np.intp)
+    for query in range(n_queries):
+        w = weights[query]
+        for c in range(k):
+            row = neighbors[query, c]
+            if sum_to_one:
+                for f in range(d):
+                    vectors[c, f] = queries[query, f] - rows[row, f]
+                linear[c] = 0.0
+            else:
+                product = 0.0
+                for f in range(d):
+                    vectors[c, f] = rows[row, f]
+                    product += rows[row, f] * queries[query, f]
+                linear[c] = product
+        _gram_matrix(vectors, gram)
+        scale = 0.0
+        for c in range(k):
+            scale += gram[c, c]
+        scale = scale / k if scale > 0 else 1.0
+        bound = 1.0
+        for a in range(k):
+            for b in range(k):
+                gram[a, b] /= scale
+            gram[a, a] += ridge
+            linear[a] /= scale
+            bound = max(bound, abs(linear[a]))
+        barred[:] = False
+        passive[:] = True
+        independent = _minimise(
+            gram, linear, passive, sum_to_one, factor, solution, members, independence
+        )
+        if independent and solution.min() > 0:
+            w[:] = solution
+            continue
+        if independent:
+            _start_at_positive_part(solution, w, passive, sum_to_one)
+        else:
+            _start_at_best_vertex(gram, w, passive, sum_to_one)
+        _descend(
+            gram,
+            linear,
+            w,
+            passive,
+            barred,
+            sum_to_one,
+            tolerance * bound,
+            factor,
+            solution,
+            members,
+        )
+
+
+@_compile
+def _gram_matrix(vectors: NDArray[np.float64], gram: NDArray[np.float64]) -> None:
+    k, d = vectors.shape
+    for a in range(k):
+        for b in range(a + 1):
+            product = 0.0
+            for f in range(d):
+                product += vectors[a, f] * vectors[b, f]
+            gram[a, b] = product
+            gram[b, a] = product
+
+
+@_compile
+def _minimise(
+    gram: NDArray[np.float64],
+    linear: NDArray[np.float64],
+    passive: NDArray[np.bool_],
+    sum_to_one: bool,
+    factor: NDArray[np.float64],
+    solution: NDArray[np.float64],
+    members: NDArray[np.intp],
+    independence: float,
+) -> bool:
+    """Solve without sign constraints on the passive variables, others zero, by Cholesky.
+
+    Returns whether every pivot was larger than ``independence``.
+    """
+    n = 0
+    for c in range(len(passive)):
+        solution[c] = 0.0
+        if passive[c]:
+            members[n] = c
+            n += 1
+    smallest = np.inf
+    for a in range(n):
+        for b in range(a + 1):
+            value = gram[members[a], members[b]]
+            for c in range(b):
+                value -= factor[a, c] * factor[b, c]
+            if a == b:
+                smallest = min(smallest, value / gram[members[a], members[a]])
+                factor[a, a] = np.sqrt(max(value, 1e-300))
+            else:
+                factor[a, b] = value / factor[b, b]
+    total = 0.0
+    for a in range(n):
+        value = 1.0 if sum_to_one else linear[members[a]]
+        for c in range(a):
+            value -= factor[a, c] * solution[members[c]]
+        solution[members[a]] = value / factor[a, a]
+    for a in range(n - 1, -1, -1):
+        value = solution[members[a]]
+        for c in range(a + 1, n):
+            value -= factor[c, a] * solution[members[c]]
+        solution[members[a]] = value / factor[a, a]
+        total += solution[members[a]]
+    if sum_to_one:
+        for a in range(n):
+            solution[members[a]] /= total
+    return smallest > independence
+
+
+@_compile
+def _start_at_positive_part(
+    solution: NDArray[np.float64],
+    w: NDArray[np.float64],
+    passive: NDArray[np.bool_],
+    sum_to_one: bool,
+) -> None:
+    total = 0.0
+    for c in range(len(w)):
+        passive[c] = solution[c] > 0
+        w[c] = solution[c] if passive[c] else 0.0
+        total += w[c]
+    if sum_to_one and total > 0:
+        for c in range(len(w)):
+            w[c] /= total
+
+
+@_compile
+def _start_at_best_vertex(
+    gram: NDArray[np.float64], w: NDArray[np.float64], passive: NDArray[np.bool_], sum_to_one: bool
+) -> None:
+    """Start at the nearest neighbour alone; without the sum, at zero."""
+    w[:] = 0.0
+    passive[:] = False
+    if sum_to_one:
+        nearest = np.argmin(np.diag(gram))
+        w[nearest] = 1.0
+        passive[nearest] = True
+
+
+@_compile
+def _descend(
+    gram: NDArray[np.float64],
+    linear: NDArray[np.float64],
+    w: NDArray[np.float64],
+    passive: NDArray[np.bool_],
+    barred: NDArray[np.bool_],
+    sum_to_one: bool,
+    tolerance: float,
+    factor: NDArray[np.float64],
+    solution: NDArray[np.float64],
+    members: NDArray[np.intp],
+) -> None:
+    """Walk over sets of passive variables, the objective falling, to the minimiser."""
+    k = len(w)
+    newest = -1
+    for _ in range(STEPS_PER_VARIABLE * k):  # rounding errors must not let it go round in circles
+        _minimise(gram, linear, passive, sum_to_one, factor, solution, members, 0.0)
+        step = np.inf
+        for c in range(k):
+            if passive[c] and solution[c] <= 0:
+                if c == newest and w[c] == 0:
+                    barred[c] = True  # entered and gained nothing but rounding errors
+                gap = w[c] - solution[c]
+                step = min(step, w[c] / gap if gap > 0 else 0.0)
+        if step < np.inf:
+            for c in range(k):
+                if passive[c]:
+                    leaves = solution[c] <= 0 and w[c] <= step * (w[c] - solution[c])
+                    moved = w[c] + step * (solution[c] - w[c])
+                    w[c] = 0.0 if leaves else max(moved, 0.0)
+                    passive[c] = not leaves
+            newest = -1
+            continue
+        w[:] = solution
+        newest = _most_promising(gram, linear, w, passive, barred, sum_to_one, tolerance)
+        if newest < 0:
+            return
+        passive[newest] = True
+
+
+@_compile
+def _most_promising(
+    gram: NDArray[np.float64],
+    linear: NDArray[np.float64],
+    w: NDArray[np.float64],
+    passive: NDArray[np.bool_],
+    barred: NDArray[np.bool_],
+    sum_to_one: bool,
+    tolerance: float,
+) -> int:
+    """Return the variable whose entry lets the objective fall fastest, -1 if none does."""
+    k = len(w)
+    # The multiplier of the sum is the common residual of the passive variables.
+    multiplier = 0.0
+    if sum_to_one:
+        for a in range(k):
+            residual = linear[a]
+            for b in range(k):
+                residual -= gram[a, b] * w[b]
+            multiplier += residual * w[a]
+    best, most = -1, tolerance
+    for a in range(k):
+        if not passive[a] and not barred[a]:
+            residual = linear[a] - multiplier
+            for b in range(k):
+                residual -= gram[a, b] * w[b]
+            if residual > most:
+                best, most = a, residual
+    return best

@@ -1,0 +1,209 @@
+"""Local graphs to which rows are added, without searching again among the rows they have.
+
+The neighbours of a row that is there already can only change where an added row is nearer than the
+farthest of them. So the neighbours of the added rows are searched, among all rows, and for the
+others those among the added rows: O(n (m + n) d) time for n rows added to m of d features, where a
+new graph takes O((m + n)^2 d).
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from gmpll.graph.local import LocalGraph, LocalGraphs, _scales, _self_tuned, _symmetric
+from gmpll.graph.neighbors import Neighbors, nearest_neighbors
+
+__all__ = ["GrowingGraph", "GrowingGraphs", "NewEdges", "edges_of_new_rows", "nearest_of_both"]
+
+
+class GrowingGraph(LocalGraph):
+    """A local graph that keeps the neighbours of its rows, so that rows can be added.
+
+    Parameters
+    ----------
+    rows, n_neighbors, neighbors, random_state, n_jobs
+        As in :class:`gmpll.graph.local.LocalGraph`.
+
+    Attributes
+    ----------
+    near : Neighbors
+        The neighbours of every row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gmpll.graph.growing import GrowingGraph
+    >>> graph = GrowingGraph(np.array([[0.0], [2.0]]), 1)
+    >>> graph.with_rows(np.array([[1.5]])).near.indices.ravel()
+    array([2, 2, 1])
+    """
+
+    near: Neighbors
+
+    def _search(self, random_state: int | np.random.RandomState) -> Neighbors:
+        self.near = super()._search(random_state)
+        return self.near
+
+    def with_rows(self, added: NDArray[np.floating]) -> GrowingGraph:
+        """Return the graph of these rows and the added ones; this one stays as it is.
+
+        Parameters
+        ----------
+        added : ndarray of shape (n_added, n_features)
+            Rows that come after those of the graph. Their neighbours are searched exactly.
+        """
+        k, m = self.n_neighbors, len(self.rows)
+        among_added = nearest_neighbors(added, k, self.rows, n_jobs=self.n_jobs)
+        of_rows = nearest_of_both(self.near, _moved(among_added, m), k)
+        of_added = _neighbors_of_new(self, added)
+        grown = copy.copy(self)
+        grown.rows = np.vstack([self.rows, added])
+        grown.near = Neighbors(*(np.vstack(parts) for parts in zip(of_rows, of_added, strict=True)))
+        grown.scales = _scales(grown.near.distances)
+        grown.weights = _symmetric(grown._weights(grown.near, grown.scales))
+        return grown
+
+
+class GrowingGraphs(LocalGraphs):
+    """One growing graph per view of the same rows, their weights added up.
+
+    Parameters
+    ----------
+    graphs : sequence of GrowingGraph
+        The graph of every view.
+    """
+
+    _graphs: list[GrowingGraph]  # type: ignore[assignment]
+
+    def __init__(self, graphs: Sequence[GrowingGraph]) -> None:
+        self._graphs = list(graphs)
+        self.weights = sum((graph.weights for graph in graphs[1:]), start=graphs[0].weights)
+        for graph in graphs:
+            del graph.weights  # their sum is all that is needed
+        self.recall = min(graph.recall for graph in graphs)
+
+    @classmethod
+    def of(cls, graphs: LocalGraphs, *, random_state: int | np.random.RandomState) -> GrowingGraphs:
+        """Search the neighbours of the rows of other graphs, which did not keep them.
+
+        Parameters
+        ----------
+        graphs : LocalGraphs
+            Returned as they are if they can grow already.
+        random_state : int or RandomState
+            Seed of an approximate search.
+        """
+        if isinstance(graphs, cls):
+            return graphs
+        return cls(
+            [
+                GrowingGraph(
+                    graph.rows,
+                    graph.n_neighbors,
+                    neighbors=graph.search,
+                    random_state=random_state,
+                    n_jobs=graph.n_jobs,
+                )
+                for graph in graphs._graphs
+            ]
+        )
+
+    def with_rows(self, views: Sequence[NDArray[np.floating]]) -> GrowingGraphs:
+        """Return the graphs of these rows and of added ones, given in each view."""
+        return GrowingGraphs(
+            [graph.with_rows(rows) for graph, rows in zip(self._graphs, views, strict=True)]
+        )
+
+
+class NewEdges(NamedTuple):
+    """Weights of the edges of new rows.
+
+    Attributes
+    ----------
+    to_graph : csr_array of shape (n_new, n_samples)
+        To the rows of a graph.
+    among : csr_array of shape (n_new, n_new)
+        Among each other; symmetric.
+    """
+
+    to_graph: sp.csr_array
+    among: sp.csr_array
+
+
+def edges_of_new_rows(graphs: LocalGraphs, views: Sequence[NDArray[np.floating]]) -> NewEdges:
+    """Relate new rows to their neighbours, in the graphs and among themselves.
+
+    The graphs stay as they are: a row of theirs does not become aware of its new neighbours.
+
+    Parameters
+    ----------
+    graphs : LocalGraphs
+        One graph per view.
+    views : sequence of ndarray of shape (n_new, n_features_v)
+        The new rows in each view.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gmpll.graph.growing import edges_of_new_rows
+    >>> from gmpll.graph.local import LocalGraphs
+    >>> graphs = LocalGraphs([np.array([[0.0], [1.0]])], 1)
+    >>> edges = edges_of_new_rows(graphs, [np.array([[2.0], [2.5]])])
+    >>> edges.to_graph.nnz, edges.among.toarray().round(2).tolist()
+    (0, [[0.0, 0.37], [0.37, 0.0]])
+    """
+    parts = [_edges_in_view(graph, rows) for graph, rows in zip(graphs._graphs, views, strict=True)]
+    return NewEdges(
+        sum((part.to_graph for part in parts[1:]), start=parts[0].to_graph),
+        sum((part.among for part in parts[1:]), start=parts[0].among),
+    )
+
+
+def nearest_of_both(first: Neighbors, second: Neighbors, k: int) -> Neighbors:
+    """Merge two lists of neighbours of the same rows; of equally near ones the first wins.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gmpll.graph.growing import nearest_of_both
+    >>> from gmpll.graph.neighbors import Neighbors
+    >>> few = Neighbors(np.array([[1.0, 3.0]]), np.array([[7, 8]]))
+    >>> nearest_of_both(few, Neighbors(np.array([[2.0]]), np.array([[9]])), 2).indices
+    array([[7, 9]])
+    """
+    distances = np.hstack([first.distances, second.distances.astype(first.distances.dtype)])
+    indices = np.hstack([first.indices, second.indices.astype(first.indices.dtype)])
+    order = np.argsort(distances, axis=1, kind="stable")[:, :k]
+    return Neighbors(
+        np.take_along_axis(distances, order, axis=1), np.take_along_axis(indices, order, axis=1)
+    )
+
+
+def _neighbors_of_new(graph: LocalGraph, rows: NDArray[np.floating]) -> Neighbors:
+    """Search the neighbours of new rows in the graph and among themselves, numbered after it."""
+    k = graph.n_neighbors
+    in_graph = nearest_neighbors(graph.rows, k, rows, n_jobs=graph.n_jobs)
+    among = nearest_neighbors(rows, k, n_jobs=graph.n_jobs)
+    return nearest_of_both(in_graph, _moved(among, len(graph.rows)), k)
+
+
+def _edges_in_view(graph: LocalGraph, rows: NDArray[np.floating]) -> NewEdges:
+    near = _neighbors_of_new(graph, rows)
+    scales = _scales(near.distances)
+    spread = scales[:, None] * np.concatenate([graph.scales, scales])[near.indices]
+    values = _self_tuned(np.square(near.distances), spread)
+    (n, k), m = near.indices.shape, len(graph.rows)
+    edges = sp.csr_array(
+        (values.ravel(), near.indices.ravel(), np.arange(n + 1) * k), shape=(n, m + n)
+    )
+    return NewEdges(edges[:, :m], _symmetric(sp.csr_array(edges[:, m:])))
+
+
+def _moved(near: Neighbors, offset: int) -> Neighbors:
+    return Neighbors(near.distances, near.indices + offset)

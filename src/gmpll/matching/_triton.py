@@ -1,0 +1,399 @@
+"""The full graph in one kernel: similarities are made, thresholded, multiplied and forgotten.
+
+A program owns a block of rows. It walks over the blocks of columns and, as in flash attention,
+makes the inner products of a tile, turns them into affinities in registers and multiplies these
+with the probabilities of the columns. No similarity is ever written to memory, so a turn over m
+rows moves O(m (d + q)) numbers through it where a product with a stored matrix moves m^2.
+
+Where there is room for that matrix, :func:`difference_matrix` writes it in one go.
+"""
+
+# Triton reads the signatures of kernels itself, and comes only where CUDA is.
+# mypy: disable-error-code="no-untyped-def, import-not-found"
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+import triton
+import triton.language as tl
+
+from gmpll.graph._triton import (
+    BLOCK,
+    COLUMN_SHARES,
+    Launch,
+    feature_width,
+    inner_products,
+    run_first_that_fits,
+)
+
+__all__ = [
+    "BLOCK",
+    "AffinityLine",
+    "affinity_product",
+    "difference_matrix",
+    "feature_width",
+    "label_width",
+]
+
+#: Columns of the probabilities that a program handles.
+LARGEST_LABEL_BLOCK = 128
+#: Tried in this order, by the number of parts; a chip with less shared memory takes a later one.
+LAUNCHES = {
+    1: [Launch(128, 64, 8, 3), Launch(128, 64, 8, 2), Launch(64, 32, 4, 1)],
+    2: [Launch(128, 64, 8, 3), Launch(128, 64, 8, 2), Launch(64, 32, 4, 1)],
+}
+
+
+class AffinityLine(NamedTuple):
+    """Standardised affinity as a line over the similarity, before the threshold."""
+
+    slope: float
+    shift: float
+
+
+@triton.jit
+def _kept(similarity, slope, shift, threshold):
+    affinity = similarity * slope + shift
+    return tl.where(affinity >= threshold, affinity, 0.0)
+
+
+@triton.jit
+def _tile_affinities(
+    cosine,
+    rows,
+    columns,
+    half_scale,
+    slope,
+    shift,
+    base_slope,
+    base_shift,
+    threshold,
+    SAME: tl.constexpr,
+):
+    similarity = tl.minimum(tl.maximum(cosine * half_scale + 0.5, 0.0), 1.0)
+    if SAME:
+        similarity = tl.where(rows[:, None] == columns[None, :], 1.0, similarity)
+    base = _kept(similarity, base_slope, base_shift, threshold)
+    return _kept(similarity, slope, shift, threshold) - base, base
+
+
+@triton.jit
+def _affinity_product_kernel(
+    left_ptr,
+    left_rest_ptr,
+    right_ptr,
+    right_rest_ptr,
+    weights_ptr,
+    weights_rest_ptr,
+    base_weights_ptr,
+    product_ptr,
+    base_product_ptr,
+    n_columns,
+    n_features,
+    n_labels,
+    half_scale,
+    slope,
+    shift,
+    base_slope,
+    base_shift,
+    threshold,
+    PARTS: tl.constexpr,
+    SAME: tl.constexpr,
+    WITH_BASE: tl.constexpr,
+    STEPS: tl.constexpr,
+    ROWS: tl.constexpr,
+    COLUMNS: tl.constexpr,
+    FEATURES: tl.constexpr,
+    LABELS: tl.constexpr,
+):
+    rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    labels = tl.program_id(1) * LABELS + tl.arange(0, LABELS)
+    features = tl.arange(0, FEATURES)
+    at = rows.to(tl.int64)[:, None] * n_features + features[None, :]
+    left = tl.load(left_ptr + at)
+    left_rest = left
+    if PARTS == 2:
+        left_rest = tl.load(left_rest_ptr + at)
+
+    product = tl.zeros((ROWS, LABELS), dtype=tl.float32)
+    base_product = tl.zeros((ROWS,), dtype=tl.float32)
+    for start in range(0, n_columns, COLUMNS):
+        columns = start + tl.arange(0, COLUMNS)
+        right_at = columns.to(tl.int64)[:, None] * n_features + features[None, :]
+        cosine = inner_products(
+            left,
+            left_rest,
+            left_ptr + at,
+            left_rest_ptr + at,
+            right_ptr + right_at,
+            right_rest_ptr + right_at,
+            PARTS,
+            STEPS,
+            ROWS,
+            COLUMNS,
+            FEATURES,
+        )
+        difference, base = _tile_affinities(
+            cosine,
+            rows,
+            columns,
+            half_scale,
+            slope,
+            shift,
+            base_slope,
+            base_shift,
+            threshold,
+            SAME,
+        )
+        if WITH_BASE:
+            base_weights = tl.load(base_weights_ptr + columns)
+            base_product += tl.sum(base * base_weights[None, :], axis=1)
+
+        weights_at = columns.to(tl.int64)[:, None] * n_labels + labels[None, :]
+        weights = tl.load(weights_ptr + weights_at)
+        main = difference.to(tl.float16)
+        if PARTS == 1:
+            product = tl.dot(main, weights, product)
+        else:
+            rest = (difference - main.to(tl.float32)).to(tl.float16)
+            piece = tl.dot(rest, weights)
+            piece = tl.dot(main, tl.load(weights_rest_ptr + weights_at), piece)
+            # Tensor cores cut off what they cannot hold: over many columns that adds up to more
+            # than the second parts are worth, so the long sum is made outside of them.
+            product += tl.dot(main, weights, piece)
+
+    tl.store(product_ptr + rows.to(tl.int64)[:, None] * n_labels + labels[None, :], product)
+    if WITH_BASE and tl.program_id(1) == 0:
+        tl.store(base_product_ptr + rows, base_product)
+
+
+@triton.jit
+def _difference_matrix_kernel(
+    rows_ptr,
+    rows_rest_ptr,
+    inside_ptr,
+    matrix_ptr,
+    matrix_rest_ptr,
+    base_ptr,
+    n_rows,
+    n_features,
+    columns_per_program,
+    half_scale,
+    slope,
+    shift,
+    base_slope,
+    base_shift,
+    threshold,
+    KEPT_PARTS: tl.constexpr,
+    STEPS: tl.constexpr,
+    ROWS: tl.constexpr,
+    COLUMNS: tl.constexpr,
+    FEATURES: tl.constexpr,
+):
+    rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    features = tl.arange(0, FEATURES)
+    at = rows.to(tl.int64)[:, None] * n_features + features[None, :]
+    left = tl.load(rows_ptr + at)
+    left_rest = tl.load(rows_rest_ptr + at)
+    sums = tl.zeros((ROWS,), dtype=tl.float32)
+    first = tl.program_id(1) * columns_per_program
+    for start in range(first, min(first + columns_per_program, n_rows), COLUMNS):
+        columns = start + tl.arange(0, COLUMNS)
+        right_at = columns.to(tl.int64)[:, None] * n_features + features[None, :]
+        cosine = inner_products(
+            left,
+            left_rest,
+            rows_ptr + at,
+            rows_rest_ptr + at,
+            rows_ptr + right_at,
+            rows_rest_ptr + right_at,
+            2,
+            STEPS,
+            ROWS,
+            COLUMNS,
+            FEATURES,
+        )
+        difference, base = _tile_affinities(
+            cosine,
+            rows,
+            columns,
+            half_scale,
+            slope,
+            shift,
+            base_slope,
+            base_shift,
+            threshold,
+            True,
+        )
+        sums += tl.sum(base * tl.load(inside_ptr + columns)[None, :], axis=1)
+        place = rows.to(tl.int64)[:, None] * n_rows + columns[None, :]
+        main = difference.to(tl.float16)
+        tl.store(matrix_ptr + place, main)
+        if KEPT_PARTS == 2:
+            tl.store(matrix_rest_ptr + place, (difference - main.to(tl.float32)).to(tl.float16))
+    tl.store(base_ptr + tl.program_id(1) * n_rows + rows, sums)
+
+
+def label_width(n_labels: int) -> tuple[int, int]:
+    """Return the padded number of labels and how many of them a program takes."""
+    block = min(max(16, triton.next_power_of_2(n_labels)), LARGEST_LABEL_BLOCK)
+    return triton.cdiv(n_labels, block) * block, block
+
+
+def affinity_product(
+    left: list[torch.Tensor],
+    right: list[torch.Tensor],
+    weights: list[torch.Tensor],
+    base_weights: torch.Tensor | None,
+    *,
+    line: AffinityLine,
+    base_line: AffinityLine,
+    threshold: float,
+    half_scale: float,
+    same: bool,
+    launch: Launch | None = None,
+) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """Multiply the difference of two affinities between rows with weights of the columns.
+
+    Parameters
+    ----------
+    left, right : lists of float16 tensors of shape (multiple of BLOCK, feature_width)
+        One or two parts whose sum are the rows; zero where padded.
+    weights : list of float16 tensors of shape (len(right), label_width)
+        As many parts; zero where padded.
+    base_weights : float32 tensor of shape (len(right),) or None
+        Weights for the product with the base affinity alone, which is left out if None.
+    line, base_line : AffinityLine
+        The affinity and the base that is subtracted from it.
+    threshold : float
+        Affinities below it are dropped.
+    half_scale : float
+        Half the factor that turns inner products of the operands into cosines.
+    same : bool
+        Whether left and right are the same rows, which are fully similar to themselves.
+    launch : Launch, default=None
+        How to cut the work; chosen by default.
+
+    Returns
+    -------
+    product : float32 tensor of shape (len(left), label_width)
+    base_product : float32 tensor of shape (len(left),) or None
+    """
+    n_rows, n_features = left[0].shape
+    n_labels = weights[0].shape[1]
+    _, step = feature_width(n_features)
+    _, label_block = label_width(n_labels)
+    product = torch.empty((n_rows, n_labels), dtype=torch.float32, device=left[0].device)
+    base_product = torch.empty(n_rows, dtype=torch.float32, device=left[0].device)
+
+    def run(chosen: Launch) -> None:
+        _affinity_product_kernel[(n_rows // chosen.rows, n_labels // label_block)](
+            left[0],
+            left[-1],
+            right[0],
+            right[-1],
+            weights[0],
+            weights[-1],
+            base_product if base_weights is None else base_weights,
+            product,
+            base_product,
+            right[0].shape[0],
+            n_features,
+            n_labels,
+            half_scale,
+            line.slope,
+            line.shift,
+            base_line.slope,
+            base_line.shift,
+            threshold,
+            PARTS=len(left),
+            SAME=same,
+            WITH_BASE=base_weights is not None,
+            STEPS=n_features // step,
+            ROWS=chosen.rows,
+            COLUMNS=chosen.columns,
+            FEATURES=step,
+            LABELS=label_block,
+            num_warps=chosen.warps,
+            num_stages=chosen.stages,
+        )
+
+    if launch is None:
+        with_base = base_weights is not None
+        key = ("affinity", left[0].device, len(left), n_features, label_block, with_base)
+        run_first_that_fits(run, LAUNCHES[len(left)], key)
+    else:
+        run(launch)
+    return product, None if base_weights is None else base_product
+
+
+def difference_matrix(
+    rows: list[torch.Tensor],
+    n_inside: int,
+    n_parts: int,
+    *,
+    line: AffinityLine,
+    base_line: AffinityLine,
+    threshold: float,
+    half_scale: float,
+) -> tuple[list[torch.Tensor], torch.Tensor]:
+    """Make the difference of two affinities between all rows, and the row sums of the second.
+
+    Parameters
+    ----------
+    rows : list of two float16 tensors of shape (multiple of BLOCK, feature_width)
+        Parts whose sum are the rows; zero where padded.
+    n_inside : int
+        How many rows there are without the padding.
+    n_parts : int
+        How many half-precision matrices the difference is kept as the sum of.
+    line, base_line, threshold, half_scale
+        As in :func:`affinity_product`.
+
+    Returns
+    -------
+    parts : list of float16 tensors of shape (len(rows), len(rows))
+        Without meaning, but finite, where padded.
+    base_sums : float32 tensor of shape (len(rows),)
+    """
+    n_rows, n_features = rows[0].shape
+    device = rows[0].device
+    _, step = feature_width(n_features)
+    parts = [
+        torch.empty((n_rows, n_rows), dtype=torch.float16, device=device) for _ in range(n_parts)
+    ]
+    inside = (torch.arange(n_rows, device=device) < n_inside).float()
+    share = triton.cdiv(n_rows // BLOCK, COLUMN_SHARES) * BLOCK
+    n_shares = triton.cdiv(n_rows, share)
+    sums = torch.empty((n_shares, n_rows), dtype=torch.float32, device=device)
+
+    def run(chosen: Launch) -> None:
+        _difference_matrix_kernel[(n_rows // chosen.rows, n_shares)](
+            rows[0],
+            rows[1],
+            inside,
+            parts[0],
+            parts[-1],
+            sums,
+            n_rows,
+            n_features,
+            share,
+            half_scale,
+            line.slope,
+            line.shift,
+            base_line.slope,
+            base_line.shift,
+            threshold,
+            KEPT_PARTS=n_parts,
+            STEPS=n_features // step,
+            ROWS=chosen.rows,
+            COLUMNS=chosen.columns,
+            FEATURES=step,
+            num_warps=chosen.warps,
+            num_stages=chosen.stages,
+        )
+
+    run_first_that_fits(run, LAUNCHES[2], ("difference", device, n_parts, n_features))
+    return parts, sums.sum(dim=0)

@@ -1,0 +1,59 @@
+"""Affinity of new rows where the probabilities of all other rows are held fixed."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gmpll.graph.growing import NewEdges
+
+__all__ = ["AnchoredAffinity"]
+
+
+class AnchoredAffinity:
+    r"""``K p`` for new rows: support by fixed rows, which never changes, and by each other.
+
+    .. math:: (K p)_i = \Big(\sum_{j\ \text{fixed}} W_{ij} \bar p_j
+              + \sum_{j\ \text{new}} W_{ij} p_j\Big) A_2
+
+    Parameters
+    ----------
+    edges : NewEdges
+        Weights to the fixed rows and among the new ones.
+    fixed : ndarray of shape (n_fixed, n_classes)
+        Probabilities of the fixed rows.
+    label_similarity : ndarray of shape (n_classes, n_classes), default=None
+        The identity by default.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import scipy.sparse as sp
+    >>> from gmpll.graph.growing import NewEdges
+    >>> from gmpll.matching import match
+    >>> from gmpll.matching.anchored import AnchoredAffinity
+    >>> edges = NewEdges(sp.csr_array([[0.5, 0.2]]), sp.csr_array((1, 1)))
+    >>> affinity = AnchoredAffinity(edges, np.eye(2))
+    >>> match(affinity, np.array([[True, True]]), max_iter=1).probabilities.round(2)
+    array([[0.71, 0.29]])
+    """
+
+    def __init__(
+        self,
+        edges: NewEdges,
+        fixed: NDArray[np.float64],
+        label_similarity: NDArray[np.float64] | None = None,
+    ) -> None:
+        self._among = edges.among
+        self._similarity = label_similarity
+        self._support = edges.to_graph @ fixed
+        self._mass = fixed.sum(axis=0)
+
+    def apply(self, P: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return K p of the new rows."""
+        support = self._support + self._among @ P
+        return support if self._similarity is None else support @ self._similarity
+
+    def class_mass(self, P: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the sum of the probabilities of every label over all rows."""
+        return self._mass + P.sum(axis=0)

@@ -1,0 +1,265 @@
+"""What a fitted model remembers of its rows, so that later rows and later fits can start from it.
+
+:class:`Standing` is where the matching stands. A fit with ``warm_start=True`` starts from it, and
+``partial_fit`` adds rows to it. :func:`sets_of_known_labels` reads the candidates of rows that
+come when the labels are settled already.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from gmpll.candidates import CandidateSets, as_candidates
+from gmpll.matching import uniform_start
+from gmpll.rounding import confidences_within
+
+__all__ = ["Resolution", "Standing", "grown_views", "sets_of_known_labels", "warm_probabilities"]
+
+#: Share of a warm start that is spread evenly over the candidates: a turn multiplies
+#: probabilities, so that one which is zero would never rise again.
+EVEN_SHARE = 0.1
+
+
+class Resolution(NamedTuple):
+    """What was found for rows that came after the fit.
+
+    Attributes
+    ----------
+    labels : ndarray of shape (n_samples,)
+        One of the candidates of every row.
+    confidences : ndarray of shape (n_samples, n_classes)
+        How sure every candidate is: zero outside the candidates, rows sum to one.
+    """
+
+    labels: NDArray[Any]
+    confidences: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where the matching of the training rows stands.
+
+    Attributes
+    ----------
+    labels : ndarray of shape (n_labels,)
+        The labels of the columns below: those that some row contains.
+    mask : ndarray of shape (n_samples, n_labels), bool
+        Candidates.
+    confidences : ndarray of shape (n_samples, n_labels)
+        What was found.
+    prior : ndarray of shape (n_samples, n_labels) or None
+        Weights of the candidates, see :func:`gmpll.knowledge.candidate_prior`.
+    batches : tuple of (int, str)
+        Number and digest of the rows that came together.
+    """
+
+    labels: NDArray[Any]
+    mask: NDArray[np.bool_]
+    confidences: NDArray[np.float64]
+    prior: NDArray[np.float64] | None
+    batches: tuple[tuple[int, str], ...]
+
+    def begins(self, X: NDArray[np.float64]) -> bool:
+        """Whether the first rows of X are these rows."""
+        ends = np.cumsum([n_rows for n_rows, _ in self.batches])
+        return len(X) >= len(self.mask) and all(
+            _digest(X[end - n_rows : end]) == digest
+            for (n_rows, digest), end in zip(self.batches, ends, strict=True)
+        )
+
+    def over(self, labels: NDArray[Any]) -> Standing:
+        """Return the same with columns for other labels; what is lost is no candidate any more."""
+        code_of = {label: code for code, label in enumerate(self.labels.tolist())}
+        codes = np.array([code_of.get(label, -1) for label in labels.tolist()], dtype=np.intp)
+
+        def moved(values: NDArray[Any]) -> NDArray[Any]:
+            wide = np.zeros((len(values), len(labels)), dtype=values.dtype)
+            wide[:, codes >= 0] = values[:, codes[codes >= 0]]
+            return wide
+
+        prior = None if self.prior is None else moved(self.prior)
+        return replace(
+            self,
+            labels=labels,
+            mask=moved(self.mask),
+            confidences=moved(self.confidences),
+            prior=prior,
+        )
+
+    def with_rows(
+        self,
+        X: NDArray[np.float64],
+        mask: NDArray[np.bool_],
+        prior: NDArray[np.float64] | None = None,
+    ) -> Standing:
+        """Return the same with more rows, of whose candidates none is preferred yet."""
+        merged_prior = None
+        if self.prior is not None or prior is not None:
+            # Equal weights say nothing: so do those of rows that came without any.
+            before = self.mask.astype(np.float64) if self.prior is None else self.prior
+            merged_prior = np.vstack([before, mask.astype(np.float64) if prior is None else prior])
+        return replace(
+            self,
+            mask=np.vstack([self.mask, mask]),
+            confidences=np.vstack([self.confidences, uniform_start(mask)]),
+            prior=merged_prior,
+            batches=(*self.batches, batch_of(X)),
+        )
+
+
+def batch_of(X: NDArray[np.float64]) -> tuple[int, str]:
+    """Return the number of rows and a digest by which they are known again.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gmpll.methods._standing import batch_of
+    >>> batch_of(np.eye(2)) == batch_of(np.eye(2)), batch_of(np.eye(2)) == batch_of(-np.eye(2))
+    (True, False)
+    """
+    return len(X), _digest(X)
+
+
+def _digest(X: NDArray[np.float64]) -> str:
+    return hashlib.blake2b(np.ascontiguousarray(X).data, digest_size=16).hexdigest()
+
+
+def warm_probabilities(
+    standing: Standing, mask: NDArray[np.bool_], labels: NDArray[Any]
+) -> NDArray[np.float64]:
+    """Return where a matching starts whose first rows have been matched before.
+
+    Candidates that have become zero get a small share back, because a turn multiplies.
+
+    Parameters
+    ----------
+    standing : Standing
+        Of the first rows.
+    mask : ndarray of shape (n_samples, n_classes), bool
+        Candidates now; they may have changed.
+    labels : ndarray of shape (n_classes,)
+        Labels of its columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gmpll.methods._standing import Standing, warm_probabilities
+    >>> both = np.array([[True, True]])
+    >>> stood = Standing(np.array([3, 5]), both, np.array([[1.0, 0.0]]), None, ())
+    >>> warm_probabilities(stood, np.vstack([both, both]), np.array([3, 5]))
+    array([[0.95, 0.05],
+           [0.5 , 0.5 ]])
+    """
+    even = uniform_start(mask)
+    before = even.copy()
+    n_before = len(standing.mask)
+    found = standing.over(labels).confidences
+    before[:n_before] = confidences_within(found, mask[:n_before])
+    return (1.0 - EVEN_SHARE) * before + EVEN_SHARE * even
+
+
+def grown_views(views: Sequence[Any], X: NDArray[np.float64]) -> tuple[list[Any], list[Any]]:
+    """Add rows to spaces, whose statistics stay as they are.
+
+    Returns
+    -------
+    spaces, added
+        The spaces with all rows, and the added rows as they lie in each of them.
+    """
+    added = [view.transform(X) for view in views]
+    spaces = [copy.copy(view) for view in views]
+    for space, rows in zip(spaces, added, strict=True):
+        space.rows = np.vstack([space.rows, rows])
+    return spaces, added
+
+
+def sets_of_known_labels(
+    y: Any,
+    classes: NDArray[Any],
+    *,
+    n_samples: int | None = None,
+    possible: NDArray[np.bool_] | None = None,
+) -> CandidateSets:
+    """Read candidate sets whose labels are settled.
+
+    Parameters
+    ----------
+    y : candidate sets
+        In any form that :func:`gmpll.as_candidates` takes. The columns of an array or a sparse
+        matrix are the classes; all other forms name their labels.
+    classes : ndarray of shape (n_classes,)
+        The labels.
+    n_samples : int, default=None
+        If given, the number of rows that y must have.
+    possible : ndarray of shape (n_classes,), bool, default=None
+        Which of the labels None stands for in a sequence of sets; all of them by default.
+
+    Returns
+    -------
+    CandidateSets
+        Over all the classes, in their order.
+
+    Raises
+    ------
+    ValueError
+        If a row has a label that is none of the classes, or a matrix another number of columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gmpll.methods._standing import sets_of_known_labels
+    >>> classes = np.array(["cat", "dog", "emu"])
+    >>> sets_of_known_labels([{"dog"}, None], classes, n_samples=2).to_lists()
+    [['dog'], ['cat', 'dog', 'emu']]
+    """
+    if _is_plain_matrix(y):
+        sets = as_candidates(y, n_samples=n_samples)
+        if sets.mask.shape[1] != len(classes):
+            raise ValueError(
+                f"The candidate matrix has {sets.mask.shape[1]} columns, but there are "
+                f"{len(classes)} labels: give a column for each, in the order of classes_."
+            )
+        return CandidateSets(sets.mask, classes)
+    every = classes if possible is None else classes[possible]
+    sets = as_candidates(_with_full_sets(y, every.tolist()), n_samples=n_samples)
+    return CandidateSets(_columns_of(sets, classes), classes)
+
+
+def _is_plain_matrix(y: Any) -> bool:
+    if sp.issparse(y):
+        return True
+    return isinstance(y, np.ndarray) and y.ndim == 2 and (y.shape[1] != 1 or y.dtype == bool)
+
+
+def _with_full_sets(y: Any, labels: list[Any]) -> Any:
+    """Write None out, which would otherwise stand for the labels of these rows alone."""
+    if not (isinstance(y, (list, tuple)) or getattr(getattr(y, "dtype", None), "kind", "") == "O"):
+        return y
+    rows = list(y)
+    if all(row is None or isinstance(row, (set, frozenset, list, tuple)) for row in rows):
+        return [labels if row is None else row for row in rows]
+    return y
+
+
+def _columns_of(sets: CandidateSets, classes: NDArray[Any]) -> NDArray[np.bool_]:
+    code_of = {label: code for code, label in enumerate(classes.tolist())}
+    mask = np.zeros((len(sets.mask), len(classes)), dtype=bool)
+    for column, label in enumerate(sets.classes.tolist()):
+        rows = np.flatnonzero(sets.mask[:, column])
+        if label in code_of:
+            mask[rows, code_of[label]] = True
+        elif rows.size:
+            raise ValueError(
+                f"Row {rows[0]} has the candidate {label!r}, which is none of the {len(classes)} "
+                "labels of the model: mend it, or fit again; labels that come later can be named "
+                "in classes at the first call of partial_fit."
+            )
+    return mask

@@ -1,0 +1,109 @@
+import sys
+
+import numpy as np
+import pytest
+
+from gmpll.graph import neighbors as module
+from gmpll.graph.neighbors import (
+    Neighbors,
+    approximate_neighbors,
+    choose_search,
+    nearest_neighbors,
+    neighbor_recall,
+)
+
+needs_pynndescent = pytest.mark.skipif(
+    module.find_spec("pynndescent") is None, reason="pynndescent is not installed"
+)
+
+
+@pytest.fixture
+def without_pynndescent(monkeypatch):
+    monkeypatch.setattr(module, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "pynndescent", None)
+
+
+@needs_pynndescent
+def test_most_approximate_neighbours_are_the_true_ones():
+    rows = np.random.RandomState(0).randn(2000, 12)
+    found = approximate_neighbors(rows, 10, random_state=0)
+    exact = nearest_neighbors(rows, 10)
+    shared = [len(np.intersect1d(a, b)) for a, b in zip(found.indices, exact.indices, strict=True)]
+    assert np.mean(shared) > 9
+    assert neighbor_recall(rows, found) == pytest.approx(np.mean(shared) / 10, abs=0.05)
+    assert (np.diff(found.distances, axis=1) >= 0).all()
+    measured = np.linalg.norm(rows[:, None] - rows[found.indices], axis=2)
+    np.testing.assert_allclose(found.distances, measured, rtol=1e-4)
+
+
+@needs_pynndescent
+def test_the_approximate_search_is_repeatable():
+    rows = np.random.RandomState(1).randn(1500, 8)
+    first, again = (approximate_neighbors(rows, 10, random_state=3) for _ in range(2))
+    np.testing.assert_array_equal(first.indices, again.indices)
+    np.testing.assert_array_equal(first.distances, again.distances)
+
+
+@needs_pynndescent
+@pytest.mark.parametrize("copies", [30, 600])
+def test_no_row_is_its_own_approximate_neighbour(copies):
+    rows = np.repeat(np.random.RandomState(2).randn(600 // copies, 5), copies, axis=0)
+    found = approximate_neighbors(rows, 20, random_state=0)
+    assert found.indices.shape == (600, 20)
+    assert (found.indices != np.arange(600)[:, None]).all()
+    assert found.indices.min() >= 0
+    assert found.distances.max() == 0
+
+
+def test_rows_that_were_not_served_are_searched_exactly(monkeypatch):
+    rows = np.random.RandomState(3).randn(40, 4)
+    exact = nearest_neighbors(rows, 5)
+
+    def with_failures(rows, k, random_state, n_jobs):
+        indices = np.column_stack([np.arange(40), exact.indices]).astype(np.int32)
+        distances = np.column_stack([np.zeros(40), exact.distances]).astype(np.float32)
+        indices[7, 3:], distances[7, 3:] = -1, np.inf
+        return indices, distances
+
+    monkeypatch.setattr(module, "_descent", with_failures)
+    found = approximate_neighbors(rows, 5)
+    np.testing.assert_array_equal(found.indices, exact.indices)
+    np.testing.assert_allclose(found.distances, exact.distances, rtol=1e-6)
+
+
+@pytest.mark.parametrize("n_rows", [1, 3])
+def test_few_rows_have_few_approximate_neighbours(n_rows):
+    if n_rows > 1:
+        pytest.importorskip("pynndescent")
+    found = approximate_neighbors(np.arange(float(n_rows))[:, None], 10)
+    assert found.indices.shape == (n_rows, n_rows - 1)
+
+
+def test_recall_counts_the_true_neighbours():
+    rows = np.arange(30.0)[:, None]
+    exact = nearest_neighbors(rows, 4)
+    distances = exact.distances.copy()
+    distances[:, -1] = 100.0  # one of four is far away
+    assert neighbor_recall(rows, exact) == 1.0
+    assert neighbor_recall(rows, Neighbors(distances, exact.indices)) == 0.75
+
+
+def test_auto_is_exact_for_few_rows_and_in_few_dimensions():
+    many = module.APPROXIMATE_ROWS
+    assert choose_search("auto", many - 1, 64) == "exact"
+    assert choose_search("auto", 100 * many, module.TREE_FEATURES) == "exact"
+    assert choose_search("exact", 100 * many, 64) == "exact"
+
+
+@needs_pynndescent
+def test_auto_is_approximate_for_many_rows():
+    assert choose_search("auto", module.APPROXIMATE_ROWS, 64) == "approximate"
+    assert choose_search("approximate", 10, 2) == "approximate"
+
+
+@pytest.mark.usefixtures("without_pynndescent")
+def test_without_the_extra_the_search_is_exact_and_says_so():
+    with pytest.warns(UserWarning, match=r"200000 rows.*pip install 'gmpll\[neighbors\]'"):
+        assert choose_search("auto", 200_000, 64) == "exact"
+    with pytest.raises(ImportError, match=r"pip install 'gmpll\[neighbors\]'"):
+        choose_search("approximate", 100, 64)

@@ -1,0 +1,74 @@
+import numpy as np
+import pytest
+
+from gmpll.matching.affinity import AffinityStatistics, Standardization, check_label_similarity
+
+
+def sums(K):
+    return len(K), float(K.sum()), float(np.square(K).sum())
+
+
+def test_statistics_from_sums():
+    K = np.random.RandomState(0).random_sample((7, 7))
+    found = AffinityStatistics.from_sums(*sums(K))
+    assert found.n_assignments == 7
+    assert found.mean == pytest.approx(K.mean())
+    assert found.std == pytest.approx(K.std())
+
+
+@pytest.mark.parametrize("value", [0.0, 0.1, 1 / 3, 0.7])
+def test_equal_affinities_deviate_by_nothing_in_spite_of_rounding(value):
+    for u in range(1, 40):
+        # A few units of rounding in either direction.
+        for error in (-4, 0, 4):
+            squares = u**2 * value**2 * (1 + error * np.finfo(float).eps)
+            assert AffinityStatistics.from_sums(u, u**2 * value, squares).std == 0.0
+
+
+def test_a_small_deviation_is_not_taken_for_rounding():
+    K = 0.5 + 1e-6 * np.random.RandomState(0).choice([-1.0, 1.0], size=(30, 30))
+    found = AffinityStatistics.from_sums(*sums(K))
+    assert found.std == pytest.approx(K.std(), rel=1e-2)
+
+
+def test_standardising_in_place_and_dropping_what_is_below_beta():
+    values = np.array([[0.1, 0.4], [0.5, 0.9]])
+    found = Standardization(AffinityStatistics(2, 0.25, 0.5), 0.5)(values)
+    assert found is values
+    np.testing.assert_allclose(found, [[0.0, 0.0], [0.5, 1.3]])
+
+
+def test_without_deviation_only_the_threshold_is_left():
+    values = np.array([0.5, 0.7])
+    found = Standardization(AffinityStatistics(2, 0.6, 0.0), 0.6)(values)
+    np.testing.assert_array_equal(found, [0.0, 0.7])
+
+
+def test_rounding_errors_of_zero_are_dropped_whatever_beta_is():
+    for beta in (-1.0, 0.0):
+        standardize = Standardization(AffinityStatistics(2, 0.0, 1.0), beta)
+        found = standardize(np.array([-0.5, 1e-12, 1e-8]))
+        np.testing.assert_array_equal(found, [0.0, 0.0, 1e-8])
+
+
+def test_the_label_similarity_is_the_identity_by_default_and_double():
+    np.testing.assert_array_equal(check_label_similarity(None, 3), np.eye(3))
+    similarity = np.array([[1, 0.25], [0.25, 1]], dtype=np.float32)
+    found = check_label_similarity(similarity, 2)
+    assert found.dtype == np.float64
+    np.testing.assert_array_equal(found, similarity)
+    np.testing.assert_array_equal(check_label_similarity(np.ones((2, 2), int), 2), 1.0)
+
+
+@pytest.mark.parametrize("wrong", [-0.1, 1.1, np.nan, np.inf])
+def test_an_entry_that_is_no_similarity_is_refused(wrong):
+    similarity = np.eye(3)
+    similarity[0, 1] = similarity[1, 0] = wrong
+    with pytest.raises(ValueError, match="entries between 0 and 1"):
+        check_label_similarity(similarity, 3)
+
+
+@pytest.mark.parametrize("shape", [(3, 2), (2, 3), (2, 2), (3,)])
+def test_a_label_similarity_of_another_shape_is_refused(shape):
+    with pytest.raises(ValueError, match=r"it must be \(3, 3\)"):
+        check_label_similarity(np.ones(shape), 3)

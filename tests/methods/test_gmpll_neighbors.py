@@ -1,0 +1,44 @@
+import numpy as np
+import pytest
+
+from gmpll import GMPLL
+from gmpll.datasets import make_partial_label_problem
+from gmpll.graph import neighbors
+
+PROBLEM = make_partial_label_problem(900, 12, 8, 3.0, separation=5.0, random_state=0)
+TRAIN, TEST = slice(0, 800), slice(800, 900)
+
+
+def fitted(**parameters):
+    model = GMPLL(prediction="independent", random_state=0, graph_neighbors=15, **parameters)
+    return model.fit(PROBLEM.data[TRAIN], PROBLEM.candidates[TRAIN])
+
+
+def test_few_rows_are_searched_exactly():
+    auto, exact = fitted(), fitted(neighbors="exact")
+    assert auto.neighbor_recall_ == exact.neighbor_recall_ == 1.0
+    np.testing.assert_array_equal(auto.label_confidences_, exact.label_confidences_)
+
+
+def test_many_rows_are_searched_approximately(monkeypatch):
+    pytest.importorskip("pynndescent")
+    monkeypatch.setattr(neighbors, "APPROXIMATE_ROWS", 500)
+    auto, again = fitted(), fitted()
+    monkeypatch.undo()
+    asked_for, exact = fitted(neighbors="approximate"), fitted()
+    for model in (again, asked_for):
+        np.testing.assert_array_equal(auto.label_confidences_, model.label_confidences_)
+    assert 0.9 < auto.neighbor_recall_ <= 1.0
+    assert np.mean(auto.labels_ == exact.labels_) > 0.97
+
+
+def test_predictions_after_an_approximate_search_do_not_depend_on_the_batch():
+    pytest.importorskip("pynndescent")
+    model, unseen = fitted(neighbors="approximate"), PROBLEM.data[TEST]
+    one_by_one = np.vstack([model.predict_proba(row[None]) for row in unseen])
+    np.testing.assert_allclose(model.predict_proba(unseen), one_by_one, atol=1e-6)
+    assert np.mean(model.predict(unseen) == PROBLEM.target[TEST]) > 0.8
+
+
+def test_the_full_graph_has_no_recall():
+    assert np.isnan(fitted(graph="full").neighbor_recall_)

@@ -1,0 +1,264 @@
+"""Knowledge beyond the candidate sets, as users of the estimators see it."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.model_selection import GridSearchCV, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from gmpll import GMPLL
+from gmpll.datasets import random_candidates
+from gmpll.explanation import explain_rows
+from gmpll.methods import METHODS
+from problems import random_problem
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+every_method = pytest.mark.parametrize(
+    "method", [Method(random_state=0) for Method in METHODS.values()], ids=list(METHODS)
+)
+every_gmpll = pytest.mark.parametrize(
+    "params",
+    [{}, {"prediction": "independent"}, {"prediction": "joint"}, {"graph": "full", "beta": 0.3}],
+    ids=["ridge", "independent", "joint", "full"],
+)
+
+
+def case(seed=0, m=60):
+    return random_problem(seed, m=m, d=4, q=4)
+
+
+def digits(n=400, r=5):
+    X, truth = load_digits(return_X_y=True)
+    return X[:n], random_candidates(truth[:n], p=1.0, r=r, random_state=0), truth[:n]
+
+
+def votes(mask, truth, care, seed=0, n_votes=3):
+    """Votes for candidates; each names the truth with probability ``care``, else any."""
+    rng = np.random.RandomState(seed)
+    counts = np.zeros(mask.shape)
+    for _ in range(n_votes):
+        guess = np.where(mask, rng.random_sample(mask.shape), -1.0).argmax(axis=1)
+        named = np.where(rng.random_sample(len(mask)) < care, truth, guess)
+        counts[np.arange(len(mask)), named] += 1
+    return counts
+
+
+@every_method
+def test_certain_knowledge_is_a_narrower_set(method):
+    X, mask, truth = case()
+    gold = np.where(np.arange(60) % 5 == 0, truth, -1)
+    outside = 5
+    gold[outside] = int(np.flatnonzero(~mask[outside])[0])  # the candidates of this row are wrong
+    impossible = [set() for _ in range(60)]
+    for row in np.flatnonzero((mask.sum(axis=1) > 1) & (gold < 0))[:20]:
+        impossible[row] = {int(np.flatnonzero(mask[row])[0])}
+    by_hand = mask.copy()
+    by_hand[gold >= 0] = np.eye(4, dtype=bool)[gold[gold >= 0]]
+    for row, labels in enumerate(impossible):
+        by_hand[row, list(labels)] = False
+    model = clone(method).fit(X, mask, gold=gold, impossible=impossible)
+    reference = clone(method).fit(X, by_hand)
+    np.testing.assert_array_equal(model.label_confidences_, reference.label_confidences_)
+    np.testing.assert_array_equal(model.labels_, reference.labels_)
+    np.testing.assert_array_equal(model.predict(X), reference.predict(X))
+    np.testing.assert_array_equal(model.labels_[gold >= 0], gold[gold >= 0])
+    assert (model.label_confidences_[np.flatnonzero(gold >= 0), gold[gold >= 0]] == 1.0).all()
+    found = clone(method).fit_predict(X, mask, gold=gold, impossible=impossible)
+    np.testing.assert_array_equal(found, reference.labels_)
+
+
+@every_method
+def test_rows_of_which_nothing_is_known(method):
+    X, mask, truth = case()
+    rng = np.random.RandomState(0)
+    X = 4 * rng.randn(4, 4)[truth] + rng.randn(60, 4)
+    sets = [set(np.flatnonzero(row)) if i % 3 else None for i, row in enumerate(mask)]
+    model = clone(method).fit(X, sets)
+    if type(method) is not METHODS["M3PL"]:  # it does not manage that on so few rows
+        assert (model.labels_ == truth)[::3].mean() > 0.6  # a guess is right for a quarter
+    full = mask.copy()
+    full[::3] = True
+    np.testing.assert_array_equal(model.labels_, clone(method).fit(X, full).labels_)
+
+
+def test_only_gmpll_takes_weights():
+    X, mask, _ = case()
+    for Method in METHODS.values():
+        if Method is GMPLL:
+            continue
+        with pytest.raises(TypeError, match="candidate_weight"):
+            Method().fit(X, mask, candidate_weight=mask)
+
+
+@every_gmpll
+def test_equal_weights_change_nothing(params):
+    X, mask, _ = case()
+    plain = GMPLL(random_state=0, **params).fit(X, mask)
+    assert plain.trust_ is None
+    for trust in ("auto", 2.5):
+        equal = GMPLL(random_state=0, trust=trust, **params)
+        equal.fit(X, mask, candidate_weight=np.full(mask.shape, 7.0))
+        np.testing.assert_array_equal(plain.label_confidences_, equal.label_confidences_)
+        np.testing.assert_array_equal(plain.predict_proba(X), equal.predict_proba(X))
+    ignored = GMPLL(random_state=0, trust=0, **params)
+    ignored.fit(X, mask, candidate_weight=np.random.RandomState(0).random_sample(mask.shape))
+    np.testing.assert_array_equal(plain.label_confidences_, ignored.label_confidences_)
+
+
+@every_gmpll
+def test_weights_and_priors_keep_the_promises_of_the_family(params):
+    X, mask, truth = case()
+    wide = np.zeros((60, 6), dtype=bool)
+    wide[:, [0, 2, 3, 5]] = mask
+    weights = votes(mask, truth, 0.7)
+    spread = np.zeros((60, 6))
+    spread[:, [0, 2, 3, 5]] = weights
+    model = GMPLL(random_state=0, class_prior=[1, 2, 3, 4, 5, 6], **params)
+    model.fit(X, wide, candidate_weight=spread)
+    reference = GMPLL(random_state=0, class_prior=[1, 3, 4, 6], **params)
+    reference.fit(X, mask, candidate_weight=weights)
+    assert (model.label_confidences_[~wide] == 0).all()
+    np.testing.assert_allclose(model.label_confidences_.sum(axis=1), 1.0)
+    np.testing.assert_array_equal(model.labels_, np.array([0, 2, 3, 5])[reference.labels_])
+    np.testing.assert_array_equal(model.predict(X), pickle.loads(pickle.dumps(model)).predict(X))
+    assert clone(model).get_params()["class_prior"] == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_weight_of_zero_is_not_impossible_but_strong_weights_decide():
+    X, mask, truth = case()
+    against = np.where(np.eye(4, dtype=bool)[truth], 0.0, 1.0)
+    model = GMPLL(trust=0.01, random_state=0).fit(X, mask, candidate_weight=against)
+    free = GMPLL(random_state=0).fit(X, mask)
+    assert (model.labels_ == free.labels_).mean() > 0.9
+    decided = GMPLL(trust=50.0, random_state=0).fit(X, mask, candidate_weight=against)
+    ambiguous = mask.sum(axis=1) > 1
+    assert (decided.labels_ != truth)[ambiguous].all()
+
+
+def test_careful_votes_help_and_noise_does_no_harm():
+    X, mask, truth = digits(300, r=7)
+
+    def accuracy(**given):
+        return (GMPLL(scaling="both", random_state=0).fit(X, mask, **given).labels_ == truth).mean()
+
+    alone = accuracy()
+    counts = votes(mask, truth, 0.5)
+    majority = (counts + 0.1 * np.random.RandomState(0).random_sample(counts.shape)).argmax(axis=1)
+    both = accuracy(candidate_weight=counts)
+    assert both > alone + 0.02
+    assert both > (majority == truth).mean() + 0.1
+    assert accuracy(candidate_weight=votes(mask, truth, 0.0)) > alone - 0.02
+    never_right = np.where(np.eye(10, dtype=bool)[truth], 0.0, votes(mask, truth, 0.0))
+    assert accuracy(candidate_weight=never_right) > alone - 0.02
+
+
+def test_trust_is_estimated_from_the_votes():
+    X, mask, truth = digits()
+    trusts = [
+        GMPLL(prediction="independent", random_state=0)
+        .fit(X, mask, candidate_weight=votes(mask, truth, care))
+        .trust_
+        for care in (0.0, 0.3, 0.7)
+    ]
+    assert trusts[0] < 0.2
+    assert all(np.diff(trusts) > 0.2)
+
+
+def test_known_labels_help_the_other_rows():
+    X, mask, truth = digits(r=7)
+    known = np.random.RandomState(0).random_sample(400) < 0.2
+    alone = GMPLL(scaling="both", random_state=0).fit(X, mask).labels_
+    told = (
+        GMPLL(scaling="both", random_state=0).fit(X, mask, gold=np.where(known, truth, -1)).labels_
+    )
+    assert (told[known] == truth[known]).all()
+    assert (told == truth)[~known].mean() > (alone == truth)[~known].mean() + 0.03
+
+
+def test_the_class_prior_draws_the_masses():
+    rng = np.random.RandomState(0)
+    truth = np.repeat([0, 1, 2], [160, 30, 10])
+    X = 0.5 * rng.randn(3, 5)[truth] + rng.randn(200, 5)
+    mask = np.eye(3, dtype=bool)[truth]
+    mask |= rng.random_sample(mask.shape) < 0.8
+    prior = np.array([0.8, 0.15, 0.05])
+
+    def distance(model):
+        return np.abs(model.label_confidences_.mean(axis=0) - prior).sum()
+
+    for balance in (0.0, 0.5):
+        free = GMPLL(balance=balance, scaling="both", random_state=0).fit(X, mask)
+        drawn = GMPLL(balance=balance, class_prior=prior, scaling="both", random_state=0).fit(
+            X, mask
+        )
+        assert distance(drawn) < distance(free) - 0.03
+        assert (drawn.labels_ == truth).mean() > (free.labels_ == truth).mean()
+    by_name = GMPLL(class_prior={0: 80, 1: 15, 2: 5}, scaling="both", random_state=0).fit(X, mask)
+    np.testing.assert_allclose(by_name.label_confidences_, drawn.label_confidences_)
+
+
+class TestScikitLearn:
+    def test_cross_validation_cuts_what_is_given(self):
+        X, mask, truth = case()
+        params = {
+            "gold": np.where(np.arange(60) % 4 == 0, truth, -1),
+            "impossible": [None] * 60,
+            "candidate_weight": votes(mask, truth, 0.5),
+        }
+        plain = cross_validate(
+            GMPLL(prediction="independent", random_state=0), X, mask, cv=3, params=params
+        )
+        with config_context(enable_metadata_routing=True):
+            model = GMPLL(prediction="independent", random_state=0).set_fit_request(
+                gold=True, impossible=True, candidate_weight=True
+            )
+            pipeline = make_pipeline(StandardScaler(), model)
+            routed = cross_validate(
+                pipeline, X, mask, cv=3, params=params, error_score="raise", return_estimator=True
+            )
+        assert routed["estimator"][0][-1].trust_ is not None
+        assert len(plain["test_score"]) == len(routed["test_score"]) == 3
+
+    def test_known_rows_keep_their_label_in_every_fold(self):
+        X, mask, truth = case()
+        gold = np.where(np.arange(60) % 2 == 0, truth, -1)
+        result = cross_validate(
+            GMPLL(prediction="independent", random_state=0),
+            X,
+            mask,
+            cv=3,
+            params={"gold": gold},
+            return_indices=True,
+            return_estimator=True,
+        )
+        for model, train in zip(result["estimator"], result["indices"]["train"], strict=True):
+            known = gold[train] >= 0
+            np.testing.assert_array_equal(model.labels_[known], gold[train][known])
+
+    def test_grid_search_and_pipelines_without_routing(self):
+        X, mask, truth = case()
+        frame = pd.DataFrame(mask, columns=list("wxyz"))
+        weights = pd.DataFrame(votes(mask, truth, 0.5), columns=list("wxyz"))
+        search = GridSearchCV(
+            make_pipeline(StandardScaler(), GMPLL(prediction="independent", random_state=0)),
+            {"gmpll__trust": [0.5, "auto"]},
+            cv=2,
+            error_score="raise",
+        )
+        search.fit(X, frame, gmpll__candidate_weight=weights)
+        assert search.best_estimator_[-1].trust_ is not None
+
+
+def test_explanations_replay_what_happened():
+    X, mask, truth = case(seed=3)
+    model = GMPLL(prediction="independent", class_prior=[4, 3, 2, 1], trust=1.0, random_state=0)
+    model.fit(X, mask, candidate_weight=votes(mask, truth, 0.6))
+    for why in explain_rows(model, range(60), mask, max_turns=1000):
+        if why.afterwards is not None:
+            assert max(map(abs, why.afterwards.changes.values())) < 1e-3

@@ -1,0 +1,62 @@
+"""A table that is opened in a spreadsheet computes nothing; numbers stay numbers."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import pandas as pd
+import pytest
+
+from gmpll.disambiguation.output import defused as defused_in_tables
+from gmpll.disambiguation.output import restored, write_table
+from gmpll.disambiguation.tables import read_table
+from gmpll.review.export import defused as defused_in_reviews
+
+WIDE = "\uff1d\uff0b\uff0d\uff20"
+FORMULAS = [
+    "=cmd|' /C calc'!A0",
+    "+1+1",
+    "-1+1",
+    "--1",
+    "@SUM(1)",
+    "\t=1",
+    "\r=1",
+    "\n=1",
+    "-",
+    "+",
+    "-1.5-cmd",
+    "-1\n=2",
+    *(f"{sign}1+1" for sign in WIDE),
+]
+NUMBERS = ["-1.5", "+2", "-.5", "-1e-05", "+1.5E+10", "0", "-0", "12"]
+
+
+@pytest.mark.parametrize("defused", [defused_in_tables, defused_in_reviews])
+def test_formulas_are_defused_and_numbers_are_not(defused):
+    for cell in FORMULAS:
+        assert defused(cell) == f"'{cell}", cell
+    for cell in NUMBERS:
+        assert defused(cell) == cell
+
+
+def test_a_written_table_holds_no_formula(tmp_path):
+    frame = pd.DataFrame({"id": range(len(FORMULAS)), "note": FORMULAS, "=header()": "x"})
+    frame.to_csv(tmp_path / "in.csv", index=False, quoting=csv.QUOTE_ALL)
+    table = read_table(tmp_path / "in.csv")
+    labels = {"label": FORMULAS, "score": [-1.5] * len(FORMULAS)}
+    write_table(table, labels, tmp_path / "out.csv")
+    with (tmp_path / "out.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.reader(file))
+    cells = [cell for row in rows for cell in row]
+    starts = tuple("=+-@\t\r\n" + WIDE)
+    assert {cell for cell in cells if cell.startswith(starts)} == {"-1.5"}
+    assert rows[0][2] == "'=header()"
+    assert [restored(row[3]) for row in rows[1:]] == FORMULAS
+
+
+def test_cells_cannot_break_out_of_their_quotes():
+    """What follows a quote and a separator inside of a cell is still that cell."""
+    text = io.StringIO()
+    csv.writer(text).writerow([defused_in_reviews('x",=1+1'), defused_in_reviews("a\r\n=1+1")])
+    assert next(csv.reader(io.StringIO(text.getvalue(), newline=""))) == ['x",=1+1', "a\r\n=1+1"]

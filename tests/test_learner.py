@@ -1,0 +1,225 @@
+"""Any learner on what any method found."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import GridSearchCV
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, SVR, LinearSVC
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from gmpll import GMPLL, PLKNN, ConfidenceClassifier
+from gmpll.datasets import make_partial_label_problem
+from gmpll.learner import LEAST_CONFIDENCE, LearnerTraining, Plan, RidgeTrainer
+from gmpll.methods import METHODS
+from gmpll.methods.baselines import MostFrequentCandidate, RandomCandidate
+from gmpll.model_selection import candidate_lift_scorer
+from gmpll.ridge import ConfidenceRidge
+from problems import random_problem
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+LEARNERS = {
+    "ridge": "ridge",
+    "logistic": LogisticRegression(),
+    "forest": RandomForestClassifier(n_estimators=20),
+    "svc": SVC(),
+    "regression": Ridge(),
+}
+
+
+def problem(seed=0, n_samples=400):
+    """Classes in many dimensions, where ten neighbours know little; half of the rows to test."""
+    data = make_partial_label_problem(
+        n_samples,
+        n_features=30,
+        n_classes=4,
+        mean_candidates=2.5,
+        separation=3.5,
+        random_state=seed,
+    )
+    half = n_samples // 2
+    return (data.data[:half], data.candidates[:half]), (data.data[half:], data.target[half:])
+
+
+@parametrize_with_checks(
+    [
+        ConfidenceClassifier(PLKNN(), feedback=False, random_state=0),
+        ConfidenceClassifier(PLKNN(), GaussianNB(), random_state=0),
+        ConfidenceClassifier(PLKNN(), LinearSVC(), feedback=True, random_state=0),
+        ConfidenceClassifier(PLKNN(), Ridge(), feedback=False, random_state=0),
+    ]
+)
+def test_scikit_learn(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("method", [*METHODS.values(), RandomCandidate, MostFrequentCandidate])
+def test_every_method_can_resolve(method):
+    X, mask, _ = random_problem(0, m=40)
+    model = ConfidenceClassifier(method(), LogisticRegression(), feedback=False, random_state=0)
+    model.fit(X, mask)
+    found = clone(method()).set_params(random_state=model.disambiguator_.random_state)
+    np.testing.assert_array_equal(model.label_confidences_, found.fit(X, mask).label_confidences_)
+    assert mask[np.arange(40), model.labels_].all()
+    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
+
+
+@pytest.mark.parametrize("feedback", [False, True])
+@pytest.mark.parametrize("learner", LEARNERS.values(), ids=LEARNERS)
+def test_every_learner_beats_the_neighbours_vote(learner, feedback):
+    gains = []
+    for seed in range(3):
+        (X, candidates), (X_test, truth) = problem(seed)
+        vote = PLKNN(random_state=0).fit(X, candidates).score(X_test, truth)
+        model = ConfidenceClassifier(PLKNN(), learner, feedback=feedback, random_state=0)
+        gains.append(model.fit(X, candidates).score(X_test, truth) - vote)
+    assert np.mean(gains) > 0.02
+
+
+def test_probabilities_or_decisions_as_the_learner_has_them():
+    (X, candidates), (X_test, _) = problem()
+    for learner in ("ridge", LogisticRegression(), Ridge()):
+        model = ConfidenceClassifier(PLKNN(), learner, feedback=False, random_state=0)
+        assert not hasattr(model, "decision_function")
+        p = model.fit(X, candidates).predict_proba(X_test)
+        assert (p >= 0).all()
+        np.testing.assert_allclose(p.sum(axis=1), 1.0)
+        np.testing.assert_array_equal(model.classes_[p.argmax(axis=1)], model.predict(X_test))
+    model = ConfidenceClassifier(PLKNN(), LinearSVC(), feedback=False, random_state=0)
+    assert not hasattr(model, "predict_proba")
+    scores = model.fit(X, candidates).decision_function(X_test)
+    np.testing.assert_array_equal(scores.argmax(axis=1), model.predict(X_test))
+
+
+def test_ridge_is_the_closed_form_on_the_soft_confidences():
+    (X, candidates), (X_test, _) = problem()
+    model = ConfidenceClassifier(PLKNN(), feedback=False, random_state=0).fit(X, candidates)
+    width, ridge = model.selected_["width"], model.selected_["ridge"]
+    views = model.learner_.views
+    literal = ConfidenceRidge(
+        [view.rows for view in views], width=width, ridge=ridge, rng=np.random.RandomState(5)
+    ).predictor(model.label_confidences_)
+    rated = np.maximum(literal([view.transform(X_test) for view in views]), 0)
+    np.testing.assert_allclose(
+        model.predict_proba(X_test), rated / rated.sum(axis=1, keepdims=True), atol=1e-6
+    )
+
+
+def test_opinions_have_not_seen_the_row():
+    X, _, truth = random_problem(3, m=45)
+    P = np.eye(4)[truth]
+    other = P.copy()
+    other[7] = np.roll(P[7], 1)
+    for training in (
+        RidgeTrainer(X, "auto", np.random.RandomState(0))(Plan(True, 0.5, 0.1)),
+        LearnerTraining(X, GaussianNB(), "auto", np.random.RandomState(0)),
+    ):
+        before = training.opinion(P)[7]
+        if isinstance(training, LearnerTraining):
+            training._rng = np.random.RandomState(0)  # the same folds again
+        np.testing.assert_allclose(before, training.opinion(other)[7])
+
+
+def test_soft_targets_of_a_classifier_are_weighted_copies():
+    X, mask, _ = random_problem(1, m=30)
+    confidences = mask / mask.sum(axis=1, keepdims=True)
+    rows, labels = np.nonzero(confidences > LEAST_CONFIDENCE)
+    rater = LearnerTraining(X, GaussianNB(), "soft", np.random.RandomState(0)).fit(confidences)
+    literal = GaussianNB().fit(X[rows], labels, sample_weight=confidences[rows, labels])
+    np.testing.assert_allclose(rater(X), literal.predict_proba(X))
+    with pytest.raises(ValueError, match="KNeighborsClassifier takes no sample_weight"):
+        ConfidenceClassifier(PLKNN(), KNeighborsClassifier(), targets="soft").fit(X, mask)
+
+
+def test_hard_targets_carry_their_confidence():
+    X, mask, _ = random_problem(2, m=50)
+    model = ConfidenceClassifier(PLKNN(), GaussianNB(), feedback=False, random_state=0)
+    model.fit(X, mask)
+    literal = GaussianNB().fit(X, model.labels_, sample_weight=model.label_confidences_.max(axis=1))
+    np.testing.assert_allclose(model.predict_proba(X), literal.predict_proba(X))
+    piped = clone(model).set_params(learner=make_pipeline(StandardScaler(), GaussianNB()))
+    assert np.isfinite(piped.fit(X, mask).predict_proba(X)).all()
+
+
+def test_a_regressor_of_one_output_is_repeated():
+    X, mask, _ = random_problem(2, m=40)
+    model = ConfidenceClassifier(PLKNN(), SVR(), feedback=False, random_state=0).fit(X, mask)
+    assert len(model.learner_.estimators_) == mask.shape[1]
+    assert model.predict_proba(X).shape == mask.shape
+
+
+def test_feedback_is_chosen_by_held_out_lift():
+    (X, candidates), _ = problem()
+    model = ConfidenceClassifier(PLKNN(), GaussianNB(), random_state=0).fit(X, candidates)
+    lifts = dict(model.selection_)
+    assert set(lifts) == {Plan(False), Plan(True)}
+    assert model.selected_["feedback"] == (lifts[Plan(True)] > lifts[Plan(False)])
+    few = ConfidenceClassifier(PLKNN(), GaussianNB(), random_state=0)
+    assert few.fit(X[:20], candidates[:20]).selected_["feedback"] is False
+
+
+def test_scikit_learn_tools():
+    (X, candidates), (X_test, truth) = problem()
+    frame = pd.DataFrame(candidates, columns=list("abcd"))
+    names = [f"feature {number}" for number in range(30)]
+    pipeline = make_pipeline(
+        StandardScaler(), ConfidenceClassifier(PLKNN(), GaussianNB(), feedback=False)
+    )
+    search = GridSearchCV(
+        pipeline,
+        {"confidenceclassifier__disambiguator__n_neighbors": [1, 20]},
+        scoring=candidate_lift_scorer,
+        cv=2,
+        error_score="raise",
+    ).fit(pd.DataFrame(X, columns=names), frame)
+    assert search.best_params_ == {"confidenceclassifier__disambiguator__n_neighbors": 20}
+    predicted = search.predict(pd.DataFrame(X_test, columns=names))
+    assert (predicted == np.array(list("abcd"))[truth]).mean() > 0.6
+
+
+def test_sparse_features_and_repeated_fits():
+    (X, candidates), (X_test, _) = problem(n_samples=120)
+    model = ConfidenceClassifier(GMPLL(graph_neighbors=10), random_state=0)
+    first = clone(model).fit(X, candidates)
+    second = clone(model).fit(sp.csr_matrix(X), candidates)
+    np.testing.assert_allclose(first.predict_proba(X_test), second.predict_proba(X_test))
+    np.testing.assert_array_equal(first.labels_, second.labels_)
+
+
+def test_known_labels_reach_the_learner():
+    (X, candidates), _ = problem(n_samples=120)
+    gold = np.full(60, -1)
+    gold[3] = 2
+    model = ConfidenceClassifier(PLKNN(), GaussianNB(), random_state=0)
+    assert model.fit(X, candidates, gold=gold).labels_[3] == 2
+
+
+def test_one_label_for_all():
+    model = ConfidenceClassifier(PLKNN(), LogisticRegression(), random_state=0)
+    X = np.random.RandomState(0).randn(8, 2)
+    assert model.fit(X, ["only"] * 8).predict(X).tolist() == ["only"] * 8
+
+
+def test_wrong_parts_are_one_sentence():
+    X, mask, _ = random_problem(0, m=20)
+    with pytest.raises(ValueError, match="neither a classifier nor a regressor"):
+        ConfidenceClassifier(PLKNN(), PartOnly()).fit(X, mask)
+    with pytest.raises(ValueError, match="has no label_confidences_"):
+        ConfidenceClassifier(PartOnly(), GaussianNB()).fit(X, mask)
+    with pytest.raises(ValueError, match="The 'n_neighbors' parameter of PLKNN"):
+        ConfidenceClassifier(PLKNN(n_neighbors=0), GaussianNB()).fit(X, mask)
+
+
+class PartOnly(StandardScaler):
+    def predict(self, X):
+        return X
+
+    def fit(self, X, y=None):
+        return self
