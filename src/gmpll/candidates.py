@@ -232,11 +232,11 @@ def _mask_from_sparse(matrix: Any) -> NDArray[np.bool_]:
     bad = np.flatnonzero(~np.isin(coo.data, (0, 1)))
     if bad.size:
         raise ValueError(
-            _bad_entry_message(coo.data[bad[0]], int(coo.coords[0][bad[0]]), coo.coords[1][bad[0]])
+            _bad_entry_message(coo.data[bad[0]], int(coo.row[bad[0]]), coo.col[bad[0]])
         )
     mask = np.zeros(matrix.shape, dtype=bool)
     kept = coo.data != 0
-    mask[coo.coords[0][kept], coo.coords[1][kept]] = True
+    mask[coo.row[kept], coo.col[kept]] = True
     return _checked_rows(mask)
 
 

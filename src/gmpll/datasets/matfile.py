@@ -20,7 +20,7 @@ __all__ = ["PartialLabelArrays", "read_mat"]
 
 KEYS = ("data", "partial_target", "target")
 #: A sparse matrix with more places than this is no matrix of the field but a damaged shape.
-MAX_PLACES = 2**26
+MAX_PLACES = 2**25
 
 
 class PartialLabelArrays(NamedTuple):
@@ -103,9 +103,10 @@ def _features(raw: Any, path: Path) -> NDArray[np.float64]:
 
 
 def _labels(raw: Any, key: str, n_samples: int, path: Path) -> NDArray[np.bool_]:
+    # The shape first: a damaged one could make a sparse matrix fill the memory.
+    if len(raw.shape) != 2 or raw.shape[0] == 0 or raw.shape[1] != n_samples:
+        raise _fault(path, f"{key} has the shape {raw.shape}, not (labels, {n_samples})")
     labels = _numeric(raw, key, path)
-    if labels.ndim != 2 or labels.shape[0] == 0 or labels.shape[1] != n_samples:
-        raise _fault(path, f"{key} has the shape {labels.shape}, not (labels, {n_samples})")
     if not np.isin(labels, (0, 1)).all():
         raise _fault(path, f"{key} has entries other than 0 and 1")
     return np.ascontiguousarray(labels.T != 0)

@@ -197,7 +197,7 @@ def _pairs(
     order = np.argsort(-together.data, kind="stable")[:MAX_PAIRS]
     facts = []
     for k in order:
-        a, b = int(together.coords[0][k]), int(together.coords[1][k])
+        a, b = int(together.row[k]), int(together.col[k])
         count = int(together.data[k])
         facts.append(
             PairFacts(

@@ -53,6 +53,7 @@ KINDS = ("real-world", "controlled", "sensitivity", "timing")
 MAX_FOLDS = 10_000
 MAX_JOBS = 2_000_000
 LARGEST_NUMBER = 1e300
+_LONGEST = 60
 #: Names of the declarations that come with the package.
 BUILT_IN = (*KINDS, "quick", "quick-embedded")
 
@@ -169,7 +170,9 @@ def built_in_declaration(name: str) -> Declaration:
     (1, 2, 3)
     """
     if name not in BUILT_IN:
-        raise ExperimentError(f"There is no declaration {name!r}; there are {', '.join(BUILT_IN)}.")
+        raise ExperimentError(
+            f"There is no declaration {_shown(name)}; there are {', '.join(BUILT_IN)}."
+        )
     file = resources.files("gmpll.experiments") / "declarations" / f"{name}.toml"
     return parse_declaration(tomllib.loads(file.read_text(encoding="utf-8")), where=name)
 
@@ -189,7 +192,7 @@ def parse_declaration(content: Mapping[str, Any], *, where: str) -> Declaration:
     if not isinstance(tables, list) or not tables:
         raise ExperimentError(f"{where}: it declares no [[experiment]].")
     variants = {
-        name: _variant(name, table, f"{where}, variant {name!r}")
+        name: _variant(name, table, f"{where}, variant {_shown(name)}")
         for name, table in _table(content, "variants", where).items()
     }
     experiments = tuple(
@@ -304,9 +307,11 @@ def _experiment(table: Any, where: str) -> Experiment:
 def _first_problem(experiment: Experiment) -> str | None:
     folds, run_folds, max_rows = experiment.folds, experiment.run_folds, experiment.max_rows
     if not _is_integer(folds, 2, MAX_FOLDS):
-        return f"folds is {folds!r} but must be an integer of at least 2 and at most {MAX_FOLDS}"
+        return (
+            f"folds is {_shown(folds)} but must be an integer of at least 2 and at most {MAX_FOLDS}"
+        )
     checks = {
-        f"kind is {experiment.kind!r} but must be one of {', '.join(KINDS)}": (
+        f"kind is {_shown(experiment.kind)} but must be one of {', '.join(KINDS)}": (
             experiment.kind not in KINDS
         ),
         "datasets is empty": not experiment.datasets,
@@ -318,16 +323,16 @@ def _first_problem(experiment: Experiment) -> str | None:
         ),
         "p must lie between 0 and 1": any(not 0 <= p <= 1 for p in experiment.p),
         "r must be at least 1": any(r < 1 for r in experiment.r),
-        f"run_folds is {run_folds!r} but must lie between 1 and folds": (
+        f"run_folds is {_shown(run_folds)} but must lie between 1 and folds": (
             run_folds is not None and not _is_integer(run_folds, 1, folds)
         ),
-        f"tune is {experiment.tune!r} but must be one of {', '.join(CRITERIA)}": (
+        f"tune is {_shown(experiment.tune)} but must be one of {', '.join(CRITERIA)}": (
             bool(experiment.tune) and experiment.tune not in CRITERIA
         ),
         "a sensitivity experiment needs a table vary": (
             experiment.kind == "sensitivity" and not experiment.vary
         ),
-        f"max_rows is {max_rows!r} but must be an integer, at least folds": (
+        f"max_rows is {_shown(max_rows)} but must be an integer, at least folds": (
             max_rows is not None and not _is_integer(max_rows, folds)
         ),
     }
@@ -363,11 +368,17 @@ def _plain_variant(method: Method) -> dict[str, Any]:
     return {key: method.estimator, "settings": dict(method.settings), "grid": grid}
 
 
+def _shown(value: object) -> str:
+    """Show a value in a sentence, shortened: whatever it is, the sentence stays readable."""
+    text = repr(value)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
 def _refuse_unknown_keys(table: Mapping[str, Any], known: Sequence[str], where: str) -> None:
     unknown = [key for key in table if key not in known]
     if unknown:
         raise ExperimentError(
-            f"{where}: there is no key {unknown[0]!r}; the keys are {', '.join(known)}."
+            f"{where}: there is no key {_shown(unknown[0])}; the keys are {', '.join(known)}."
         )
 
 

@@ -94,7 +94,7 @@ def find_method(name: str, extra: Mapping[str, Method] | None = None) -> Method:
         return by_lower_case[name.strip().lower()]
     except KeyError:
         raise ExperimentError(
-            f"There is no method {name!r}; the methods are {', '.join(known)}."
+            f"There is no method {name[:60]!r}; the methods are {', '.join(known)}."
         ) from None
 
 

@@ -242,7 +242,7 @@ class RunFolder:
 def _is_whole(result: Result) -> bool:
     """Whether the arrays of a result fit together and its facts say how it ended."""
     arrays = (result.predicted, result.labels, result.test_rows, result.train_rows)
-    if not all(array.ndim == 1 and array.dtype.kind in "iu" for array in arrays):
+    if not all(np.ndim(array) == 1 and array.dtype.kind in "iu" for array in arrays):
         return False
     facts = result.facts
     said = all(isinstance(facts.get(name), str) for name in ("status", "error"))

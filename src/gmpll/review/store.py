@@ -361,6 +361,10 @@ class _DamageError(ValueError):
 def _rematched(at: str, content: bytes) -> Rematched:
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-            return Rematched(at, **{name: arrays[name] for name in arrays.files})
+            found = Rematched(at, **{name: arrays[name] for name in arrays.files})
+        kinds = [array.dtype.kind for array in found[1:]]
+        if kinds != ["i", "f", "i", "f", "i"]:
+            raise ValueError(f"the arrays are of the kinds {kinds}")
+        return found
     except Exception as error:  # damage shows in a dozen kinds of exception
         raise _DamageError("the last matching in it is damaged") from error
