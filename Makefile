@@ -53,8 +53,8 @@ mutants: venv
 	$(BIN)/python tools/mutants.py --output results/mutants.csv $(MUTANTS_ARGS)
 
 lint: venv
-	$(BIN)/ruff check src tests benchmarks examples tools docs/conf.py docs/_ext docs/figures
-	$(BIN)/ruff format --check src tests benchmarks examples tools docs/conf.py docs/_ext docs/figures
+	$(BIN)/ruff check src tests benchmarks examples tools fuzz docs/conf.py docs/_ext docs/figures
+	$(BIN)/ruff format --check src tests benchmarks examples tools fuzz docs/conf.py docs/_ext docs/figures
 	$(BIN)/mypy
 
 $(VENV)/.docs-installed: $(VENV)/.installed

@@ -65,6 +65,7 @@ def off_by(mean, std):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--datasets", default=",".join(DATASETS))
+    parser.add_argument("--only", choices=list(SETTINGS), help="run one setting")
     parser.add_argument("--out", help="also write the scores of every fold to this CSV file")
     options = parser.parse_args()
     rows = []
@@ -73,7 +74,8 @@ def main():
             print(f"{name}: not here; set GMPLL_DATA to the folder that holds it", file=sys.stderr)
             continue
         data = load_real_world(name)
-        for setting, estimator in SETTINGS.items():
+        for setting in [options.only] if options.only else SETTINGS:
+            estimator = SETTINGS[setting]
             scores = ten_folds(estimator, data)
             mean, std = scores.mean(axis=0), scores.std(axis=0)
             print(

@@ -21,7 +21,7 @@ from pathlib import Path
 from random import Random
 
 import atheris
-from fuzz.target import Target
+from fuzz.target import Target, clean_up
 
 CORPUS = Path(__file__).parent / "corpus"
 #: What is watched for new branches: the library, and readers below it that are Python. What is
@@ -104,6 +104,7 @@ def fuzz(target: Target, seeds: list[bytes], findings: Findings, runs: int, seco
         elapsed = time.monotonic() - started
         if counts["runs"] >= runs or (seconds and elapsed > seconds):
             shutil.rmtree(corpus, ignore_errors=True)
+            clean_up()
             facts = {"seconds": round(elapsed, 1), "slowest": round(slowest, 2)}
             facts |= {"peak_mib": _peak_mib(), "findings": findings.seen}
             print(json.dumps({"target": target.name, **counts, **facts}), flush=True)

@@ -64,8 +64,14 @@ def scratch(name: str) -> Path:
         memory = Path("/dev/shm")
         where = memory if memory.is_dir() else None
         _folders[name] = Path(tempfile.mkdtemp(prefix="gmpll-fuzz-", dir=where))
-        atexit.register(shutil.rmtree, _folders[name], ignore_errors=True)
     return _folders[name]
+
+
+@atexit.register
+def clean_up() -> None:
+    """Remove the scratch folders; a process that leaves without goodbye has to call this."""
+    while _folders:
+        shutil.rmtree(_folders.popitem()[1], ignore_errors=True)
 
 
 def written(folder: str, name: str, data: bytes) -> Path:
