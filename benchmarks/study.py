@@ -29,25 +29,16 @@ import numpy as np
 import torch
 from sklearn.model_selection import KFold
 
-from gmpll.graph.features import DirectionSpace, RankSpace, Scaling
+from gmpll.graph.features import DirectionSpace, PositionSpace, RankSpace
+from gmpll.matching.feedback import FLOOR
+from gmpll.methods import _selection
 
-FEEDBACK_FLOOR = 1e-6
 SCALE_NEIGHBOR = 7
 DISTANCE_SAMPLE = 500
-SELECTION_ROWS, SELECTION_FOLDS, MOST_REPETITIONS = 1500, 3, 5
+#: How the default's scalings are written here.
+VIEWS = {"both": "zr", "all": "zrp"}
 CRITERIA = ("covering rate", "candidate lift", "lift with prior", "approximated accuracy",
             "partial likelihood", "expected lift")  # fmt: skip
-
-
-class PositionSpace:
-    """Z-scores as they are, not only their direction."""
-
-    def __init__(self, X):
-        self._scaling = Scaling(X)
-        self.rows = self.transform(X)
-
-    def transform(self, X):
-        return self._scaling.transform(X)
 
 
 SPACES = {"z": DirectionSpace, "r": RankSpace, "p": PositionSpace}
@@ -89,12 +80,10 @@ def settings():
 
 
 def choices():
-    """The alternatives that the default compares, as in gmpll.methods._selection."""
-    both = [((0.5, 0.1),), ((0.5, 0.01),), ((1.5, 0.1),)]
-    every = [((width, ridge),) for width in (0.5, 1.5, 5.0) for ridge in (0.1, 0.01)]
+    """The alternatives that the default compares."""
     return [
-        *(Setting(regressions=pair) for pair in both),
-        *(Setting("zrp", regressions=pair) for pair in every),
+        Setting(VIEWS[scaling], regressions=((width, ridge),))
+        for scaling, width, ridge in _selection.ALTERNATIVES
     ]
 
 
@@ -272,7 +261,7 @@ class Learner:
         inverses = [self.inverse(setting.views, *pair) for pair in setting.regressions]
         for _ in range(setting.turns):
             opinion = self.spread(sum(leave_one_out(P, *pair) for pair in inverses) / len(inverses))
-            support = opinion.clamp_min(0.0) ** setting.sharpness + FEEDBACK_FLOOR
+            support = opinion.clamp_min(0.0) ** setting.sharpness + FLOOR
             support = support / P.sum(0).clamp_min(1e-300) ** setting.balance * self.mask
             P = support / support.sum(1, keepdim=True)
         if several:
@@ -350,7 +339,7 @@ def run_problem(problem, grid, folds, device):
         columns = np.flatnonzero(seen)
         inner = [
             (*learner(train[fitted]), train[held_out])
-            for fitted, held_out in selection_parts(len(train), np.random.RandomState(fold))
+            for fitted, held_out in _selection._parts(len(train), np.random.RandomState(fold))
         ]
         for setting in grid:
             P, coefficients = outer.fit(setting)
@@ -366,13 +355,6 @@ def run_problem(problem, grid, folds, device):
                 rated.append(criteria(part.mask, sets, P, scores))
             values = torch.cat(rated, dim=1).mean(1).cpu().tolist()
             yield fold, setting, unseen, training, values
-
-
-def selection_parts(n_rows, rng):
-    for _ in range(min(MOST_REPETITIONS, max(1, SELECTION_ROWS // n_rows))):
-        rows = rng.permutation(n_rows)[:SELECTION_ROWS]
-        for fitted, held_out in KFold(SELECTION_FOLDS).split(rows):
-            yield rows[fitted], rows[held_out]
 
 
 def check(problem, device):
