@@ -61,10 +61,30 @@ def test_another_ridge_shares_the_kernel():
     assert first.with_ridge(0.1) is first
 
 
+def few_landmarks(monkeypatch, n_landmarks):
+    monkeypatch.setattr(module, "EXACT_ROWS", n_landmarks)
+    monkeypatch.setattr(module, "MAX_LANDMARKS", n_landmarks)
+
+
+def test_all_of_few_rows_are_landmarks(monkeypatch):
+    monkeypatch.setattr(module, "EXACT_ROWS", 30)
+    monkeypatch.setattr(module, "MAX_LANDMARKS", 9)
+    for m, expected in ((30, 30), (31, 9)):
+        X, _ = problem(m=m)
+        assert ConfidenceRidge([X], rng=np.random.RandomState(0)).n_landmarks == expected
+
+
+def test_a_triangle_is_mirrored_block_by_block(monkeypatch):
+    monkeypatch.setattr(module, "MIRRORED_ROWS", 3)
+    square = np.random.RandomState(0).randn(8, 8)
+    expected = np.triu(square) + np.triu(square, 1).T
+    np.testing.assert_array_equal(module._mirrored(square.copy()), expected)
+
+
 def test_landmarks_approximate_the_full_kernel(monkeypatch):
     X, Y = problem(m=300, d=2)
     exact = ConfidenceRidge([X], rng=np.random.RandomState(0)).leave_one_out(Y)
-    monkeypatch.setattr(module, "MAX_LANDMARKS", 60)
+    few_landmarks(monkeypatch, 60)
     few = ConfidenceRidge([X], rng=np.random.RandomState(0))
     assert few.n_landmarks == 60
     assert np.abs(few.leave_one_out(Y) - exact).mean() < 0.02
@@ -81,7 +101,7 @@ def test_degenerate_rows(X):
 def landmark_problem(monkeypatch, m=50, n_landmarks=12):
     """Return rows, confidences, the regression, and the two kernels of the formulas."""
     X, Y = problem(m=m, d=2)
-    monkeypatch.setattr(module, "MAX_LANDMARKS", n_landmarks)
+    few_landmarks(monkeypatch, n_landmarks)
     few = ConfidenceRidge([X], width=2.0, ridge=0.3, rng=np.random.RandomState(0))
     landmarks = few._kernel.landmarks[0]
     gamma = 2.0 / median_squared_distance(X)
@@ -134,7 +154,7 @@ def test_the_kernel_of_many_rows_stays_within_its_memory(monkeypatch):
 
 def test_a_row_of_leverage_one_has_a_finite_opinion(monkeypatch):
     X, Y = problem(m=30)
-    monkeypatch.setattr(module, "MAX_LANDMARKS", 29)
+    few_landmarks(monkeypatch, 29)
     nearly_free = ConfidenceRidge([X], width=1e4, ridge=1e-14, rng=np.random.RandomState(0))
     with np.errstate(divide="raise", invalid="raise"):
         assert np.isfinite(nearly_free.leave_one_out(Y)).all()

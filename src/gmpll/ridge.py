@@ -27,9 +27,16 @@ from sklearn.metrics.pairwise import euclidean_distances
 
 __all__ = ["ConfidenceRidge", "LandmarkKernel", "RidgePredictor"]
 
-#: Most landmarks, and the size that the kernel between rows and landmarks may have.
-MAX_LANDMARKS = 1500
+#: Up to this many rows all of them carry a coefficient: inverting their kernel takes no longer than
+#: the products with half as many landmarks.
+EXACT_ROWS = 6000
+#: Most landmarks of more rows, and the size that the kernel between rows and landmarks may have.
+MAX_LANDMARKS = 3000
 KERNEL_BYTES = 2**29
+#: Parts in which the rows' leverages are computed: the products with one part are in memory.
+LEVERAGE_BLOCKS = 16
+#: Rows of a block that a triangle is mirrored by.
+MIRRORED_ROWS = 512
 #: Added to the diagonal of the normal equations, relative to its mean: copies of a row make them
 #: singular.
 JITTER = 1e-10
@@ -77,7 +84,7 @@ class ConfidenceRidge:
         rng: np.random.RandomState,
     ) -> None:
         n_samples = views[0].shape[0]
-        self.n_landmarks = min(n_samples, MAX_LANDMARKS, max(1, KERNEL_BYTES // (8 * n_samples)))
+        self.n_landmarks = _number_of_landmarks(n_samples)
         chosen = np.sort(rng.permutation(n_samples)[: self.n_landmarks])
         self._kernel = LandmarkKernel(
             [rows[chosen] for rows in views],
@@ -106,8 +113,11 @@ class ConfidenceRidge:
         assert self._to_landmarks is not None
         normal = self._gram + ridge * self._between
         self._inverse = _inverse(normal, JITTER * normal.diagonal().mean())
-        self.leverage = np.einsum(
-            "ij,ij->i", self._to_landmarks @ self._inverse, self._to_landmarks
+        self.leverage = np.concatenate(
+            [
+                np.einsum("ij,ij->i", rows @ self._inverse, rows)
+                for rows in np.array_split(self._to_landmarks, LEVERAGE_BLOCKS)
+            ]
         )
 
     def coefficients(self, confidences: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -130,10 +140,14 @@ class ConfidenceRidge:
         return RidgePredictor(self._kernel, self.coefficients(confidences))
 
 
+def _number_of_landmarks(n_samples: int) -> int:
+    most = n_samples if n_samples <= EXACT_ROWS else MAX_LANDMARKS
+    return min(most, max(1, KERNEL_BYTES // (8 * n_samples)))
+
+
 def _gram(rows: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return ``rows.T @ rows``, computing one triangle only (the other one is a copy)."""
-    upper = scipy.linalg.blas.dsyrk(1.0, rows, trans=True)
-    return np.triu(upper) + np.triu(upper, 1).T
+    return _mirrored(scipy.linalg.blas.dsyrk(1.0, rows, trans=True))
 
 
 def _inverse(matrix: NDArray[np.float64], diagonal: float) -> NDArray[np.float64]:
@@ -144,7 +158,17 @@ def _inverse(matrix: NDArray[np.float64], diagonal: float) -> NDArray[np.float64
     if failed:  # rounding made it indefinite: a larger shift is needed
         return _inverse(matrix, 100.0 * max(diagonal, JITTER))
     inverse, _ = scipy.linalg.lapack.dpotri(factor, lower=False, overwrite_c=True)
-    return np.triu(inverse) + np.triu(inverse, 1).T
+    return _mirrored(inverse)
+
+
+def _mirrored(upper: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Write the upper triangle of a matrix over its lower one, in place."""
+    for start in range(0, len(upper), MIRRORED_ROWS):
+        rows = slice(start, start + MIRRORED_ROWS)
+        upper[rows, :start] = upper[:start, rows].T
+        block = upper[rows, rows]
+        block[:] = np.triu(block) + np.triu(block, 1).T
+    return upper
 
 
 @dataclass(frozen=True)

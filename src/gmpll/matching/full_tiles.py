@@ -259,6 +259,8 @@ class LabelBlocks:
         by_size = np.argsort(counts, kind="stable")
         padded = np.where(counts <= tile, -(-counts // PADDING) * PADDING, counts)[by_size]
         self.batches = list(_batches(padded.tolist(), tile))
+        # The labels with several blocks are the last ones.
+        self._large = slice(int(padded[padded <= tile].sum()), None)
         starts = np.empty_like(counts)
         starts[by_size] = np.cumsum(padded) - padded
         # Assignments are sorted by label: their place is the label's start and their rank in it.
@@ -279,9 +281,14 @@ class LabelBlocks:
             Zero where nothing but padding is. What is returned there has no meaning.
         """
         p = p.astype(self.dtype, copy=False)
-        result = np.zeros_like(p)
+        result = np.empty_like(p)
+        result[self._large] = 0.0  # what several blocks add to
         for (first, second, n_blocks), blocks in zip(self.batches, self.blocks(), strict=True):
-            result[first] += (blocks @ p[second].reshape(n_blocks, -1, 1)).reshape(-1)
+            if first.start < self._large.start:
+                shape = (n_blocks, -1, 1)
+                np.matmul(blocks, p[second].reshape(shape), out=result[first].reshape(shape))
+                continue
+            result[first] += blocks[0] @ p[second]
             if first != second:
                 result[second] += p[first] @ blocks[0]
         return result

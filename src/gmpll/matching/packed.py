@@ -42,12 +42,9 @@ class Assignments:
     """
 
     def __init__(self, mask: NDArray[np.bool_]) -> None:
-        instance, label = np.nonzero(mask)
-        sizes = np.bincount(instance, minlength=len(mask))
-        slot = np.arange(len(instance)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        by_label = np.argsort(label, kind="stable")
-        self.instance, self.label, self.slot = instance[by_label], label[by_label], slot[by_label]
-        self.counts = np.bincount(label, minlength=mask.shape[1])
+        self.label, self.instance = np.nonzero(mask.T)
+        self.slot = mask.cumsum(axis=1)[self.instance, self.label] - 1
+        self.counts = np.bincount(self.label, minlength=mask.shape[1])
 
 
 class _BlockAffinity(Affinity, Protocol):
@@ -63,6 +60,7 @@ class _Blocks(Protocol):
 
     instance: NDArray[np.intp]
     position: NDArray[np.intp]
+    dtype: np.dtype[Any]
 
     def product(self, p: NDArray[np.floating]) -> NDArray[np.floating]: ...
 
@@ -108,6 +106,8 @@ class PackedAffinity:
         # The candidates of an instance are far apart in memory: sums over them, of which a turn
         # is full, are then sums of columns.
         self._packed = assignments.slot * n_samples + assignments.instance
+        # Padding takes its zero from behind the packed probabilities.
+        self._values = np.zeros(width * n_samples + 1, dtype=blocks.dtype)
         self._source = np.full(len(blocks.instance), width * n_samples)
         self._source[blocks.position] = self._packed
         self._target = np.zeros(width * n_samples, dtype=np.intp)
@@ -116,8 +116,8 @@ class PackedAffinity:
 
     def apply(self, P: NDArray[np.floating]) -> NDArray[np.floating]:
         """Return K p; what is returned outside the candidates has no meaning."""
-        padded = np.append(P.T, 0.0).take(self._source)
-        support = self._blocks.product(padded) + self._base
+        self._values[:-1].reshape(P.T.shape)[:] = P.T
+        support = self._blocks.product(self._values.take(self._source)) + self._base
         np.maximum(support, 0.0, out=support)
         return support.take(self._target).reshape(P.T.shape).T
 

@@ -167,6 +167,13 @@ class ConfidenceLearner:
             expected_mass=self._prior.expected_mass(len(self.mask)),
         )
 
+    def support(self, P: NDArray[np.float64]) -> NDArray[np.floating]:
+        """Return the support of every candidate; elsewhere it has no meaning."""
+        packed = self.affinity.packed(self.mask) if hasattr(self.affinity, "packed") else None
+        if packed is None:
+            return self.affinity.apply(P)
+        return packed.unpack(packed.apply(packed.pack(P)))
+
     def predictor(self, setting: Setting, confidences: NDArray[np.float64]) -> LabelRater:
         """Return a function that rates the labels of unseen rows."""
         return LabelRater(self.views, self.ridge(setting).predictor(confidences), self._spread)

@@ -181,7 +181,7 @@ class GMPLL(GrowingMixin, ProbabilityMixin, PartialLabelClassifier):
     Features are z-scored with the training statistics and compared by their cosine. With m rows,
     d features, q labels and k neighbours the local graph takes O(m^2 d) time for an exact search
     (less in few dimensions) and O(m k q) a turn, O(m (k + q)) memory; the regression O(m c^2) time
-    and O(m c) memory for c landmarks (all rows up to 1500 of them). The full graph takes
+    and O(m c) memory for c landmarks (all rows up to 6000, else 3000 of them). The full graph takes
     O(m^2 (d + q)) a turn at worst, and tiles of the m x m affinities are kept between turns if
     they fit. ``GMPLL(prediction="independent")`` needs no regression and chooses nothing: it is
     the fastest.
@@ -401,8 +401,8 @@ class GMPLL(GrowingMixin, ProbabilityMixin, PartialLabelClassifier):
             self._fit_calibration(confidences, mask)
         if self._exponent != 1.0:
             confidences = sharpen(confidences, mask, self._exponent)
-        support = learner.affinity.apply(confidences)
-        self.label_support_ = self._with_unseen_labels(confidences_within(support, mask), 0.0)
+        support = confidences_within(learner.support(confidences), mask)
+        self.label_support_ = self._with_unseen_labels(support, 0.0)
         labels = self.classes_[self._seen]
         self._standing = Standing(labels, mask, confidences, beliefs.candidates, batches)
         self.n_samples_seen_ = len(mask)
