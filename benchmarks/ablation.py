@@ -7,6 +7,8 @@ Needs the data sets (environment variable GMPLL_DATA). Protocol as in benchmarks
 
 import argparse
 import csv
+from contextlib import nullcontext
+from unittest.mock import patch
 
 import numpy as np
 from accuracy import ten_folds
@@ -14,13 +16,18 @@ from accuracy import ten_folds
 from gmpll import GMPLL
 from gmpll.datasets import load_real_world
 
+LEARNER, SELECTION = "gmpll.methods._learner", "gmpll.methods._selection"
+#: The default with one part left out, and for parts that are no parameter what takes its place.
 VARIANTS = {
-    "default": GMPLL(random_state=0),
-    "without positions": GMPLL(scaling="both", random_state=0),
-    "z-scores only": GMPLL(scaling="standard", random_state=0),
-    "ranks only": GMPLL(scaling="rank", random_state=0),
-    "labels never similar": GMPLL(label_similarity=None, random_state=0),
-    "no regression": GMPLL(prediction="independent", random_state=0),
+    "default": (GMPLL(random_state=0), None),
+    "without positions": (GMPLL(scaling="both", random_state=0), None),
+    "z-scores only": (GMPLL(scaling="standard", random_state=0), None),
+    "ranks only": (GMPLL(scaling="rank", random_state=0), None),
+    "labels never similar": (GMPLL(label_similarity=None, random_state=0), None),
+    "no balance": (GMPLL(balance=0, random_state=0), None),
+    "no feedback": (GMPLL(random_state=0), (f"{LEARNER}.feedback", lambda _, mask, P, **__: P)),
+    "nothing chosen": (GMPLL(random_state=0), (f"{SELECTION}.ALTERNATIVES", (("all", 1.5, 0.1),))),
+    "no regression": (GMPLL(prediction="independent", random_state=0), None),
 }
 
 
@@ -33,9 +40,10 @@ def main():
     rows = []
     for name in options.datasets.split(","):
         data = load_real_world(name)
-        for variant, estimator in VARIANTS.items():
-            scores = ten_folds(estimator, data, folds=options.folds)
-            unseen, training, seconds = np.round(scores.mean(axis=0), 4)
+        for variant, (estimator, instead) in VARIANTS.items():
+            with patch(*instead) if instead else nullcontext():
+                scores = ten_folds(estimator, data, folds=options.folds)
+            unseen, training, seconds = np.round(scores.mean(axis=0), 4)[:3]
             print(
                 f"{name:9s} {variant:26s} unseen {unseen:.3f}  training {training:.3f}", flush=True
             )

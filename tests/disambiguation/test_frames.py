@@ -1,8 +1,10 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.datasets import load_digits
 
-from gmpll.disambiguation import InputError, disambiguate
+from gmpll.datasets import random_candidates
+from gmpll.disambiguation import InputError, disambiguate, resolving
 
 METHODS_FOR_DOUBT = ["gmpll", "plknn", "ipal"]
 
@@ -33,6 +35,35 @@ def test_what_the_columns_say(pets):
     assert set(both["label"] + "|" + both["runner_up"]) <= {"cat|dog", "dog|cat"}
     np.testing.assert_allclose(both["confidence"] * 2 - 1, both["margin"], atol=1e-6)
     assert (both["review"] == (both["margin"] < 1)).all()
+
+
+def doubtful_digits():
+    """Return digits with a wrong label in most sets, as a frame, and their true labels."""
+    digits = load_digits()
+    X, y = digits.data[:600], digits.target[:600]
+    sets = random_candidates(y, p=0.8, r=2, random_state=0)
+    frame = pd.DataFrame(X, columns=[f"pixel {i}" for i in range(64)])
+    frame["tags"] = ["|".join(np.flatnonzero(row).astype(str)) for row in sets]
+    return frame, y.astype(str)
+
+
+def test_confidences_estimate_how_often_labels_are_right():
+    frame, truth = doubtful_digits()
+    resolved = disambiguate(frame)
+    ambiguous = frame["tags"].str.contains("|", regex=False)
+    right = (resolved["label"] == truth)[ambiguous]
+    assert abs(resolved["confidence"][ambiguous].mean() - right.mean()) < 0.05
+    assert (resolved["margin"] >= 0).all()
+    assert (resolved["review"] == (resolved["margin"] < 0.5)).all()
+
+
+@pytest.mark.parametrize("method", ["plknn", "gmpll"])
+def test_where_confidences_are_not_calibrated_fewer_rows_are_flagged(method, monkeypatch):
+    monkeypatch.setattr(resolving, "LARGE", 100)  # then the graph alone is used
+    frame, _ = doubtful_digits()
+    resolved = disambiguate(frame, method=method)
+    ambiguous = frame["tags"].str.contains("|", regex=False)
+    assert (resolved["review"] == (ambiguous & (resolved["margin"] < 0.25))).all()
 
 
 def test_the_index_and_taken_names_survive(pets):

@@ -95,7 +95,13 @@ def disambiguate(
         Path | None, typer.Option(metavar="DIR", help="Results; INPUT-resolved by default.")
     ] = None,
     method: Annotated[str, typer.Option(help="Any method of the library.")] = "gmpll",
-    review_below: Annotated[float, typer.Option(help="Flag rows whose margin is smaller.")] = 0.25,
+    review_below: Annotated[
+        float | None,
+        typer.Option(
+            help="Flag rows whose margin is smaller; by default 0.5, or 0.25 where confidences "
+            "are not calibrated (other methods, more than 20,000 rows)."
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Breaks ties.")] = 0,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Describe the data and their problems, write nothing.")

@@ -61,7 +61,7 @@ def write_folder(
                 resolution.model,
                 prepared.roles.vectors,
                 len(prepared.roles.files),
-                prepared.options.review_below,
+                prepared.review_below,
             ),
             staging / model_file.FILE_NAME,
         )

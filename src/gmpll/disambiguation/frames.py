@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gmpll.disambiguation.guesses import guess_roles
-from gmpll.disambiguation.options import REVIEW_BELOW, Options
+from gmpll.disambiguation.options import Options
 from gmpll.disambiguation.resolving import prepare, resolve, result_columns
 from gmpll.disambiguation.tables import table_from_frame
 
@@ -33,7 +33,7 @@ def disambiguate(
     exclude: str | Sequence[str] = (),
     empty: str = "error",
     method: str = "gmpll",
-    review_below: float = REVIEW_BELOW,
+    review_below: float | None = None,
     random_state: int = 0,
 ) -> pd.DataFrame:
     """Find the right label in every row's set of candidates.
@@ -68,8 +68,9 @@ def disambiguate(
         Whether a row without candidates is refused or may get any label.
     method : str, default="gmpll"
         Any method of the library, in small letters.
-    review_below : float, default=0.25
-        Rows with a smaller margin are flagged for review.
+    review_below : float, default=None
+        Rows with a smaller margin are flagged for review. By default 0.5 where confidences are
+        calibrated (GMPLL up to 20,000 rows), else 0.25.
     random_state : int, default=0
         Seed.
 

@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["NONE", "REVIEW_BELOW", "Options"]
+__all__ = ["NONE", "Options"]
 
 #: Given for a column, it means that there is none, whatever a guess would say.
 NONE = "none"
-#: Labels whose margin is smaller are worth a look.
-REVIEW_BELOW = 0.25
 
 
 @dataclass(frozen=True)
@@ -44,8 +42,8 @@ class Options:
         How much votes count, see :class:`gmpll.GMPLL`; None estimates it.
     method : str
         Which method resolves.
-    review_below : float
-        Rows with a smaller margin are flagged for review.
+    review_below : float or None
+        Rows with a smaller margin are flagged for review; None for what suits the confidences.
     seed : int
         Breaks ties and seeds the projection.
     """
@@ -66,5 +64,5 @@ class Options:
     impossible: str | None = None
     trust: float | None = None
     method: str = "gmpll"
-    review_below: float = REVIEW_BELOW
+    review_below: float | None = None
     seed: int = 0

@@ -110,6 +110,7 @@ class PageFacts:
     n_ambiguous: int
     n_gold: int
     n_review: int
+    calibrated: bool
     mean_candidates: float
     classes: tuple[str, ...]
     confidence: NDArray[np.float64]
@@ -143,7 +144,7 @@ def page_facts(resolution: Resolution, display: NDArray[np.str_]) -> PageFacts:
     settings = {
         "method": prepared.options.method,
         "seed": str(prepared.options.seed),
-        "flagged for review below a margin of": str(prepared.options.review_below),
+        "flagged for review below a margin of": str(prepared.review_below),
         **{name: str(value) for name, value in resolution.model.get_params().items()},
     }
     return PageFacts(
@@ -153,6 +154,7 @@ def page_facts(resolution: Resolution, display: NDArray[np.str_]) -> PageFacts:
         n_ambiguous=int(ambiguous.sum()),
         n_gold=int((prepared.sets.gold >= 0).sum()),
         n_review=int(found.review.sum()),
+        calibrated=prepared.calibrated,
         mean_candidates=float(mask.sum(axis=1).mean()),
         classes=tuple(classes.tolist()),
         confidence=found.confidence[ambiguous],

@@ -38,6 +38,8 @@ METHODS = {name.lower(): getattr(gmpll.methods, name) for name in gmpll.methods.
 #: regression that refines it for smaller data and the second view would multiply time and memory.
 LARGE = 20_000
 LARGE_SETTINGS = {"prediction": "independent", "scaling": "standard"}
+#: Labels whose margin is smaller are worth a look: where confidences are calibrated, and else.
+REVIEW_BELOW, REVIEW_BELOW_UNCALIBRATED = 0.5, 0.25
 RESULT_COLUMNS = ("label", "confidence", "runner_up", "margin", "review")
 
 
@@ -51,6 +53,24 @@ class Prepared:
     ids: NDArray[np.str_]
     sets: LabelSets
     inputs: FeatureTable
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether confidences will estimate how probable it is that a label is right."""
+        return self.options.method == "gmpll" and not self.settings
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Settings of the method for so many rows; its defaults unless they would take too long."""
+        large = self.options.method == "gmpll" and len(self.ids) > LARGE
+        return dict(LARGE_SETTINGS) if large else {}
+
+    @property
+    def review_below(self) -> float:
+        """The margin below which labels are worth a look."""
+        if self.options.review_below is not None:
+            return self.options.review_below
+        return REVIEW_BELOW if self.calibrated else REVIEW_BELOW_UNCALIBRATED
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -107,7 +127,7 @@ def prepare(table: Table, roles: Roles, options: Options) -> Prepared:
         raise InputError(
             f"There is no method {quoted(options.method)}: use one of {', '.join(METHODS)}."
         )
-    if not 0 <= options.review_below <= 1:
+    if options.review_below is not None and not 0 <= options.review_below <= 1:
         raise InputError(f"--review-below is {options.review_below}; it must be between 0 and 1.")
     if options.empty not in ("error", "all"):
         raise InputError(f"--empty is {quoted(options.empty)}; it must be 'error' or 'all'.")
@@ -149,20 +169,15 @@ def resolve(prepared: Prepared, *, step: Callable[[str], None] = lambda text: No
             "with --features or --text."
         )
     step(f"Matching {len(features)} rows with {len(sets.classes)} labels")
-    settings = settings_for(options.method, len(features))
+    settings = prepared.settings
     if options.trust is not None:
         settings["trust"] = options.trust
     model = make_model(options.method, options.seed, **settings)
     fit_sets(model, features, CandidateSets(sets.mask, sets.classes), sets.weights)
     confidences = model_confidences(model).astype(np.float32)
     labels = codes_of(model.labels_, sets.classes)
-    found = verdicts(confidences, sets.mask, labels, sets.gold, options.review_below)
+    found = verdicts(confidences, sets.mask, labels, sets.gold, prepared.review_below)
     return Resolution(prepared, encoder, model, features, confidences, found)
-
-
-def settings_for(method: str, n_rows: int) -> dict[str, Any]:
-    """Return the settings for so many rows; the defaults unless they would take too long."""
-    return dict(LARGE_SETTINGS) if method == "gmpll" and n_rows > LARGE else {}
 
 
 def make_model(method: str, seed: int, **settings: Any) -> Any:
@@ -187,8 +202,14 @@ def fit_sets(
 
 
 def model_confidences(model: Any) -> NDArray[np.float64]:
-    """Return the better measure of doubt that a fitted model has."""
-    return getattr(model, "label_support_", model.label_confidences_)
+    """Return the better measure of doubt that a fitted model has.
+
+    The regression's confidences are calibrated; those of the graph alone are driven towards 0 and
+    1, and the support that the final labels get from the neighbours says more.
+    """
+    if getattr(model, "prediction_", "ridge") == "ridge":
+        return model.label_confidences_
+    return model.label_support_
 
 
 def codes_of(labels: NDArray[Any], classes: NDArray[np.str_]) -> NDArray[np.int64]:

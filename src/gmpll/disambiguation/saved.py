@@ -67,7 +67,7 @@ class SavedMatching:
     labels : ndarray of shape (n,), int
         Code of the label found.
     confidence : ndarray of shape (n, q), float32
-        Share of the support of every candidate; rows sum to one.
+        How sure every candidate is; rows sum to one.
     features : ndarray of shape (n, d), float32
         What the matching compared.
     display : ndarray of shape (n,), str
@@ -105,7 +105,7 @@ def saved_matching(resolution: Resolution) -> SavedMatching:
     settings = {
         "method": prepared.options.method,
         "seed": prepared.options.seed,
-        "review_below": prepared.options.review_below,
+        "review_below": prepared.review_below,
         "parameters": _plain(resolution.model.get_params()),
     }
     source = prepared.table.path
