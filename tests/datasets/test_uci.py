@@ -124,6 +124,9 @@ def openml(server, monkeypatch):
     monkeypatch.setattr(client, "_DATA_INFO", server.address + "info/{}")
     monkeypatch.setattr(client, "_DATA_FEATURES", server.address + "features/{}")
     monkeypatch.setattr(client, "_DATA_QUALITIES", server.address + "qualities/{}")
+    if hasattr(client, "_OPENML_PREFIX"):  # scikit-learn 1.6 puts it before every path
+        monkeypatch.setattr(client, "_OPENML_PREFIX", "")
+        monkeypatch.setattr(client, "_DATA_FILE", server.address + "x.arff?{}")
 
     def serve(data_id, attributes, rows):
         """Attributes: (name, list of words or None for numbers); the last one is the class."""

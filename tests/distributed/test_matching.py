@@ -15,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("in_threads")
 @pytest.mark.parametrize("balance", [0.0, 0.7])
 def test_turns_of_partitions_are_those_of_the_whole(balance, checkpoint_turns):
     rng = np.random.RandomState(0)
-    W = sp.random_array((30, 30), density=0.2, rng=rng).toarray()
+    W = sp.random_array((30, 30), density=0.2, rng=np.random.default_rng(0)).toarray()
     W = W + W.T
     W[[4, 25]] = W[:, [4, 25]] = 0.0  # rows without any edge
     mask = rng.random_sample((30, 5)) < 0.4

@@ -237,7 +237,7 @@ def test_times_add_up(made_up):
 def test_incomplete_and_failed_are_listed(made_up):
     scores = checked_scores(made_up.full_scores())
     incomplete = incomplete_facts(scores).set_index(["experiment", "dataset", "method"])
-    bird = incomplete.loc[("real-world", "birdsong", "LSB-CMM")]
+    bird = incomplete.loc[[("real-world", "birdsong", "LSB-CMM")]].iloc[0]
     assert (bird["done"], bird["failed"], bird["missing"], bird["expected"]) == (3, 0, 2, 5)
     failures = failure_facts(scores)
     assert len(failures) == (scores["status"] == "failed").sum()

@@ -95,13 +95,12 @@ def error_facts(scores: pd.DataFrame, experiment: str) -> pd.DataFrame:
     import pandas as pd
 
     part = of_experiment(scores, experiment)
-    return pd.concat(
-        [
-            _errors(part, f"{measure}_mae").assign(rows=rows)
-            for rows, measure in (("unseen", "inductive"), ("training", "transductive"))
-        ],
-        ignore_index=True,
-    )
+    parts = [
+        _errors(part, f"{measure}_mae").assign(rows=rows)
+        for rows, measure in (("unseen", "inductive"), ("training", "transductive"))
+    ]
+    # An empty part has columns of no particular type, which older versions of pandas warn of.
+    return pd.concat([p for p in parts if len(p)] or parts[:1], ignore_index=True)
 
 
 def _errors(scores: pd.DataFrame, measure: str) -> pd.DataFrame:
@@ -295,7 +294,8 @@ def _mean_accuracy(scores: pd.DataFrame, measure: str) -> pd.DataFrame:
     by_setting = by_setting.dropna(how="all")
     if by_setting.empty:
         return by_setting
-    matrix = by_setting.groupby(level="dataset").mean(skipna=False)
+    gaps = by_setting.isna().groupby(level="dataset").any()
+    matrix = by_setting.groupby(level="dataset").mean().mask(gaps)
     matrix = matrix.dropna(axis=1, how="all")
     return matrix.loc[ordered_data_sets(matrix.index), ordered_methods(matrix.columns)]
 
