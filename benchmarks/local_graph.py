@@ -9,7 +9,8 @@ for the same neighbours alone. ``ratio`` is the time of the fit over that of the
 ``exponent`` the growth of the fit from the smallest number of rows. By default few rows are
 searched exactly and many approximately, so the exponent compares two methods; ``--neighbors
 approximate`` uses one for all. The last lines compare the weights that reconstruct unseen rows
-with a loop over ``scipy.optimize.nnls`` in the same process.
+with a loop over ``scipy.optimize.nnls`` in the same process; they are saved beside the table, in
+``reconstruction.csv``.
 """
 
 import argparse
@@ -197,10 +198,10 @@ def run_points(options):
     return lines
 
 
-def save(lines, path):
+def save(lines, columns, path):
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer = csv.DictWriter(file, columns, lineterminator="\n")
         writer.writeheader()
         for line in lines:
             writer.writerow({k: f"{v:.4g}" if isinstance(v, float) else v for k, v in line.items()})
@@ -221,8 +222,10 @@ def main():
         return
     lines = run_points(options)
     print(f"\nreconstruction from {NEIGHBORS} neighbours, per row, beside a loop over nnls")
+    reconstructions = []
     for features in OTHERS["features"]:
         found = in_own_process("reconstruction", [features])
+        reconstructions.append(found)
         print(
             f"d = {features:3d}: {found['microseconds']:6.2f} us, loop "
             f"{found['loop_microseconds']:6.1f} us, {found['times_faster']:5.1f} times faster, "
@@ -230,7 +233,8 @@ def main():
             flush=True,
         )
     if options.out:
-        save(lines, options.out)
+        save(lines, COLUMNS, options.out)
+        save(reconstructions, found, options.out.with_name("reconstruction.csv"))
         draw(lines, options.out.with_suffix(".svg"))
 
 

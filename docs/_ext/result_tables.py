@@ -91,6 +91,15 @@ def local_graph():
     return rows[list(names)].rename(columns=names)
 
 
+def reconstruction():
+    """Weights of unseen rows beside a loop over ``scipy.optimize.nnls``."""
+    names = {
+        "microseconds": "microseconds a row", "loop_microseconds": "loop",
+        "times_faster": "times faster", "difference": "largest difference",
+    }  # fmt: skip
+    return _read("reconstruction.csv").set_index("features")[list(names)].rename(columns=names)
+
+
 def gpu():
     """The tensor engine on one GPU beside plain PyTorch."""
     rows = _read("gpu/gpu.csv")
@@ -108,6 +117,7 @@ def gpu():
 TABLES = {
     "full-graph": full_graph,
     "local-graph": local_graph,
+    "reconstruction": reconstruction,
     "gpu": gpu,
     "inductive": lambda: accuracies("inductive"),
     "transductive": lambda: accuracies("transductive"),

@@ -10,7 +10,8 @@ Use them with ``GridSearchCV`` and ``cross_validate`` where y is a candidate mat
 >>> from gmpll.model_selection import candidate_lift_scorer
 >>> X, truth = load_iris(return_X_y=True)
 >>> candidates = random_candidates(truth, p=0.7, r=1, random_state=0)
->>> search = GridSearchCV(PLKNN(), {"n_neighbors": [1, 10]}, scoring=candidate_lift_scorer, cv=3)
+>>> plknn = PLKNN(random_state=0)
+>>> search = GridSearchCV(plknn, {"n_neighbors": [1, 10]}, scoring=candidate_lift_scorer, cv=3)
 >>> search.fit(X[::2], candidates[::2]).best_params_
 {'n_neighbors': 10}
 """

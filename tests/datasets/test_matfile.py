@@ -17,7 +17,7 @@ def changed(array, index, value):
 def arrays(write_mat):
     from scipy.io import loadmat
 
-    return loadmat(write_mat())
+    return loadmat(write_mat(), spmatrix=False)
 
 
 @pytest.mark.parametrize("sparse", [False, True])

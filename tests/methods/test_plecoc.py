@@ -306,7 +306,7 @@ def real_world(name):
     path = Path(os.environ["GMPLL_DATA"]) / "realworld" / name
     if not path.exists():
         pytest.skip(f"{name} is not in GMPLL_DATA")
-    content = loadmat(path)
+    content = loadmat(path, spmatrix=False)
     candidates, truth = (
         matrix.toarray() if sp.issparse(matrix) else matrix
         for matrix in (content["partial_target"], content["target"])

@@ -409,7 +409,7 @@ def test_accuracy_on_real_data_is_as_expected(name, inductive, transductive):
     folder = os.environ.get("GMPLL_DATA")
     if not folder or not (Path(folder) / "realworld" / f"{name}.mat").exists():
         pytest.skip(f"GMPLL_DATA names no folder with realworld/{name}.mat")
-    content = scipy.io.loadmat(Path(folder) / "realworld" / f"{name}.mat")
+    content = scipy.io.loadmat(Path(folder) / "realworld" / f"{name}.mat", spmatrix=False)
     X, mask = content["data"], content["partial_target"].toarray().T > 0
     truth = content["target"].toarray().argmax(axis=0)
     unseen, seen = [], []

@@ -252,7 +252,9 @@ def test_without_information_the_label_is_drawn_not_the_first():
 def test_accuracy_on_a_real_data_set():
     if "GMPLL_DATA" not in os.environ:
         pytest.skip("GMPLL_DATA does not name the folder with the data sets")
-    file = scipy.io.loadmat(Path(os.environ["GMPLL_DATA"]) / "realworld" / "lost.mat")
+    file = scipy.io.loadmat(
+        Path(os.environ["GMPLL_DATA"]) / "realworld" / "lost.mat", spmatrix=False
+    )
     X, mask = file["data"], file["partial_target"].toarray().T.astype(bool)
     truth = file["target"].toarray().argmax(axis=0)
     inductive, transductive = [], []

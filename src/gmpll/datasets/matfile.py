@@ -84,7 +84,7 @@ def _load(path: Path) -> dict[str, Any]:
         raise _fault(path, str(error)) from error
     file: Any = io.BytesIO(content)
     try:
-        contents = loadmat(file, variable_names=list(KEYS))
+        contents = loadmat(file, variable_names=list(KEYS), spmatrix=False)
     except Exception as error:  # a damaged stream shows in a dozen kinds of exception
         raise _fault(path, f"it is damaged or cut short ({type(error).__name__})") from error
     missing = [key for key in KEYS if key not in contents]
