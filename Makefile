@@ -3,12 +3,13 @@
 # make clean - remove what these made              make fuzz - damaged files for every reader
 # make faults - commands disturbed at every step    make audit - weaknesses of the dependencies
 # make mutants - changes of the core that tests must notice
+# make coverage - the lines that the tests run
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 EXTRAS := test,lint
 
-.PHONY: demo test lint docs clean venv fuzz compatibility release-check faults audit mutants
+.PHONY: demo test lint docs clean venv fuzz compatibility release-check faults audit mutants coverage
 
 venv: $(VENV)/.installed
 
@@ -51,6 +52,11 @@ audit: venv
 mutants: export OMP_NUM_THREADS ?= 1
 mutants: venv
 	$(BIN)/python tools/mutants.py --output results/mutants.csv $(MUTANTS_ARGS)
+
+# With COVERAGE_CORE=sysmon, from Python 3.12 on, this costs next to nothing.
+coverage: venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pytest-cov>=6'
+	$(MAKE) test PYTEST_ARGS='--cov=gmpll --cov-report=term:skip-covered $(PYTEST_ARGS)'
 
 lint: venv
 	$(BIN)/ruff check src tests benchmarks examples tools fuzz docs/conf.py docs/_ext docs/figures
