@@ -61,6 +61,14 @@ def test_another_ridge_shares_the_kernel():
     assert first.with_ridge(0.1) is first
 
 
+@pytest.mark.parametrize("scale", [1e-3, 1e3])
+def test_the_unit_of_the_features_does_not_matter(scale):
+    X, Y = problem()
+    ours = ConfidenceRidge([X], rng=np.random.RandomState(0)).leave_one_out(Y)
+    scaled = ConfidenceRidge([scale * X], rng=np.random.RandomState(0)).leave_one_out(Y)
+    np.testing.assert_allclose(scaled, ours, atol=1e-9)
+
+
 def few_landmarks(monkeypatch, n_landmarks):
     monkeypatch.setattr(module, "EXACT_ROWS", n_landmarks)
     monkeypatch.setattr(module, "MAX_LANDMARKS", n_landmarks)
