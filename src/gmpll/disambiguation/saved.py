@@ -174,12 +174,10 @@ def read_matching(directory: str | Path) -> SavedMatching:
         raise InputError(
             f"{path} lacks {', '.join(sorted(missing))}: run gmpll disambiguate again."
         )
-    try:
-        values: dict[str, Any] = {
-            name: str(value) if value.ndim == 0 else value for name, value in arrays.items()
-        }
-    except (ValueError, SystemError) as error:  # a text whose characters are none
-        raise damaged from error
+    single = {name: value for name, value in arrays.items() if value.ndim == 0}
+    if not all(value.dtype.kind == "U" and _holds_characters(value) for value in single.values()):
+        raise damaged
+    values: dict[str, Any] = arrays | {name: str(value) for name, value in single.items()}
     saved = SavedMatching(**{field.name: values[field.name] for field in fields(SavedMatching)})
     if not (_has_its_shapes(saved) and _is_consistent(saved)):
         raise damaged
@@ -212,7 +210,7 @@ def _is_consistent(saved: SavedMatching) -> bool:
     try:
         settings = json.loads(saved.settings)
         readable = isinstance(settings, dict) and 0 <= settings.get("review_below", 0.0) <= 1
-    except (TypeError, ValueError, RecursionError, SystemError):  # the last for no characters
+    except (TypeError, ValueError, RecursionError):
         return False
     return bool(
         readable

@@ -45,6 +45,8 @@ SETTING = ["dataset", "p", "r"]
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 #: Shares such as 0.1 + 0.2 must meet 0.3 when they are grouped.
 _DECIMALS = 9
+#: Characters of what pandas says of a cell, which it quotes in full.
+_LONGEST_REASON = 200
 
 
 def printable(value: object) -> str:
@@ -97,7 +99,8 @@ def checked_scores(scores: pd.DataFrame) -> pd.DataFrame:
             clean[column] = pd.to_numeric(clean[column]).astype(float)
         except (ValueError, TypeError, OverflowError) as error:
             raise ValueError(
-                f"The column {column} of the table of scores must hold numbers: {error}."
+                f"The column {column} of the table of scores must hold numbers: "
+                f"{str(error)[:_LONGEST_REASON]}."
             ) from error
     for column in ("p", "r", "value"):
         clean[column] = clean[column].round(_DECIMALS)
