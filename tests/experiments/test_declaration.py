@@ -37,6 +37,7 @@ def parse(**changes):
         ({"tune": "accuracy"}, "tune is 'accuracy' but must be one of candidate lift"),
         ({"kind": "sensitivity"}, "needs a table vary"),
         ({"max_rows": 3}, "max_rows is 3"),
+        ({"tune_once": "yes"}, "tune_once is 'yes' but must be true or false"),
         ({"max_rows": 50.5}, "max_rows is 50.5"),
         ({"r": [1.5]}, "r must be a list of integers"),
         ({"seeds": [-1]}, "seeds must be a list of integers"),
@@ -155,7 +156,7 @@ def test_an_unknown_built_in_declaration():
 
 
 def test_plain_values_are_read_back():
-    declaration = parse(vary={"beta": [0.1]}, fixed={"iris": {"r": 2}}, max_rows=50)
+    declaration = parse(vary={"beta": [0.1]}, fixed={"iris": {"r": 2}}, max_rows=50, tune_once=True)
     assert parse_declaration(declaration.plain(), where="again") == declaration
 
 
@@ -165,3 +166,15 @@ def test_what_may_stand_in_one_table():
     assert one.fits_beside(Experiment("controlled", ("iris",), folds=10))
     assert not one.fits_beside(Experiment("timing", ("wine",), folds=10))
     assert not one.fits_beside(Experiment("timing", ("iris",), folds=3, max_rows=9))
+    assert one.fits_beside(Experiment("timing", ("wine",), folds=3, tune_once=True))
+    assert not one.fits_beside(Experiment("timing", ("iris",), folds=3, tune_once=True))
+
+
+def test_tuning_once_is_part_of_every_tuned_job():
+    once = Experiment(
+        "real-world", ("lost",), ("CLPL", "IPAL"), folds=3, tune="candidate lift", tune_once=True
+    )
+    jobs = expand(Declaration((once,)))
+    assert [job.tune_fold for job in jobs if job.method == "CLPL"] == [0, 0, 0]
+    assert [job.tune_fold for job in jobs if job.method == "IPAL"] == [None] * 3
+    assert once.protocol().endswith("on the first fold's training rows")

@@ -24,7 +24,7 @@ JOB = Job(
 )
 OTHER = {
     **dict.fromkeys(("experiment", "dataset", "method", "estimator", "parameter"), "other"),
-    **dict.fromkeys(("fold", "n_folds", "seed", "p", "r", "value", "max_rows"), 7),
+    **dict.fromkeys(("fold", "n_folds", "seed", "p", "r", "value", "max_rows", "tune_fold"), 7),
     "settings": {"graph": "local"},
     "grid": {"beta": (0.3,)},
     "criterion": "covering rate",
@@ -40,6 +40,11 @@ def test_the_id_survives_json():
 @pytest.mark.parametrize("field", [item.name for item in fields(Job)])
 def test_whatever_differs_changes_the_id(field):
     assert replace(JOB, **{field: OTHER[field]}).id != JOB.id
+
+
+def test_jobs_that_are_tuned_on_their_own_fold_keep_the_id_of_earlier_versions():
+    assert JOB.tune_fold is None
+    assert "tune_fold" not in JOB.description()
 
 
 def test_the_title_names_what_people_look_for():

@@ -136,6 +136,23 @@ def test_tuning_is_recorded():
     assert result.facts["tune_seconds"] > 0
 
 
+def test_a_choice_of_the_first_fold_is_kept(monkeypatch):
+    job = replace(JOB, estimator="CLPL", grid={"C": (0.001, 1.0)}, criterion="covering rate")
+    own = [run_job(fold(job, k)).facts["tried"] for k in (0, 3)]
+    assert own[0] != own[1]
+    first, fourth = (run_job(replace(job, fold=k, tune_fold=0)) for k in (0, 3))
+    assert first.facts["tried"] == fourth.facts["tried"] == own[0]
+    assert set(fourth.test_rows).isdisjoint(first.test_rows)
+
+    def refuse(*arguments, **options):
+        raise AssertionError("the choice was made again")
+
+    monkeypatch.setattr(protocol, "choose_parameters", refuse)
+    settled = run_job(replace(job, fold=3, tune_fold=0), settled=first.facts)
+    np.testing.assert_array_equal(settled.predicted, fourth.predicted)
+    assert settled.facts["chosen"] == first.facts["chosen"]
+
+
 def test_a_job_gives_the_same_result_every_time():
     job = replace(JOB, estimator="Random candidate")
     first, second = run_job(job), run_job(job)

@@ -6,9 +6,19 @@ import time
 import numpy as np
 import pytest
 
-from gmpll.experiments import ExperimentError, expand, read_declaration, run, scores
+from gmpll.experiments import (
+    Declaration,
+    Experiment,
+    ExperimentError,
+    expand,
+    protocol,
+    read_declaration,
+    run,
+    scores,
+)
 from gmpll.experiments.runner import RunSummary
 from gmpll.experiments.store import RunFolder
+from gmpll.experiments.tuning import choose_parameters
 
 #: Long enough for a start on a busy machine; only a broken runner takes it all.
 PATIENCE_SECONDS = 120
@@ -54,6 +64,24 @@ def same_predictions(declaration, one, other):
         for name in ("predicted", "labels", "test_rows", "train_rows"):
             np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
             assert getattr(first, name).dtype == getattr(second, name).dtype
+
+
+def test_what_is_tuned_once_is_not_tuned_again(tmp_path, monkeypatch):
+    wine = Experiment(
+        "controlled", ("wine",), ("CLPL",), p=(0.5,), r=(1,), folds=3,
+        tune="candidate lift", tune_once=True,
+    )  # fmt: skip
+    choices = []
+
+    def choose(*arguments, **options):
+        choices.append(choose_parameters(*arguments, **options))
+        return choices[-1]
+
+    monkeypatch.setattr(protocol, "choose_parameters", choose)
+    run(Declaration((wine,)), tmp_path)
+    assert len(choices) == 1
+    for job in expand(Declaration((wine,))):
+        assert RunFolder(tmp_path).load(job).facts["chosen"] == choices[0].parameters
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL on Windows")

@@ -8,13 +8,14 @@ import scipy.io
 from hypothesis import given, settings
 from scipy.integrate import quad
 from scipy.optimize import check_grad
-from scipy.special import expit
+from scipy.special import expit, log_expit
 from scipy.stats import beta
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from gmpll.methods import lsbcmm
 from gmpll.methods.lsbcmm import (
     LSBCMM,
     dealt_dirichlet,
@@ -166,6 +167,23 @@ def test_gate_gradient():
         lambda w: gate_objective(w, *args)[0], lambda w: gate_objective(w, *args)[1], gates.ravel()
     )
     assert error < 1e-4 * np.linalg.norm(gate_objective(gates.ravel(), *args)[1])
+
+
+def test_the_gate_objective_does_not_depend_on_its_blocks_nor_overflow(monkeypatch):
+    rows, mask, gates, dirichlet = random_state_of_the_model(0)
+    r = e_step(log_stick_breaking(rows @ gates), expected_log_theta(dirichlet), mask)[0]
+    taken, reached = r[:, :-1], np.cumsum(r[:, ::-1], axis=1)[:, :0:-1]
+    for scale in (1.0, 1e4):
+        a = rows @ (scale * gates)
+        value = (reached * -log_expit(-a) - taken * a).sum()
+        value += (scale * gates[1:] ** 2).sum() * scale / (2 * 0.5)
+        gradient = rows.T @ (reached * expit(a) - taken)
+        gradient[1:] += scale * gates[1:] / 0.5
+        for entries in (1, 2**15):
+            monkeypatch.setattr(lsbcmm, "BLOCK_ENTRIES", entries)
+            found = gate_objective((scale * gates).ravel(), rows, taken, reached, 0.5)
+            assert found[0] == pytest.approx(value, rel=1e-12)
+            np.testing.assert_allclose(found[1], gradient.ravel(), atol=1e-9 * scale)
 
 
 @pytest.mark.parametrize("variance", [0.1, 1.0, 10.0])

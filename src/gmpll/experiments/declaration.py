@@ -11,6 +11,7 @@
     folds = 10
     seeds = [0]
     tune = "candidate lift"      # or "covering rate"; left out: nothing is tuned
+    tune_once = true             # on the first fold's training rows, not on every fold's
 
     [variants."My GM-PLL"]       # a method of your own, from a registered one ...
     method = "GM-PLL"
@@ -78,6 +79,8 @@ class Experiment:
         Seeds of the shufflings.
     tune : str
         Criterion of the tuning, or empty for none.
+    tune_once : bool
+        Whether the setting chosen on the training rows of the first fold is kept for the others.
     vary : mapping
         Parameter -> values; every value is a job of its own.
     fixed : mapping
@@ -98,6 +101,7 @@ class Experiment:
     vary: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     fixed: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     max_rows: int | None = None
+    tune_once: bool = False
 
     def fits_beside(self, other: Experiment) -> bool:
         """Tell whether the figures of two experiments may stand in one table."""
@@ -109,13 +113,16 @@ class Experiment:
             other.tune,
         )
         apart = set(self.datasets).isdisjoint(other.datasets)
-        return same_protocol and (apart or self.max_rows == other.max_rows)
+        same_rows = (self.max_rows, self.tune_once) == (other.max_rows, other.tune_once)
+        return same_protocol and (apart or same_rows)
 
     def protocol(self) -> str:
         """Say in a line how the figures are made."""
         folds = f"{self.folds} folds" + (f", {self.run_folds} run" if self.run_folds else "")
         seeds = f"seed{'s' * (len(self.seeds) > 1)} {', '.join(map(str, self.seeds))}"
         tuned = f"tuned by held-out {self.tune}" if self.tune else "not tuned"
+        if self.tune and self.tune_once:
+            tuned += " on the first fold's training rows"
         rows = f", at most {self.max_rows} rows" if self.max_rows else ""
         return f"{folds}, {seeds}, {tuned}{rows}"
 
@@ -255,6 +262,7 @@ def _jobs_of(experiment: Experiment, variants: Mapping[str, Method]) -> Iterator
             parameter=parameter,
             value=None if value is None else float(value),
             max_rows=experiment.max_rows,
+            tune_fold=0 if tuned and experiment.tune_once else None,
         )
 
 
@@ -297,6 +305,7 @@ def _experiment(table: Any, where: str) -> Experiment:
         },
         fixed={name: _settings(fixed, name, where) for name in fixed},
         max_rows=table.get("max_rows"),
+        tune_once=table.get("tune_once", False),
     )
     problem = _first_problem(experiment)
     if problem:
@@ -331,6 +340,9 @@ def _first_problem(experiment: Experiment) -> str | None:
         ),
         "a sensitivity experiment needs a table vary": (
             experiment.kind == "sensitivity" and not experiment.vary
+        ),
+        f"tune_once is {_shown(experiment.tune_once)} but must be true or false": (
+            not isinstance(experiment.tune_once, bool)
         ),
         f"max_rows is {_shown(max_rows)} but must be an integer, at least folds": (
             max_rows is not None and not _is_integer(max_rows, folds)

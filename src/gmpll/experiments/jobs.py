@@ -38,6 +38,8 @@ class Job:
         Fixed parameters, and values to choose from on the training fold.
     criterion : str
         How that choice is made; empty if nothing is tuned.
+    tune_fold : int or None
+        The fold on whose training rows it is made; None for the job's own.
     p, r : float and int, or None
         Controlled corruption: share of rows that get extra candidates, and how many.
     parameter, value : str and float
@@ -70,10 +72,14 @@ class Job:
     parameter: str = ""
     value: float | None = None
     max_rows: int | None = None
+    tune_fold: int | None = None
 
     def description(self) -> dict[str, Any]:
         """Return the job as plain values."""
-        return asdict(self)
+        description = asdict(self)
+        if self.tune_fold is None:  # jobs without it keep the id that they have always had
+            del description["tune_fold"]
+        return description
 
     @classmethod
     def from_description(cls, description: Mapping[str, Any]) -> Job:

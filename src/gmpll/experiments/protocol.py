@@ -11,7 +11,7 @@ import hashlib
 import time
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -127,25 +127,46 @@ def split_rows(job: Job, n_samples: int) -> tuple[NDArray[np.int64], NDArray[np.
     return rows[train], rows[test]
 
 
-def run_job(job: Job, data_home: str | None = None) -> Result:
+def run_job(
+    job: Job, data_home: str | None = None, settled: Mapping[str, Any] | None = None
+) -> Result:
     """Carry out a job; errors are raised, not recorded.
 
     One thread per numerical library, so that timings of jobs that run side by side mean
     something.
+
+    Parameters
+    ----------
+    job : Job
+    data_home : str, default=None
+        Folder of the data sets.
+    settled : mapping, default=None
+        Facts of the job that has already made this job's choice of parameters (the one of
+        ``job.tune_fold``). Without them the choice is made here, with the same outcome.
+
+    Returns
+    -------
+    Result
     """
     problem = load_problem(job, data_home)
     train, test = split_rows(job, problem.X.shape[0])
     with threadpool_limits(limits=1), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
+        start = time.perf_counter()
+        choice = _tuned(job, problem) if settled is None else _settled(settled)
+        tune_seconds = time.perf_counter() - start
         if job.estimator == FULL_SUPERVISION:
             truth = load_truth(job.dataset, data_home).target
             predicted, facts = _run_upper_bound(problem.X[train], truth[train], problem.X[test])
             labels = np.empty(0, dtype=np.int64)
         else:
             predicted, labels, facts = _run_method(
-                job, problem.X[train], problem.mask[train], problem.X[test]
+                job, problem.X[train], problem.mask[train], problem.X[test], choice
             )
     facts |= {
+        "tune_seconds": tune_seconds,
+        "chosen": choice.parameters,
+        "tried": choice.tried,
         "status": "ok",
         "error": "",
         "fingerprint": _fingerprint(job.dataset, data_home),
@@ -155,37 +176,51 @@ def run_job(job: Job, data_home: str | None = None) -> Result:
 
 
 def _run_method(
-    job: Job, X: NDArray[np.float64], mask: NDArray[np.bool_], X_test: NDArray[np.float64]
+    job: Job,
+    X: NDArray[np.float64],
+    mask: NDArray[np.bool_],
+    X_test: NDArray[np.float64],
+    choice: Choice,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], dict[str, Any]]:
-    seed = stable_seed("method", job.dataset, job.p, job.r, job.seed, job.fold)
-    start = time.perf_counter()
-    choice = _tuned(job, X, mask, seed)
-    tuned = time.perf_counter()
-    estimator = make_estimator(job.estimator, {**job.settings, **choice.parameters}, seed)
+    settings = {**job.settings, **choice.parameters}
+    estimator = make_estimator(job.estimator, settings, _seed(job))
     fit_start = time.perf_counter()
     estimator.fit(X, mask)
     fit_end = time.perf_counter()
     predicted = estimator.predict(X_test)
     predict_end = time.perf_counter()
     labels = getattr(estimator, "labels_", ())
-    facts = {
-        "tune_seconds": tuned - start,
-        "fit_seconds": fit_end - fit_start,
-        "predict_seconds": predict_end - fit_end,
-        "chosen": choice.parameters,
-        "tried": choice.tried,
-    }
+    facts = {"fit_seconds": fit_end - fit_start, "predict_seconds": predict_end - fit_end}
     return np.asarray(predicted, dtype=np.int64), np.asarray(labels, dtype=np.int64), facts
 
 
-def _tuned(job: Job, X: NDArray[np.float64], mask: NDArray[np.bool_], seed: int) -> Choice:
+def _seed(job: Job) -> int:
+    return stable_seed("method", job.dataset, job.p, job.r, job.seed, job.fold)
+
+
+def _tuned(job: Job, problem: Problem) -> Choice:
+    """Choose on the job's own training rows, or on those of its ``tune_fold``."""
     if not job.criterion:
         return Choice({}, [])
+    where = job if job.tune_fold is None else replace(job, fold=job.tune_fold)
+    rows, _ = split_rows(where, problem.X.shape[0])
+    seed = _seed(where)
 
     def make(parameters: Mapping[str, Any]) -> Any:
         return make_estimator(job.estimator, {**job.settings, **parameters}, seed)
 
-    return choose_parameters(make, job.grid, X, mask, criterion=job.criterion, random_state=seed)
+    return choose_parameters(
+        make,
+        job.grid,
+        problem.X[rows],
+        problem.mask[rows],
+        criterion=job.criterion,
+        random_state=seed,
+    )
+
+
+def _settled(facts: Mapping[str, Any]) -> Choice:
+    return Choice(facts["chosen"], facts["tried"])
 
 
 def _run_upper_bound(
@@ -196,11 +231,10 @@ def _run_upper_bound(
     fit_end = time.perf_counter()
     predicted = classifier.predict(X_test)
     seconds = {
-        "tune_seconds": 0.0,
         "fit_seconds": fit_end - start,
         "predict_seconds": time.perf_counter() - fit_end,
     }
-    return np.asarray(predicted, dtype=np.int64), {**seconds, "chosen": {}, "tried": []}
+    return np.asarray(predicted, dtype=np.int64), seconds
 
 
 @lru_cache(maxsize=2)

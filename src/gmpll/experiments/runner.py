@@ -10,11 +10,11 @@ import traceback
 from collections.abc import Iterator, Sequence
 from concurrent.futures import BrokenExecutor
 from contextlib import AbstractContextManager, closing, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from threading import Lock, Thread
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from joblib import Parallel, delayed
 from rich.console import Console
@@ -328,10 +328,19 @@ def _leave_after_the_runner(runner: int) -> None:
 
 def _result_or_failure(task: _Task) -> Result:
     try:
-        return run_job(task.job, task.data_home)
+        return run_job(task.job, task.data_home, _settled_by_another(task))
     except Exception as error:
         text = f"{type(error).__name__}: {error}"
         return Result.failure(text, "".join(traceback.format_exception(error)))
+
+
+def _settled_by_another(task: _Task) -> dict[str, Any] | None:
+    """Return the facts of the finished job, if there is one, that has made this job's choice."""
+    job = task.job
+    if job.tune_fold is None or job.tune_fold == job.fold:
+        return None
+    result = RunFolder(task.folder).load(replace(job, fold=job.tune_fold))
+    return None if result is None or result.failed else result.facts
 
 
 def _save(task: _Task, result: Result) -> None:

@@ -25,6 +25,8 @@ START_PREFERENCE = 10.0
 #: of bounds that it compares.
 MIN_ROUNDS = 10
 STOP_WINDOW = 3
+#: The gates are worked on in blocks of about so many rows times gates, which stay in the cache.
+BLOCK_ENTRIES = 2**15
 #: Tables of components by labels that are held at a time, and how much memory they may take.
 N_TABLES = 5
 TABLES_LIMIT_BYTES = 8 * 2**30
@@ -314,8 +316,8 @@ def fit_gates(
     """
     if start.size == 0:
         return start
-    taken = responsibilities[:, :-1]
-    reached = np.cumsum(responsibilities[:, ::-1], axis=1)[:, :0:-1]
+    taken = np.ascontiguousarray(responsibilities[:, :-1])
+    reached = np.ascontiguousarray(np.cumsum(responsibilities[:, ::-1], axis=1)[:, :0:-1])
 
     def objective(flat: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         return gate_objective(flat, rows, taken, reached, variance)
@@ -335,16 +337,20 @@ def gate_objective(
 ) -> tuple[float, NDArray[np.float64]]:
     """Return the penalised negative log likelihood of all gates, and its gradient."""
     gates = flat.reshape(rows.shape[1], -1)
-    activations = rows @ gates
-    log_taken = log_expit(activations)
-    weights = gates / variance
-    weights[0] = 0.0
-    value = (
-        (reached * (activations - log_taken)).sum()
-        - (taken * activations).sum()
-        + 0.5 * (weights * gates).sum()
-    )
-    gradient = rows.T @ (reached * np.exp(log_taken) - taken) + weights
+    gradient = gates / variance
+    gradient[0] = 0.0
+    value = 0.5 * np.vdot(gradient, gates)
+    n_rows = max(1, BLOCK_ENTRIES // gates.shape[1])
+    for start in range(0, len(rows), n_rows):
+        part = slice(start, start + n_rows)
+        activations = rows[part] @ gates
+        # -log(1 - v) = max(a, 0) + log(1 + e) and v = 1 / (1 + e) or e / (1 + e), with
+        # e = exp(-|a|): nothing overflows, and it is several times as fast as log_expit.
+        small = np.exp(-np.abs(activations))
+        minus_log_left = np.maximum(activations, 0.0) + np.log1p(small)
+        value += np.vdot(reached[part], minus_log_left) - np.vdot(taken[part], activations)
+        chosen = np.where(activations >= 0, 1.0, small) / (1.0 + small)
+        gradient += rows[part].T @ (reached[part] * chosen - taken[part])
     return float(value), gradient.ravel()
 
 
