@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from gmpll import rounding
 from gmpll.rounding import best_labels, confidences_within
 
 
@@ -104,3 +105,12 @@ def test_rows_without_candidates_or_with_an_infinite_score_divide_nothing_by_zer
 def test_confidences_are_double_for_whole_numbers():
     found = confidences_within(np.array([[1, 3]]), np.array([[True, True]]))
     np.testing.assert_array_equal(found, [[0.25, 0.75]])
+
+
+def test_many_rows_are_handled_as_few(monkeypatch):
+    rng = np.random.RandomState(0)
+    scores, mask = rng.randint(3, size=(50, 4)).astype(float), rng.rand(50, 4) < 0.5
+    whole = confidences_within(scores, mask), best_labels(scores, rng=np.random.RandomState(1))
+    monkeypatch.setattr(rounding, "BLOCK_ROWS", 7)
+    np.testing.assert_array_equal(confidences_within(scores, mask), whole[0])
+    np.testing.assert_array_equal(best_labels(scores, rng=np.random.RandomState(1)), whole[1])

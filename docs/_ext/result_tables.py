@@ -91,6 +91,18 @@ def local_graph():
     return rows[list(names)].rename(columns=names)
 
 
+def neighbors():
+    """The approximate search for neighbours beside PyNNDescent."""
+    rows = _read("neighbors.csv")
+    cell = [f"{s:.1f} s, {r:.3f}" for s, r in zip(rows["seconds"], rows["recall"], strict=True)]
+    table = rows.assign(cell=cell).pivot(index="data", columns="method", values="cell")
+    first = rows.drop_duplicates("method").set_index("method")["first_seconds"]
+    table.loc["first call in a process, 3000 rows"] = [f"{first[m]:.1f} s" for m in table.columns]
+    return table[rows["method"].unique()].loc[
+        [*rows["data"].unique(), "first call in a process, 3000 rows"]
+    ]
+
+
 def reconstruction():
     """Weights of unseen rows beside a loop over ``scipy.optimize.nnls``."""
     names = {
@@ -117,6 +129,7 @@ def gpu():
 TABLES = {
     "full-graph": full_graph,
     "local-graph": local_graph,
+    "neighbors": neighbors,
     "reconstruction": reconstruction,
     "gpu": gpu,
     "inductive": lambda: accuracies("inductive"),

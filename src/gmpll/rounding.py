@@ -7,9 +7,12 @@ that knows nothing of the order of the labels.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from gmpll.arrays import Array, array_namespace, default_float, device
+from gmpll.graph.threads import balanced_blocks, in_threads
 
 __all__ = ["best_labels", "confidences_within"]
 
@@ -18,6 +21,8 @@ __all__ = ["best_labels", "confidences_within"]
 #: of its resolution take its place.
 TIE_TOLERANCE = 1e-12
 TIE_RESOLUTIONS = 8
+#: Rows that a thread works on at a time.
+BLOCK_ROWS = 2**14
 
 
 def best_labels(
@@ -51,7 +56,7 @@ def best_labels(
     array([1, 1])
     """
     xp = array_namespace(scores)
-    tied = _is_tied(scores)
+    tied = _by_blocks(_is_tied, scores)
     best = xp.argmax(xp.astype(tied, xp.int8), axis=1)
     (undecided,) = xp.nonzero(xp.count_nonzero(tied, axis=1) > 1)
     if undecided.shape[0]:
@@ -77,6 +82,17 @@ def _is_tied(scores: Array) -> Array:
     return scores >= largest - tolerance * xp.max(finite, axis=1, keepdims=True)
 
 
+def _by_blocks(function: Callable[..., Array], *arrays: Array) -> Array:
+    """Apply a function of rows; many rows of NumPy arrays in blocks that stay in the cache."""
+    n_rows = arrays[0].shape[0]
+    if n_rows <= BLOCK_ROWS or not isinstance(arrays[0], np.ndarray):
+        return function(*arrays)
+    blocks = balanced_blocks(n_rows, BLOCK_ROWS)
+    return np.concatenate(
+        in_threads(lambda rows: function(*(array[rows] for array in arrays)), blocks)
+    )
+
+
 def confidences_within(scores: Array, mask: Array) -> Array:
     """Restrict non-negative scores to the candidates and let every row sum to one.
 
@@ -91,6 +107,10 @@ def confidences_within(scores: Array, mask: Array) -> Array:
     array([[0.25, 0.75, 0.  ],
            [0.  , 0.5 , 0.5 ]])
     """
+    return _by_blocks(_confidences_within, scores, mask)
+
+
+def _confidences_within(scores: Array, mask: Array) -> Array:
     xp = array_namespace(scores, mask)
     inside = xp.where(mask, scores, 0.0)
     total = xp.sum(inside, axis=1, keepdims=True)

@@ -91,7 +91,7 @@ def test_blocks_of_rows_do_not_change_the_graph(monkeypatch):
 
 
 def test_an_approximate_graph_is_in_single_precision_and_knows_its_recall():
-    pytest.importorskip("pynndescent")
+    pytest.importorskip("numba")
     X = np.random.RandomState(6).randn(1200, 10)
     graph = LocalGraph(X, 8, neighbors="approximate", random_state=0)
     exact = LocalGraph(X, 8, neighbors="exact")

@@ -12,18 +12,16 @@ from gmpll.graph.neighbors import (
     neighbor_recall,
 )
 
-needs_pynndescent = pytest.mark.skipif(
-    module.find_spec("pynndescent") is None, reason="pynndescent is not installed"
-)
+needs_numba = pytest.mark.skipif(module.find_spec("numba") is None, reason="numba is not installed")
 
 
 @pytest.fixture
-def without_pynndescent(monkeypatch):
+def without_numba(monkeypatch):
     monkeypatch.setattr(module, "find_spec", lambda name: None)
-    monkeypatch.setitem(sys.modules, "pynndescent", None)
+    monkeypatch.setitem(sys.modules, "numba", None)
 
 
-@needs_pynndescent
+@needs_numba
 def test_most_approximate_neighbours_are_the_true_ones():
     rows = np.random.RandomState(0).randn(2000, 12)
     found = approximate_neighbors(rows, 10, random_state=0)
@@ -36,7 +34,7 @@ def test_most_approximate_neighbours_are_the_true_ones():
     np.testing.assert_allclose(found.distances, measured, rtol=1e-4)
 
 
-@needs_pynndescent
+@needs_numba
 def test_the_approximate_search_is_repeatable():
     rows = np.random.RandomState(1).randn(1500, 8)
     first, again = (approximate_neighbors(rows, 10, random_state=3) for _ in range(2))
@@ -44,7 +42,7 @@ def test_the_approximate_search_is_repeatable():
     np.testing.assert_array_equal(first.distances, again.distances)
 
 
-@needs_pynndescent
+@needs_numba
 @pytest.mark.parametrize("copies", [30, 600])
 def test_no_row_is_its_own_approximate_neighbour(copies):
     rows = np.repeat(np.random.RandomState(2).randn(600 // copies, 5), copies, axis=0)
@@ -55,17 +53,20 @@ def test_no_row_is_its_own_approximate_neighbour(copies):
     assert found.distances.max() == 0
 
 
+@needs_numba
 def test_rows_that_were_not_served_are_searched_exactly(monkeypatch):
+    from gmpll.graph import cells
+
     rows = np.random.RandomState(3).randn(40, 4)
     exact = nearest_neighbors(rows, 5)
 
-    def with_failures(rows, k, random_state, n_jobs):
-        indices = np.column_stack([np.arange(40), exact.indices]).astype(np.int32)
-        distances = np.column_stack([np.zeros(40), exact.distances]).astype(np.float32)
+    def with_failures(rows, k, rng):
+        indices = exact.indices.astype(np.int32)
+        distances = exact.distances.astype(np.float32)
         indices[7, 3:], distances[7, 3:] = -1, np.inf
-        return indices, distances
+        return distances, indices
 
-    monkeypatch.setattr(module, "_descent", with_failures)
+    monkeypatch.setattr(cells, "neighbors_in_cells", with_failures)
     found = approximate_neighbors(rows, 5)
     np.testing.assert_array_equal(found.indices, exact.indices)
     np.testing.assert_allclose(found.distances, exact.distances, rtol=1e-6)
@@ -74,7 +75,7 @@ def test_rows_that_were_not_served_are_searched_exactly(monkeypatch):
 @pytest.mark.parametrize("n_rows", [1, 3])
 def test_few_rows_have_few_approximate_neighbours(n_rows):
     if n_rows > 1:
-        pytest.importorskip("pynndescent")
+        pytest.importorskip("numba")
     found = approximate_neighbors(np.arange(float(n_rows))[:, None], 10)
     assert found.indices.shape == (n_rows, n_rows - 1)
 
@@ -95,13 +96,13 @@ def test_auto_is_exact_for_few_rows_and_in_few_dimensions():
     assert choose_search("exact", 100 * many, 64) == "exact"
 
 
-@needs_pynndescent
+@needs_numba
 def test_auto_is_approximate_for_many_rows():
     assert choose_search("auto", module.APPROXIMATE_ROWS, 64) == "approximate"
     assert choose_search("approximate", 10, 2) == "approximate"
 
 
-@pytest.mark.usefixtures("without_pynndescent")
+@pytest.mark.usefixtures("without_numba")
 def test_without_the_extra_the_search_is_exact_and_says_so():
     with pytest.warns(UserWarning, match=r"200000 rows.*pip install 'gmpll\[neighbors\]'"):
         assert choose_search("auto", 200_000, 64) == "exact"

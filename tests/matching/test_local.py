@@ -215,7 +215,11 @@ def test_labels_without_edges_or_instances_give_no_support():
     weights = sp.csr_array(np.array([[0, 0.5, 0.25], [0.5, 0, 0], [0.25, 0, 0]]))
     parts = SameLabelAffinity(weights, mask)
     np.testing.assert_array_equal(parts.apply(np.array([1.0, 0.5, 1.0])), [0.125, 0.25, 0.0])
-    np.testing.assert_array_equal(parts.class_mass(np.array([1.0, 0.5, 0.75])), [1.5, 1.5, 0.75])
+    p = np.array([1.0, 0.5, 0.75])
+    np.testing.assert_array_equal(parts.weighted_support(p), p * parts.apply(p))
+    np.testing.assert_array_equal(parts.class_mass(p), [1.5, 1.5, 0.75])
+    np.testing.assert_array_equal(parts.correction(p, 2.0), [2.25, 2.25, 0.5625])
+    np.testing.assert_array_equal(parts.correction(np.zeros(3), 2.0), [1.0, 1.0, 1.0])
     np.testing.assert_array_equal(
         parts.pack(np.array([[1.0, 2.0, 3.0]])), [1.0, 1.0, 3.0]
     )  # one row for all

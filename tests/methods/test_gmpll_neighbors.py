@@ -21,7 +21,7 @@ def test_few_rows_are_searched_exactly():
 
 
 def test_many_rows_are_searched_approximately(monkeypatch):
-    pytest.importorskip("pynndescent")
+    pytest.importorskip("numba")
     monkeypatch.setattr(neighbors, "APPROXIMATE_ROWS", 500)
     auto, again = fitted(), fitted()
     monkeypatch.undo()
@@ -33,7 +33,7 @@ def test_many_rows_are_searched_approximately(monkeypatch):
 
 
 def test_predictions_after_an_approximate_search_do_not_depend_on_the_batch():
-    pytest.importorskip("pynndescent")
+    pytest.importorskip("numba")
     model, unseen = fitted(neighbors="approximate"), PROBLEM.data[TEST]
     one_by_one = np.vstack([model.predict_proba(row[None]) for row in unseen])
     np.testing.assert_allclose(model.predict_proba(unseen), one_by_one, atol=1e-6)

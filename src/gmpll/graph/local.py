@@ -246,19 +246,23 @@ def _rows_of(matrix: sp.csr_array, block: slice) -> sp.csr_array:
 
 
 def _stacked(parts: list[Any], shape: tuple[int, int]) -> sp.csr_array:
-    """Put blocks of rows under each other; unlike SciPy's, it frees them on the way."""
+    """Put blocks of rows under each other, in threads; unlike SciPy's, it frees them on the way."""
     n_entries = sum(part.nnz for part in parts)
     kind = _index_type(n_entries, shape[1])
     data = np.empty(n_entries, dtype=parts[0].dtype)
     indices = np.empty(n_entries, dtype=kind)
     starts = np.zeros(shape[0] + 1, dtype=kind)
-    row = entry = 0
-    while parts:
-        part = parts.pop(0)
+    rows = np.cumsum([0, *(part.shape[0] for part in parts)])
+    entries = np.cumsum([0, *(part.nnz for part in parts)])
+
+    def place(number: int) -> None:
+        part, parts[number] = parts[number], None
+        entry = entries[number]
         data[entry : entry + part.nnz] = part.data[: part.nnz]
         indices[entry : entry + part.nnz] = part.indices[: part.nnz]
-        starts[row + 1 : row + 1 + part.shape[0]] = part.indptr[1:] + kind(entry)
-        row, entry = row + part.shape[0], entry + part.nnz
+        starts[rows[number] + 1 : rows[number + 1] + 1] = part.indptr[1:] + kind(entry)
+
+    in_threads(place, range(len(parts)))
     matrix = sp.csr_array((data, indices, starts), shape=shape)
     matrix.has_canonical_format = True
     return matrix

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from importlib.util import find_spec
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,15 +21,10 @@ __all__ = [
 ]
 
 #: From this many rows on ``"auto"`` searches approximately. An exact search takes O(m^2 d) time,
-#: for 64 features on two cores about half a minute here; the approximate one takes a third of
-#: that, and once in every process as much again for compiling itself.
+#: for 64 features on two cores about half a minute here; the approximate one takes a fifth of that.
 APPROXIMATE_ROWS = 100_000
 #: With few features trees make the exact search fast however many rows there are.
 TREE_FEATURES = 5
-#: Random projection trees that the descent starts from, and its most turns. Many trees and few
-#: turns find as many neighbours as fewer trees and more turns, in less time.
-PROJECTION_TREES = 64
-DESCENT_TURNS = 2
 #: Rows on which the share of true neighbours is estimated.
 RECALL_SAMPLE = 200
 #: Distances that differ by less, relatively, are ties: the approximate search is in single
@@ -93,10 +88,7 @@ def approximate_neighbors(
     random_state: int | np.random.RandomState = 0,
     n_jobs: int | None = None,
 ) -> Neighbors:
-    """Find nearly the k nearest rows of every row, by nearest neighbour descent.
-
-    The neighbours of a row's neighbours are likely to be its own [1]_: starting from random
-    projection trees the search improves all neighbours at once, in close to linear time.
+    """Find nearly the k nearest rows of every row, see :mod:`gmpll.graph.cells`.
 
     Parameters
     ----------
@@ -105,19 +97,15 @@ def approximate_neighbors(
     k : int
         How many; fewer are returned where there are not so many. No row is its own neighbour.
     random_state : int or RandomState, default=0
-        Seed: the same rows, seed and number of threads give the same neighbours.
+        Seed: the same rows and seed give the same neighbours.
     n_jobs : int, default=None
-        Threads; all cores by default.
+        As in :func:`nearest_neighbors`, for the few rows that are searched exactly in the end.
+        The approximate search itself uses all cores.
 
     Returns
     -------
     Neighbors
         Arrays of shape (n_rows, k) in single precision and 32 bit integers: half the memory.
-
-    References
-    ----------
-    .. [1] W. Dong, C. Moses and K. Li, "Efficient k-nearest neighbor graph construction for
-       generic similarity measures", WWW 2011.
     """
     n_rows = rows.shape[0]
     k = min(k, n_rows - 1)
@@ -125,12 +113,9 @@ def approximate_neighbors(
         return Neighbors(
             np.zeros((n_rows, 0), dtype=np.float32), np.zeros((n_rows, 0), dtype=np.int32)
         )
-    # One more than asked for: a row is the first of its own neighbours.
-    indices, distances = _descent(rows, k + 1, random_state, n_jobs)
-    others = indices != np.arange(n_rows, dtype=indices.dtype)[:, None]
-    # Among many copies a row may have missed itself; then the farthest one is left out.
-    others[others.all(axis=1), -1] = False
-    found = Neighbors(distances[others].reshape(n_rows, k), indices[others].reshape(n_rows, k))
+    from gmpll.graph.cells import neighbors_in_cells
+
+    found = Neighbors(*neighbors_in_cells(rows, k, check_random_state(random_state)))
     return _completed(found, rows, n_jobs)
 
 
@@ -148,7 +133,7 @@ def choose_search(method: str, n_rows: int, n_features: int) -> str:
     Raises
     ------
     ImportError
-        If an approximate search is asked for and pynndescent is not installed.
+        If an approximate search is asked for and numba is not installed.
 
     Examples
     --------
@@ -158,11 +143,11 @@ def choose_search(method: str, n_rows: int, n_features: int) -> str:
     """
     if method == "exact":
         return "exact"
-    installed = find_spec("pynndescent") is not None
+    installed = find_spec("numba") is not None
     if method == "approximate":
         if not installed:
             raise ImportError(
-                "The approximate search for neighbours needs pynndescent: "
+                "The approximate search for neighbours needs numba: "
                 "pip install 'gmpll[neighbors]', or use neighbors=\"exact\"."
             )
         return "approximate"
@@ -221,29 +206,6 @@ def neighbor_recall(
     exact = _neighbors_of_some(rows, sample, k, n_jobs)
     reach = exact.distances[:, -1:] * (1 + DISTANCE_TOLERANCE)
     return float((found.distances[sample] <= reach).mean())
-
-
-def _descent(
-    rows: NDArray[np.floating],
-    k: int,
-    random_state: int | np.random.RandomState,
-    n_jobs: int | None,
-) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """Return indices (-1 where nothing was found) and distances."""
-    from pynndescent import NNDescent  # type: ignore[import-untyped]
-
-    with warnings.catch_warnings():
-        # Rows that were not served are completed afterwards.
-        warnings.filterwarnings("ignore", message="Failed to correctly find n_neighbors")
-        index: Any = NNDescent(
-            np.ascontiguousarray(rows, dtype=np.float32),
-            n_neighbors=k,
-            n_trees=PROJECTION_TREES,
-            n_iters=DESCENT_TURNS,
-            random_state=random_state,
-            n_jobs=n_jobs,
-        )
-    return index.neighbor_graph
 
 
 def _completed(found: Neighbors, rows: NDArray[np.floating], n_jobs: int | None) -> Neighbors:

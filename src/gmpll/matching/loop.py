@@ -132,16 +132,17 @@ def match(
     P = uniform_start(mask) if start is None else _as_probabilities(start, mask)
     normalise = getattr(affinity, "normalise", _normalise)
     mass_of = getattr(affinity, "class_mass", lambda P: xp.sum(P, axis=0))
+    weighted_support = getattr(affinity, "weighted_support", lambda P: P * affinity.apply(P))
+    correction = getattr(affinity, "correction", lambda P, g: _correction(mass_of(P), g))
     objective: list[Array] = []
     converged = False
     while len(objective) < max_iter and not converged:
-        support = P * affinity.apply(P)
+        support = weighted_support(P)
         objective.append(xp.sum(support))
         if unary is not None:
             support = support * unary
         if balance:
-            mass = mass_of(P)
-            support = support / xp.where(mass > 0, mass, 1.0) ** balance
+            support = support / correction(P, balance)
         new = normalise(support, fallback=P)
         if expected_mass is not None:
             new = normalise(new * mass_pull(mass_of(new), expected_mass), fallback=new)
@@ -156,6 +157,11 @@ def _as_probabilities(start: Array, mask: Array) -> Array:
     xp = array_namespace(mask)
     start = xp.asarray(start, device=device(mask))
     return xp.astype(start, xp.result_type(start.dtype, default_float(xp)))
+
+
+def _correction(mass: Array, balance: float) -> Array:
+    """What the support of a label is divided by; nothing where nobody has it."""
+    return array_namespace(mass).where(mass > 0, mass, 1.0) ** balance
 
 
 def _normalise(support: Array, fallback: Array) -> Array:

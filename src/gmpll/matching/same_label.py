@@ -76,11 +76,21 @@ class SameLabelAffinity:
 
     def apply(self, P: NDArray[np.floating]) -> NDArray[np.float64]:
         """Return K p."""
+        return self._weighted(P, None)
+
+    def weighted_support(self, P: NDArray[np.floating]) -> NDArray[np.float64]:
+        """Return p times K p, assignment by assignment."""
+        return self._weighted(P, P)
+
+    def _weighted(
+        self, P: NDArray[np.floating], factors: NDArray[np.floating] | None
+    ) -> NDArray[np.float64]:
         p = P.astype(self._dtype, copy=False)
         support = np.empty(len(p))
 
         def multiply(block: _Block) -> None:
-            support[block.rows] = block.matrix @ p[block.columns]
+            product = block.matrix @ p[block.columns]
+            support[block.rows] = product if factors is None else product * factors[block.rows]
 
         if sum(block.matrix.nnz for block in self._blocks) < BLOCK_ENTRIES:
             for block in self._blocks:
@@ -104,9 +114,16 @@ class SameLabelAffinity:
 
     def class_mass(self, P: NDArray[np.floating]) -> NDArray[np.float64]:
         """Return for every assignment the sum over all instances with its label."""
+        return np.repeat(self._masses(P), self._counts)
+
+    def correction(self, P: NDArray[np.floating], balance: float) -> NDArray[np.float64]:
+        """Return the same to the power of ``balance``, one where there is no mass."""
+        mass = self._masses(P)
+        return np.repeat(np.where(mass > 0, mass, 1.0) ** balance, self._counts)
+
+    def _masses(self, P: NDArray[np.floating]) -> NDArray[np.float64]:
         ends = np.cumsum(self._counts)
-        mass = [P[end - n : end].sum() for n, end in zip(self._counts, ends, strict=True)]
-        return np.repeat(mass, self._counts)
+        return np.array([P[end - n : end].sum() for n, end in zip(self._counts, ends, strict=True)])
 
     def normalise(
         self, support: NDArray[np.floating], fallback: NDArray[np.floating]

@@ -1,0 +1,290 @@
+"""Approximate nearest neighbours by comparing the rows that share a random cell.
+
+A random row claims the rows that are nearer to it than to other random rows. Near rows often have
+the same nearest one, however many dimensions there are, so all pairs within such a cell are
+compared, then cells are drawn anew, and every row keeps the nearest of all that it has met. Cells
+are drawn in two steps, groups and cells within a group, as in a tree of two levels with many
+branches. Compared with trees of many levels with two branches a pair of neighbours meets about as
+often for each comparison, but all comparisons are matrix products on rows that lie together in
+memory. Groups share no rows, so threads work on them without locks, and their number does not
+change the result.
+
+The module needs numba (the extra ``neighbors``).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import scipy.linalg.cython_blas  # noqa: F401  # compiled products use it: loaded here, limited below
+from numba import njit
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from gmpll.graph.threads import balanced_blocks, in_threads
+
+__all__ = ["neighbors_in_cells"]
+
+#: Mean size of a cell, at least twice the number of neighbours.
+CELL_ROWS = 100
+#: A larger group or cell than this many times the mean is cut.
+LARGEST = 4
+#: Mean size of a group where this is more than balances the two steps.
+GROUP_CELLS = 50
+#: How often groups are drawn, and cells within them.
+TURNS = 40
+DRAWS = 2
+#: The search ends when a turn finds less than this share of the neighbours.
+SETTLED = 0.002
+#: Rows that a thread works on at a time.
+BLOCK_ROWS = 4096
+PRODUCT_ROWS = 256
+
+_compile = njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "arcp"})
+
+
+def neighbors_in_cells(
+    rows: NDArray[np.floating], k: int, rng: np.random.RandomState
+) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
+    """Find nearly the k nearest other rows of every row.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_rows, n_features)
+        Rows, more than k.
+    k : int
+        How many.
+    rng : RandomState
+        Draws the cells.
+
+    Returns
+    -------
+    distances, indices : ndarray of shape (n_rows, k)
+        Nearest first; infinity and -1 where a row has met too few.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gmpll.graph.cells import neighbors_in_cells
+    >>> rows = np.array([[0.0], [1.0], [3.0]])
+    >>> neighbors_in_cells(rows, 1, np.random.RandomState(0))[1].ravel()
+    array([1, 0, 1], dtype=int32)
+    """
+    n_rows = len(rows)
+    # Around the mean the products that stand for distances lose the least to rounding, and
+    # between -1 and 1 nothing overflows.
+    centred = rows - rows.mean(axis=0)
+    scale = float(np.abs(centred).max()) or 1.0
+    rows = np.asarray(centred / scale, dtype=np.float32)
+    del centred
+    half_norms = 0.5 * np.einsum("ij,ij->i", rows, rows)
+    indices = np.full((n_rows, k), -1, dtype=np.int32)
+    distances = np.full((n_rows, k), np.inf, dtype=np.float32)
+    cell_rows = max(CELL_ROWS, 2 * k)
+    with threadpool_limits(limits=1, user_api="blas"):  # the threads are here
+        for _ in range(TURNS):
+            groups = _draw_groups(rows, half_norms, cell_rows, rng)
+            seeds = rng.randint(2**31 - 1, size=len(groups))
+
+            def join(
+                numbered: tuple[int, NDArray[np.intp]], seeds: NDArray[np.int64] = seeds
+            ) -> int:
+                number, group = numbered
+                drawn = np.random.RandomState(seeds[number])
+                n_cells = math.ceil(len(group) / cell_rows)
+                within, norms = rows[group], half_norms[group]
+                return sum(
+                    _join_cells(
+                        within,
+                        norms,
+                        group,
+                        drawn.permutation(len(group))[:n_cells],
+                        LARGEST * cell_rows,
+                        indices,
+                        distances,
+                    )
+                    for _ in range(DRAWS)
+                )
+
+            if sum(in_threads(join, enumerate(groups))) < SETTLED * indices.size:
+                break
+    in_threads(
+        lambda block: _measure(rows, indices, distances, block.start, block.stop),
+        balanced_blocks(n_rows, BLOCK_ROWS),
+    )
+    distances *= np.float32(scale)
+    return distances, indices
+
+
+def _draw_groups(
+    rows: NDArray[np.float32],
+    half_norms: NDArray[np.float32],
+    cell_rows: int,
+    rng: np.random.RandomState,
+) -> list[NDArray[np.intp]]:
+    """Put every row to the nearest of some random rows; largest groups first."""
+    n_rows = len(rows)
+    group_rows = max(GROUP_CELLS * cell_rows, math.isqrt(cell_rows * n_rows))
+    n_groups = math.ceil(n_rows / group_rows)
+    shuffled = rng.permutation(n_rows)
+    centres = shuffled[:n_groups]
+    # 16 bits are sorted by counting.
+    nearest = np.zeros(n_rows, dtype=np.uint16 if n_groups <= 2**16 else np.uint32)
+    if n_groups > 1:
+        to_centres = np.ascontiguousarray(rows[centres].T)
+
+        def choose(block: slice) -> None:
+            closeness = rows[block] @ to_centres
+            closeness -= half_norms[centres]
+            nearest[block] = closeness.argmax(axis=1)
+
+        in_threads(choose, balanced_blocks(n_rows, BLOCK_ROWS))
+    order = np.argsort(nearest, kind="stable")
+    groups = np.split(order, np.cumsum(np.bincount(nearest, minlength=n_groups))[:-1])
+    pieces: list[NDArray[np.intp]] = []
+    for group in groups:
+        if len(group) > LARGEST * group_rows:  # copies of one row, say: cut elsewhere every time
+            pieces.extend(np.array_split(rng.permutation(group), -(-len(group) // group_rows)))
+        elif len(group) > 1:
+            pieces.append(group)
+    return sorted(pieces, key=len, reverse=True)
+
+
+@_compile
+def _join_cells(
+    rows: NDArray[np.float32],
+    half_norms: NDArray[np.float32],
+    names: NDArray[np.intp],
+    centres: NDArray[np.intp],
+    largest: int,
+    indices: NDArray[np.int32],
+    distances: NDArray[np.float32],
+) -> int:
+    """Compare all rows of a group that share a cell; return how many neighbours were found.
+
+    ``names`` are the numbers of the group's rows among all rows. The neighbours of a row are a
+    heap with the farthest first; here half of the squared distance stands for the distance.
+    """
+    k = indices.shape[1]
+    found = 0
+    order, ends = _cells(rows, half_norms, centres)
+    members = np.empty((largest, rows.shape[1]), dtype=np.float32)
+    norms = np.empty(largest, dtype=np.float32)
+    nearer = np.empty(largest + 1, dtype=np.intp)
+    start = 0
+    for cell in range(len(centres)):
+        while start < ends[cell]:
+            n = min(ends[cell] - start, largest)
+            cell_rows = order[start : start + n]
+            for i in range(n):
+                members[i] = rows[cell_rows[i]]
+                norms[i] = half_norms[cell_rows[i]]
+            products = np.dot(members[:n], members[:n].T)
+            for i in range(n):
+                row = names[cell_rows[i]]
+                excess = products[i]
+                for j in range(n):
+                    excess[j] = norms[j] - excess[j]
+                excess[i] = np.inf
+                limit = distances[row, 0] - norms[i]
+                n_nearer = 0
+                for j in range(n):
+                    nearer[n_nearer] = j
+                    n_nearer += excess[j] < limit
+                for c in range(n_nearer):
+                    j = nearer[c]
+                    distance = max(excess[j] + norms[i], np.float32(0.0))
+                    if distance < distances[row, 0]:
+                        name = names[cell_rows[j]]
+                        found += _keep(indices[row], distances[row], k, name, distance)
+            start += n
+    return found
+
+
+@_compile
+def _cells(
+    rows: NDArray[np.float32], half_norms: NDArray[np.float32], centres: NDArray[np.intp]
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the rows in the order of their nearest centres, and where each centre's rows end."""
+    n_rows, n_cells = len(rows), len(centres)
+    nearest = np.zeros(n_rows, dtype=np.intp)
+    to_centres = rows[centres].T
+    norms = half_norms[centres]
+    ends = np.zeros(n_cells, dtype=np.intp)
+    for start in range(0, n_rows, PRODUCT_ROWS):
+        stop = min(n_rows, start + PRODUCT_ROWS)
+        products = np.dot(rows[start:stop], to_centres)
+        for i in range(stop - start):
+            closeness = products[i]
+            for c in range(n_cells):
+                closeness[c] -= norms[c]
+            best = 0
+            for c in range(1, n_cells):
+                if closeness[c] > closeness[best]:
+                    best = c
+            nearest[start + i] = best
+            ends[best] += 1
+    places = np.zeros(n_cells, dtype=np.intp)
+    for c in range(1, n_cells):
+        places[c] = ends[c - 1]
+        ends[c] += ends[c - 1]
+    order = np.empty(n_rows, dtype=np.intp)
+    for i in range(n_rows):
+        order[places[nearest[i]]] = i
+        places[nearest[i]] += 1
+    return order, ends
+
+
+@_compile
+def _keep(
+    indices: NDArray[np.int32], distances: NDArray[np.float32], k: int, name: int, distance: float
+) -> int:
+    """Put a row in the place of the farthest neighbour unless it is there; say if it was put."""
+    for c in range(k):
+        if indices[c] == name:
+            return 0
+    place = 0
+    while True:
+        child = 2 * place + 1
+        if child >= k:
+            break
+        if child + 1 < k and distances[child + 1] > distances[child]:
+            child += 1
+        if distances[child] <= distance:
+            break
+        distances[place] = distances[child]
+        indices[place] = indices[child]
+        place = child
+    distances[place] = distance
+    indices[place] = name
+    return 1
+
+
+@_compile
+def _measure(
+    rows: NDArray[np.float32],
+    indices: NDArray[np.int32],
+    distances: NDArray[np.float32],
+    start: int,
+    stop: int,
+) -> None:
+    """Replace what stood for distances by distances, and sort by them."""
+    for row in range(start, stop):
+        for c in range(indices.shape[1]):
+            name = indices[row, c]
+            squared = np.float32(np.inf)
+            if name >= 0:
+                squared = np.float32(0.0)
+                for f in range(rows.shape[1]):
+                    difference = rows[row, f] - rows[name, f]
+                    squared += difference * difference
+            place = c
+            while place > 0 and distances[row, place - 1] > squared:
+                distances[row, place] = distances[row, place - 1]
+                indices[row, place] = indices[row, place - 1]
+                place -= 1
+            distances[row, place] = squared
+            indices[row, place] = name
+        for c in range(indices.shape[1]):
+            distances[row, c] = np.sqrt(distances[row, c])
