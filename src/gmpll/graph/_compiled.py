@@ -8,19 +8,17 @@ lock: blocks of rows run in parallel threads.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from gmpll.graph._compiling import compiled
 
 __all__ = ["reconstruct"]
 
 #: Most steps; a fraction of them is taken.
 STEPS_PER_VARIABLE = 10
 
-# fastmath is limited to what keeps infinities and NaN intact: sums may be reordered.
-_compile = njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "arcp"})
 
-
-@_compile
+@compiled
 def reconstruct(
     queries: NDArray[np.float64],
     rows: NDArray[np.float64],
@@ -98,7 +96,7 @@ def reconstruct(
         )
 
 
-@_compile
+@compiled
 def _gram_matrix(vectors: NDArray[np.float64], gram: NDArray[np.float64]) -> None:
     """Write all inner products; two rows with two at a time, so that every load serves twice."""
     k, d = vectors.shape
@@ -123,7 +121,7 @@ def _gram_matrix(vectors: NDArray[np.float64], gram: NDArray[np.float64]) -> Non
             gram[even, b] = gram[b, even] = product
 
 
-@_compile
+@compiled
 def _minimise(
     gram: NDArray[np.float64],
     linear: NDArray[np.float64],
@@ -173,7 +171,7 @@ def _minimise(
     return smallest > independence
 
 
-@_compile
+@compiled
 def _start_at_positive_part(
     solution: NDArray[np.float64],
     w: NDArray[np.float64],
@@ -190,7 +188,7 @@ def _start_at_positive_part(
             w[c] /= total
 
 
-@_compile
+@compiled
 def _start_at_best_vertex(
     gram: NDArray[np.float64], w: NDArray[np.float64], passive: NDArray[np.bool_], sum_to_one: bool
 ) -> None:
@@ -203,7 +201,7 @@ def _start_at_best_vertex(
         passive[nearest] = True
 
 
-@_compile
+@compiled
 def _descend(
     gram: NDArray[np.float64],
     linear: NDArray[np.float64],
@@ -244,7 +242,7 @@ def _descend(
         passive[newest] = True
 
 
-@_compile
+@compiled
 def _most_promising(
     gram: NDArray[np.float64],
     linear: NDArray[np.float64],

@@ -18,10 +18,10 @@ import math
 
 import numpy as np
 import scipy.linalg.cython_blas  # noqa: F401  # compiled products use it: loaded here, limited below
-from numba import njit
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from gmpll.graph._compiling import compiled
 from gmpll.graph.threads import balanced_blocks, in_threads
 
 __all__ = ["neighbors_in_cells"]
@@ -40,8 +40,6 @@ SETTLED = 0.002
 #: Rows that a thread works on at a time.
 BLOCK_ROWS = 4096
 PRODUCT_ROWS = 256
-
-_compile = njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "arcp"})
 
 
 def neighbors_in_cells(
@@ -151,7 +149,7 @@ def _draw_groups(
     return sorted(pieces, key=len, reverse=True)
 
 
-@_compile
+@compiled
 def _join_cells(
     rows: NDArray[np.float32],
     half_norms: NDArray[np.float32],
@@ -202,7 +200,7 @@ def _join_cells(
     return found
 
 
-@_compile
+@compiled
 def _cells(
     rows: NDArray[np.float32], half_norms: NDArray[np.float32], centres: NDArray[np.intp]
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -236,7 +234,7 @@ def _cells(
     return order, ends
 
 
-@_compile
+@compiled
 def _keep(
     indices: NDArray[np.int32], distances: NDArray[np.float32], k: int, name: int, distance: float
 ) -> int:
@@ -261,7 +259,7 @@ def _keep(
     return 1
 
 
-@_compile
+@compiled
 def _measure(
     rows: NDArray[np.float32],
     indices: NDArray[np.int32],
