@@ -80,32 +80,23 @@ def neighbors_in_cells(
     indices = np.full((n_rows, k), -1, dtype=np.int32)
     distances = np.full((n_rows, k), np.inf, dtype=np.float32)
     cell_rows = max(CELL_ROWS, 2 * k)
+    largest = LARGEST * cell_rows
+
+    def join(group_and_seed: tuple[NDArray[np.intp], int]) -> int:
+        group, seed = group_and_seed
+        drawn = np.random.RandomState(seed)
+        within, norms = rows[group], half_norms[group]
+        found = 0
+        for _ in range(DRAWS):
+            centres = drawn.permutation(len(group))[: math.ceil(len(group) / cell_rows)]
+            found += _join_cells(within, norms, group, centres, largest, indices, distances)
+        return found
+
     with threadpool_limits(limits=1, user_api="blas"):  # the threads are here
         for _ in range(TURNS):
             groups = _draw_groups(rows, half_norms, cell_rows, rng)
             seeds = rng.randint(2**31 - 1, size=len(groups))
-
-            def join(
-                numbered: tuple[int, NDArray[np.intp]], seeds: NDArray[np.int64] = seeds
-            ) -> int:
-                number, group = numbered
-                drawn = np.random.RandomState(seeds[number])
-                n_cells = math.ceil(len(group) / cell_rows)
-                within, norms = rows[group], half_norms[group]
-                return sum(
-                    _join_cells(
-                        within,
-                        norms,
-                        group,
-                        drawn.permutation(len(group))[:n_cells],
-                        LARGEST * cell_rows,
-                        indices,
-                        distances,
-                    )
-                    for _ in range(DRAWS)
-                )
-
-            if sum(in_threads(join, enumerate(groups))) < SETTLED * indices.size:
+            if sum(in_threads(join, zip(groups, seeds, strict=True))) < SETTLED * indices.size:
                 break
     in_threads(
         lambda block: _measure(rows, indices, distances, block.start, block.stop),
@@ -125,8 +116,7 @@ def _draw_groups(
     n_rows = len(rows)
     group_rows = max(GROUP_CELLS * cell_rows, math.isqrt(cell_rows * n_rows))
     n_groups = math.ceil(n_rows / group_rows)
-    shuffled = rng.permutation(n_rows)
-    centres = shuffled[:n_groups]
+    centres = rng.permutation(n_rows)[:n_groups]
     # 16 bits are sorted by counting.
     nearest = np.zeros(n_rows, dtype=np.uint16 if n_groups <= 2**16 else np.uint32)
     if n_groups > 1:
