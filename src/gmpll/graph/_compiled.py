@@ -62,13 +62,13 @@ def reconstruct(
         scale = 0.0
         for c in range(k):
             scale += gram[c, c]
-        scale = scale / k if scale > 0 else 1.0
+        unit = k / scale if scale > 0 else 1.0
         bound = 1.0
         for a in range(k):
             for b in range(k):
-                gram[a, b] /= scale
+                gram[a, b] *= unit
             gram[a, a] += ridge
-            linear[a] /= scale
+            linear[a] *= unit
             bound = max(bound, abs(linear[a]))
         barred[:] = False
         passive[:] = True
@@ -134,7 +134,8 @@ def _minimise(
 ) -> bool:
     """Solve without sign constraints on the passive variables, others zero, by Cholesky.
 
-    Returns whether every pivot was larger than ``independence``.
+    The diagonal of ``factor`` holds reciprocals: divisions would take most of the time. Returns
+    whether every pivot was larger than ``independence``.
     """
     n = 0
     for c in range(len(passive)):
@@ -142,33 +143,33 @@ def _minimise(
         if passive[c]:
             members[n] = c
             n += 1
-    smallest = np.inf
+    independent = True
     for a in range(n):
         for b in range(a + 1):
             value = gram[members[a], members[b]]
             for c in range(b):
                 value -= factor[a, c] * factor[b, c]
             if a == b:
-                smallest = min(smallest, value / gram[members[a], members[a]])
-                factor[a, a] = np.sqrt(max(value, 1e-300))
+                independent &= value > independence * gram[members[a], members[a]]
+                factor[a, a] = 1.0 / np.sqrt(max(value, 1e-300))
             else:
-                factor[a, b] = value / factor[b, b]
+                factor[a, b] = value * factor[b, b]
     total = 0.0
     for a in range(n):
         value = 1.0 if sum_to_one else linear[members[a]]
         for c in range(a):
             value -= factor[a, c] * solution[members[c]]
-        solution[members[a]] = value / factor[a, a]
+        solution[members[a]] = value * factor[a, a]
     for a in range(n - 1, -1, -1):
         value = solution[members[a]]
         for c in range(a + 1, n):
             value -= factor[c, a] * solution[members[c]]
-        solution[members[a]] = value / factor[a, a]
+        solution[members[a]] = value * factor[a, a]
         total += solution[members[a]]
     if sum_to_one:
         for a in range(n):
             solution[members[a]] /= total
-    return smallest > independence
+    return independent
 
 
 @compiled
