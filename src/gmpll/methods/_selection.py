@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import KFold
+from threadpoolctl import threadpool_limits
 
 from gmpll.methods._learner import ConfidenceLearner, Setting
 from gmpll.metrics import chance_of_covering, lift_of_rows
@@ -96,6 +97,19 @@ def select(
     """
     if len(settings) == 1 or len(X) < FEWEST_ROWS:
         return Selection(settings[0], [(settings[0], np.nan)])
+    # The matrices are small, and the idle threads of NumPy's linear algebra get in the way of
+    # SciPy's: on two cores one thread is nearly twice as fast.
+    with threadpool_limits(limits=1, user_api="blas"):
+        return _compared(make_learner, X, mask, settings, rng)
+
+
+def _compared(
+    make_learner: Callable[[NDArray[np.intp], NDArray[np.bool_], str], ConfidenceLearner],
+    X: NDArray[np.float64],
+    mask: NDArray[np.bool_],
+    settings: Sequence[Setting],
+    rng: np.random.RandomState,
+) -> Selection:
     lifts: dict[Setting, list[Any]] = {setting: [] for setting in settings}
     rated: dict[Setting, list[Any]] = {setting: [] for setting in settings}
     rows = []
