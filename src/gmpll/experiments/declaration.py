@@ -113,8 +113,8 @@ class Experiment:
             other.tune,
         )
         apart = set(self.datasets).isdisjoint(other.datasets)
-        same_rows = (self.max_rows, self.tune_once) == (other.max_rows, other.tune_once)
-        return same_protocol and (apart or same_rows)
+        alike = (self.max_rows, self.tune_once) == (other.max_rows, other.tune_once)
+        return same_protocol and (apart or alike)
 
     def protocol(self) -> str:
         """Say in a line how the figures are made."""

@@ -68,6 +68,9 @@ def alternatives(balance: float, scaling: str = "auto") -> list[Setting]:
     return [Setting(balance, width, ridge, scaling) for width, ridge in REGRESSIONS]
 
 
+# The matrices are small, and idle threads of NumPy's linear algebra get in the way of SciPy's: on
+# two cores one thread is nearly twice as fast.
+@threadpool_limits.wrap(limits=1, user_api="blas")  # type: ignore[untyped-decorator]
 def select(
     make_learner: Callable[[NDArray[np.intp], NDArray[np.bool_], str], ConfidenceLearner],
     X: NDArray[np.float64],
@@ -97,19 +100,6 @@ def select(
     """
     if len(settings) == 1 or len(X) < FEWEST_ROWS:
         return Selection(settings[0], [(settings[0], np.nan)])
-    # The matrices are small, and the idle threads of NumPy's linear algebra get in the way of
-    # SciPy's: on two cores one thread is nearly twice as fast.
-    with threadpool_limits(limits=1, user_api="blas"):
-        return _compared(make_learner, X, mask, settings, rng)
-
-
-def _compared(
-    make_learner: Callable[[NDArray[np.intp], NDArray[np.bool_], str], ConfidenceLearner],
-    X: NDArray[np.float64],
-    mask: NDArray[np.bool_],
-    settings: Sequence[Setting],
-    rng: np.random.RandomState,
-) -> Selection:
     lifts: dict[Setting, list[Any]] = {setting: [] for setting in settings}
     rated: dict[Setting, list[Any]] = {setting: [] for setting in settings}
     rows = []
