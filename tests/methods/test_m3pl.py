@@ -122,6 +122,19 @@ def test_assignment_is_optimal_for_exact_sizes(seed):
     np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.parametrize("drift", [0.01, 0.3, 10.0])
+def test_an_assignment_that_begins_with_the_last_prices_is_optimal_too(drift):
+    _, mask, y = ambiguous()
+    sizes = np.bincount(y, minlength=mask.shape[1])
+    rng = RNG(0)
+    assignment = LabelAssignment(mask, sizes, sizes, rng)
+    costs = rng.random_sample(mask.shape)
+    for _ in range(6):
+        found = assignment.solve(costs)
+        np.testing.assert_array_equal(found, assignment_by_repeated_columns(costs, mask, sizes))
+        costs = costs + drift * rng.random_sample(mask.shape)
+
+
 @pytest.mark.parametrize("scale", [1e-9, 1.0, 1e6])
 def test_assignment_does_not_depend_on_the_scale_of_the_costs(scale):
     """At a tiny penalty all losses are one up to the sixth digit."""

@@ -32,6 +32,10 @@ SVM_TOL_FLOOR = 1e-8
 MAX_LABELS = 2000
 #: HiGHS status of scipy.optimize.linprog for a problem without solution.
 INFEASIBLE = 2
+#: Tolerance of HiGHS.
+LP_TOL = 1e-7
+#: Share of the edges beyond the best of each row with which a linear programme begins.
+KEPT_SHARE = 0.1
 
 
 class M3PL(DecisionMixin, PartialLabelClassifier):
@@ -361,7 +365,9 @@ class LabelAssignment:
 
     A transportation problem: each candidate is an edge from its row to its label, and the flow
     into a label lies within its bounds. Its vertices are integral, so the linear programme
-    answers the integer one.
+    answers the integer one. From the second time on the programme begins with the edges that the
+    last prices of the labels make likely, and takes in the others only where its own prices ask
+    for them; the answer is that of the whole programme.
 
     Parameters
     ----------
@@ -400,8 +406,9 @@ class LabelAssignment:
         self._flow = sp.block_array(
             [[leaves_row, None], [enters_label, -sp.eye_array(n_labels)]], format="csr"
         )
-        self._supply = np.concatenate([np.ones(n_rows), np.zeros(n_labels)])
-        self._bounds = np.vstack([np.tile([0.0, 1.0], (n_edges, 1)), np.c_[lower, upper]])
+        self._sizes = np.c_[lower, upper]
+        self._first = np.searchsorted(self._row, np.arange(n_rows))  # edge of every row
+        self._price = np.zeros(n_labels)
         self._jitter = TIE_JITTER * rng.random_sample(n_edges)
 
     def solve(self, costs: NDArray[np.float64]) -> NDArray[np.intp]:
@@ -412,30 +419,80 @@ class LabelAssignment:
         costs : ndarray of shape (n_samples, n_labels)
             Costs; those outside the candidates are not looked at.
         """
+        cost, unit = self._edge_costs(costs)
+        slack = self._slack(cost, self._price / unit)
+        kept = slack <= self._few(slack)
+        while True:
+            solution = self._solve_over(kept, cost)
+            if solution is None:
+                if kept.all():
+                    raise InfeasibleSizesError(
+                        "No choice of candidates gives the wanted class sizes."
+                    )
+                kept[:] = True
+                continue
+            labels, price = solution
+            reduced = cost + price[self._label]
+            assigned = self._label == labels[self._row]
+            missed = ~kept & (reduced < reduced[assigned][self._row] - LP_TOL)
+            if not missed.any():
+                break
+            kept |= missed
+        self._price = price * unit
+        return labels
+
+    def _solve_over(
+        self, kept: NDArray[np.bool_], cost: NDArray[np.float64]
+    ) -> tuple[NDArray[np.intp], NDArray[np.float64]] | None:
+        """Return labels and their prices if only some edges may be used; None if they cannot."""
+        n_rows, n_labels = self._mask.shape
+        choices = np.bincount(self._row[kept], minlength=n_rows)
+        labels = np.full(n_rows, -1, dtype=np.intp)
+        sole = kept & (choices[self._row] == 1)
+        labels[self._row[sole]] = self._label[sole]
+        edges = np.flatnonzero(kept & (choices[self._row] > 1))
+        rows = np.flatnonzero(choices > 1)
+
+        settled = np.bincount(self._label[sole], minlength=n_labels)
+        flow = self._flow[:, np.r_[edges, len(self._row) + np.arange(n_labels)]]
         result = linprog(  # type: ignore[call-overload]  # the stubs know no sparse A_eq
-            np.concatenate([self._edge_costs(costs), np.zeros(self._mask.shape[1])]),
-            A_eq=self._flow,
-            b_eq=self._supply,
-            bounds=self._bounds,
+            np.r_[cost[edges], np.zeros(n_labels)],
+            A_eq=flow[np.r_[rows, n_rows + np.arange(n_labels)]],
+            b_eq=np.r_[np.ones(len(rows)), -settled],
+            bounds=np.vstack([np.tile([0.0, 1.0], (len(edges), 1)), self._sizes]),
             method="highs-ds",
         )
         if result.status == INFEASIBLE:
-            raise InfeasibleSizesError("No choice of candidates gives the wanted class sizes.")
+            return None
         if result.x is None:
             raise RuntimeError(f"The assignment of labels failed: {result.message}")
-        chosen = result.x[: len(self._row)] > 0.5
-        labels = np.full(self._mask.shape[0], -1, dtype=np.intp)
+        chosen = edges[result.x[: len(edges)] > 0.5]
         labels[self._row[chosen]] = self._label[chosen]
         if (labels < 0).any():
             raise RuntimeError("The assignment of labels is not integral.")
-        return labels
+        return labels, -result.eqlin.marginals[len(rows) :]
 
-    def _edge_costs(self, costs: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _slack(
+        self, cost: NDArray[np.float64], price: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return by how much each edge is dearer than the best one of its row."""
+        reduced = cost + price[self._label]
+        return reduced - np.minimum.reduceat(reduced, self._first)[self._row]
+
+    def _few(self, slack: NDArray[np.float64]) -> float:
+        """Return the slack up to which a few rows have a second choice."""
+        second = slack[slack > 0]
+        if not self._price.any() or not len(second):
+            return np.inf
+        return float(np.quantile(second, KEPT_SHARE))
+
+    def _edge_costs(self, costs: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
         # At a tiny penalty the costs of a row differ in the sixth digit, about the tolerance of
         # the solver: only the differences count, brought to the scale of one.
         cheapest = np.where(self._mask, costs, np.inf).min(axis=1)
         excess = costs[self._row, self._label] - cheapest[self._row]
-        return excess / max(excess.max(), np.finfo(np.float64).tiny) + self._jitter
+        unit = max(float(excess.max()), np.finfo(np.float64).tiny)
+        return excess / unit + self._jitter, unit
 
 
 def class_size_bounds(

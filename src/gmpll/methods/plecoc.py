@@ -25,8 +25,11 @@ COLUMNS_PER_BIT = 10
 #: Splits are drawn and tested in blocks of this many.
 DRAW_BLOCK = 128
 #: A kernel matrix of the training rows up to this size is computed once and shared by all
-#: columns; beyond it every machine computes the kernel values that it asks for.
-KERNEL_LIMIT_BYTES = 8 * 2**30
+#: columns. Beyond it every machine computes the kernel values that it asks for: cutting its rows
+#: out of so large a matrix takes longer than LIBSVM needs for the few values that it looks at.
+KERNEL_LIMIT_BYTES = 2**28
+#: What LIBSVM may keep of the values that it computes itself, in MiB.
+CACHE_MB = 500
 #: Kernel values between queries and training rows are made in blocks of about this many bytes.
 BLOCK_BYTES = 2**27
 #: Decision values are clipped here so that their exponentials stay finite.
@@ -96,7 +99,8 @@ class PLECOC(DecisionMixin, PartialLabelClassifier):
     -----
     Cost: ``O(max_draws * m * q)`` to find the code, ``O(m**2 * d)`` for the kernel, and L binary
     machines of between ``m**2`` and ``m**3`` steps in the number m of rows that they use.
-    Memory: the kernel takes ``8 * m**2`` bytes, and each thread a part of as much again.
+    Memory: up to some 5800 rows the kernel takes ``8 * m**2`` bytes and each thread a part of
+    as much again; beyond, each thread has half a GiB at most.
     Complementary or repeated splits are the same binary problem: they keep their weight in the
     decoding but are trained once.
 
@@ -250,7 +254,7 @@ class PLECOC(DecisionMixin, PartialLabelClassifier):
         """Return the dual coefficients of all rows and the intercept of one binary machine."""
         used = np.flatnonzero(side)
         if kernel is None:
-            machine = SVC(C=self.C, kernel="rbf", gamma=self._gamma)
+            machine = SVC(C=self.C, kernel="rbf", gamma=self._gamma, cache_size=CACHE_MB)
             machine.fit(rows[used], side[used])
         else:
             machine = SVC(C=self.C, kernel="precomputed")
