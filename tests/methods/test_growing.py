@@ -191,7 +191,7 @@ def fit_at_once(model, X, y, **knowledge):
 )
 def test_batches_give_what_one_fit_with_the_same_scaling_gives(prediction, scaling):
     X, mask, _ = hard(m=120)
-    model = GMPLL(prediction=prediction, scaling=scaling, random_state=0)
+    model = GMPLL(prediction=prediction, scaling=scaling, forest=0.0, random_state=0)
     model.partial_fit(X[:50], mask[:50])
     expected = fit_at_once(model, X[:110], mask[:110])
     for batch in (slice(50, 51), slice(51, 90), slice(90, 110)):
@@ -258,7 +258,7 @@ def test_knowledge_comes_with_its_rows():
 def test_weights_may_come_with_some_rows_only():
     X, mask, _ = hard()
     weights = np.random.RandomState(0).random_sample((30, 4))
-    model = quick(trust=1.0).fit(X[:60], mask[:60])
+    model = quick(trust=1.0, forest=0.0).fit(X[:60], mask[:60])
     every = np.vstack([np.ones((60, 4)), weights])
     expected = fit_at_once(model, X, mask, candidate_weight=every)
     model.partial_fit(X[60:], mask[60:], candidate_weight=weights)

@@ -5,7 +5,7 @@ from sklearn.datasets import load_iris
 from gmpll import GMPLL
 from gmpll.datasets import random_candidates
 from gmpll.methods._learner import Setting, cooccurrence_similarity, ordered_labels
-from gmpll.methods._selection import alternatives, select
+from gmpll.methods._selection import FOREST_SHARES, alternatives, select
 
 
 class Known:
@@ -50,8 +50,8 @@ def test_truth_plays_no_part_in_fitting():
     X, y = load_iris(return_X_y=True)
     mask = random_candidates(y, 0.7, 1, random_state=0)
     model = GMPLL(random_state=0).fit(X, mask)
-    assert set(model.selected_) == {"balance", "width", "ridge", "scaling"}
-    assert len(model.selection_.scores) == len(alternatives(0.5))
+    assert set(model.selected_) == {"balance", "width", "ridge", "scaling", "forest"}
+    assert len(model.selection_.scores) == len(alternatives(0.5)) + len(FOREST_SHARES) - 1
     again = GMPLL(random_state=0).fit(X, mask)
     assert again.selected_ == model.selected_
     np.testing.assert_array_equal(again.label_confidences_, model.label_confidences_)
@@ -65,6 +65,69 @@ def test_few_rows_and_fixed_predictions_choose_nothing():
     assert fixed.selection_.setting == Setting(0.3, scaling="standard")
     given = GMPLL(scaling="rank", random_state=0).fit(X, y)
     assert {setting.scaling for setting, _ in given.selection_.scores} == {"rank"}
+
+
+class TestForestShare:
+    """A checkerboard of two features among noise: the work of trees, not of kernels."""
+
+    @staticmethod
+    def problem(seed=0, n=400):
+        rng = np.random.RandomState(seed)
+        X = rng.uniform(-1, 1, size=(n, 12))
+        y = (X[:, 0] > 0.2) + 2 * (X[:, 1] > -0.1)
+        return X, random_candidates(y, 0.5, 1, n_classes=4, random_state=seed), y
+
+    def test_trees_get_a_share_where_they_are_better(self):
+        X, mask, y = self.problem()
+        unseen, _, truth = self.problem(seed=1)
+        model = GMPLL(random_state=0).fit(X, mask)
+        alone = GMPLL(forest=0.0, random_state=0).fit(X, mask)
+        assert model.selected_["forest"] > 0
+        assert alone.selected_["forest"] == 0
+        assert (model.predict(unseen) == truth).mean() > (alone.predict(unseen) == truth).mean()
+        assert (model.labels_ == y).mean() >= (alone.labels_ == y).mean()
+
+    def test_trees_get_none_where_they_are_worse(self):
+        """The sides of an oblique plane: no single feature tells them apart."""
+        rng = np.random.RandomState(0)
+        X = rng.randn(300, 30)
+        y = (X.sum(axis=1) > 0).astype(int)
+        mask = random_candidates(y, 0.3, 1, n_classes=3, random_state=0)
+        assert GMPLL(random_state=0).fit(X, mask).selected_["forest"] == 0
+
+    @pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+    def test_a_given_share_is_taken(self, share):
+        X, mask, _ = self.problem(n=100)
+        model = GMPLL(forest=share, random_state=0).fit(X, mask)
+        assert model.selected_["forest"] == share
+        assert len(model.selection_.held_out) > 0
+        few = GMPLL(forest=share, random_state=0).fit(X[:20], mask[:20])
+        assert few.selected_["forest"] == share
+        assert few.predict_proba(X).shape == (100, 4)
+
+    def test_prediction_is_the_blend_of_regression_and_trees(self):
+        X, mask, _ = self.problem(n=120)
+        model = GMPLL(forest=0.3, random_state=0, calibrate=False).fit(X, mask)
+        rater = model._predictor
+        expected = 0.7 * np.maximum(rater.regression(X), 0.0) + 0.3 * rater.trees(X)
+        np.testing.assert_allclose(rater(X), expected)
+
+    def test_rows_that_come_later_reach_the_trees(self):
+        X, mask, y = self.problem()
+        model = GMPLL(forest=0.5, random_state=0).fit(X[:200], mask[:200])
+        before = model._predictor.trees.forest
+        model.partial_fit(X[200:], mask[200:])
+        assert model.n_samples_seen_ == 400
+        assert len(model._predictor.trees.table.rows) == 400
+        assert model._predictor.trees.forest is not before
+        assert (model.labels_ == y).mean() > 0.9
+
+    def test_no_forest_where_it_would_take_long(self, monkeypatch):
+        X, mask, _ = self.problem()
+        monkeypatch.setattr("gmpll.forest.MOST_ROWS", 399)
+        model = GMPLL(random_state=0).fit(X, mask)
+        assert model.selected_["forest"] == 0
+        assert {setting.forest for setting, _ in model.selection_.scores} == {0.0}
 
 
 class TestOrderedLabels:

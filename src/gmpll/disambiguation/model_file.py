@@ -28,6 +28,7 @@ TRUSTED_MODULES = (
     "gmpll.graph.",
     "gmpll.matching.",
     "gmpll.ridge.",
+    "gmpll.forest.",
     "gmpll.disambiguation.features.",
 )
 TRUSTED_TYPES = frozenset(

@@ -120,10 +120,10 @@ class GrowingMixin:
         """Learn from more rows with candidate labels; those learned from before are kept.
 
         The first call is ``fit``. Later calls add the rows to the graph, where only the neighbours
-        of the new rows are searched, match all rows again and train the regression on what is
-        found. The result is that of a ``fit`` with all rows in which everything that the first
-        call chose is given. The matching starts from equal confidences, so that early mistakes
-        are not carried on, unless ``warm_start=True``.
+        of the new rows are searched, match all rows again and train regression and forest on what
+        is found. The result is that of a ``fit`` with all rows in which everything that the first
+        call chose is given, but for the trees, which are drawn anew. The matching starts from
+        equal confidences, so that early mistakes are not carried on, unless ``warm_start=True``.
 
         What the first call chose stays as it is until the next ``fit``: the setting in
         ``selected_``, the trust in weights and the scaling of the features, so that rows which
@@ -181,6 +181,7 @@ class GrowingMixin:
         rng = check_random_state(self.random_state)
         graph = GrowingGraphs.of(self._relation, random_state=rng)
         views, added = grown_views(self._views, X)
+        table = None if self._table is None else grown_views([self._table], X)[0][0]
         self._seen = self._seen | sets.mask.any(axis=0)
         self._priority = rng.permutation(int(self._seen.sum()))
         labels = self.classes_[self._seen]
@@ -202,6 +203,7 @@ class GrowingMixin:
             rng=rng,
             prior=beliefs,
             start=start,
+            table=table,
         )
         confidences = self._learned(learner, self.selection_.setting, beliefs, standing.batches)
         return self._with_confidences(confidences, standing.mask, rng)

@@ -1,4 +1,4 @@
-"""Matching and a regression on what it found, for any setting, sharing all that can be shared.
+"""Matching, regression and forest on what it found, for any setting, sharing what can be shared.
 
 :class:`gmpll.GMPLL` fits one setting on all rows; choosing it without true labels fits many of
 them on parts of the rows (:mod:`gmpll.methods._selection`). Both go through this class.
@@ -8,18 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gmpll.forest import N_TREES, Forest, grow_forest, out_of_bag_opinion
 from gmpll.knowledge import Prior, trust_in_weights
 from gmpll.matching import Affinity, Matching, match
-from gmpll.matching.feedback import feedback
+from gmpll.matching.feedback import FEEDBACK_TURNS, feedback
 from gmpll.ridge import ConfidenceRidge, RidgePredictor
 from gmpll.rounding import confidences_within
 
-__all__ = ["ConfidenceLearner", "Setting", "cooccurrence_similarity", "ordered_labels"]
+__all__ = ["ConfidenceLearner", "Setting", "blended", "cooccurrence_similarity", "ordered_labels"]
+
+#: How often regression and forest are asked together after the regression alone.
+FOREST_TURNS = 2
 
 
 @dataclass(frozen=True)
@@ -36,12 +41,15 @@ class Setting:
         Weight of the regression's squared norm.
     scaling : str
         In which features rows are compared, see :class:`gmpll.GMPLL`.
+    forest : float
+        Share of the forest in the opinion of regression and forest.
     """
 
     balance: float = 0.5
     width: float = 1.5
     ridge: float = 0.1
     scaling: str = "both"
+    forest: float = 0.0
 
 
 class ConfidenceLearner:
@@ -67,6 +75,8 @@ class ConfidenceLearner:
         What is likely beforehand; nothing by default.
     start : ndarray of shape (n_samples, n_classes), default=None
         Where the matching starts; where an earlier one ended makes it short.
+    table : space, default=None
+        The rows as a forest is to see them; needed where a setting asks for one.
     """
 
     def __init__(
@@ -82,8 +92,10 @@ class ConfidenceLearner:
         rng: np.random.RandomState,
         prior: Prior = Prior(),  # noqa: B008 (it is frozen)
         start: NDArray[np.float64] | None = None,
+        table: Any = None,
     ) -> None:
         self.views = views
+        self.table = table
         self.mask = mask
         self.max_iter = max_iter
         self.tol = tol
@@ -156,16 +168,31 @@ class ConfidenceLearner:
         return self._trusts[setting.balance]
 
     def confidences(self, setting: Setting) -> NDArray[np.float64]:
-        """Match, then refine by the regression's opinion."""
+        """Match, then refine by the opinion of the regression, and of the forest if any."""
         ridge = self.ridge(setting)
-        return feedback(
-            lambda P: self._spread(ridge.leave_one_out(P)),
-            self.mask,
-            self.matching(setting).probabilities,
-            balance=setting.balance,
-            unary=self.unary(setting),
-            expected_mass=self._prior.expected_mass(len(self.mask)),
-        )
+
+        def refined(
+            opinion: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+            P: NDArray[np.float64],
+            turns: int,
+        ) -> NDArray[np.float64]:
+            return feedback(
+                lambda P: self._spread(opinion(P)),
+                self.mask,
+                P,
+                balance=setting.balance,
+                turns=turns,
+                unary=self.unary(setting),
+                expected_mass=self._prior.expected_mass(len(self.mask)),
+            )
+
+        def of_both(P: NDArray[np.float64]) -> NDArray[np.float64]:
+            of_trees = out_of_bag_opinion(self.table.rows, P, self._seed)
+            return blended(ridge.leave_one_out(P), of_trees, setting.forest)
+
+        P = self.matching(setting).probabilities
+        P = refined(ridge.leave_one_out, P, FEEDBACK_TURNS)
+        return refined(of_both, P, FOREST_TURNS) if setting.forest else P
 
     def support(self, P: NDArray[np.float64]) -> NDArray[np.floating]:
         """Return the support of every candidate; elsewhere it has no meaning."""
@@ -174,9 +201,18 @@ class ConfidenceLearner:
             return self.affinity.apply(P)
         return packed.unpack(packed.apply(packed.pack(P)))
 
-    def predictor(self, setting: Setting, confidences: NDArray[np.float64]) -> LabelRater:
+    def predictor(
+        self, setting: Setting, confidences: NDArray[np.float64]
+    ) -> LabelRater | BlendedRater:
         """Return a function that rates the labels of unseen rows."""
-        return LabelRater(self.views, self.ridge(setting).predictor(confidences), self._spread)
+        rater = LabelRater(self.views, self.ridge(setting).predictor(confidences), self._spread)
+        if not setting.forest:
+            return rater
+        return BlendedRater(rater, self.trees_on(confidences)(N_TREES), setting.forest)
+
+    def trees_on(self, confidences: NDArray[np.float64]) -> Callable[[int], ForestRater]:
+        """Return a function that grows so many trees, and holds nothing else of the matching."""
+        return partial(ForestRater.grown, self.table, self._spread, confidences, self._seed)
 
 
 @dataclass(frozen=True)
@@ -201,6 +237,44 @@ class LabelRater:
 
     def __call__(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         return self.spread(self.regression([view.transform(X) for view in self.views]))
+
+
+@dataclass(frozen=True)
+class ForestRater:
+    """Rate labels of unseen rows by trees."""
+
+    table: Any
+    forest: Forest
+    spread: Spread
+
+    @classmethod
+    def grown(
+        cls, table: Any, spread: Spread, confidences: NDArray[np.float64], seed: int, n_trees: int
+    ) -> ForestRater:
+        """Grow the trees."""
+        return cls(table, grow_forest(table.rows, confidences, seed, n_trees), spread)
+
+    def __call__(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self.spread(self.forest(self.table.transform(X)))
+
+
+@dataclass(frozen=True)
+class BlendedRater:
+    """Rate labels of unseen rows by regression and trees."""
+
+    regression: LabelRater
+    trees: ForestRater
+    share: float
+
+    def __call__(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        return blended(self.regression(X), self.trees(X), self.share)
+
+
+def blended(
+    of_kernel: NDArray[np.float64], of_trees: NDArray[np.float64], share: float
+) -> NDArray[np.float64]:
+    """Return the mean of two opinions; ratings below zero count as zero."""
+    return (1.0 - share) * np.maximum(of_kernel, 0.0) + share * of_trees
 
 
 def cooccurrence_similarity(mask: NDArray[np.bool_]) -> NDArray[np.float64]:

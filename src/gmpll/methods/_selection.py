@@ -8,15 +8,14 @@ matching as well. Settings are compared by the candidate lift of those predictio
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import KFold
 from threadpoolctl import threadpool_limits
 
-from gmpll.methods._learner import ConfidenceLearner, Setting
+from gmpll.methods._learner import ConfidenceLearner, Setting, blended
 from gmpll.metrics import chance_of_covering, lift_of_rows
 from gmpll.rounding import confidences_within
 
@@ -29,6 +28,11 @@ ALTERNATIVES = (
     *(("both", width, ridge) for width, ridge in REGRESSIONS),
     *(("all", width, ridge) for width in (0.5, 1.5, 5.0) for ridge in (0.1, 0.01)),
 )
+#: Shares of the forest that are compared once the rest is chosen, none first.
+FOREST_SHARES = (0.0, 0.25, 0.5, 0.75)
+#: They are compared with fewer trees than are grown in the end, and on no more parts than this.
+N_TREES = 40
+FOREST_PARTS = 9
 #: Settings are compared on no more rows than this, cut into this many parts. Fewer rows are cut
 #: again and again, up to so many times: on few rows a single comparison is mostly noise.
 SELECTION_ROWS = 1500
@@ -45,7 +49,7 @@ class Selection:
     Attributes
     ----------
     setting : Setting
-        The best one.
+        The best one; a forest has a share only if it gains more than the standard error of that.
     scores : list of (Setting, float)
         Every setting with its held-out candidate lift, the best first.
     rows : ndarray of shape (n_held_out,)
@@ -77,8 +81,9 @@ def select(
     mask: NDArray[np.bool_],
     settings: Sequence[Setting],
     rng: np.random.RandomState,
+    shares: Sequence[float] = (0.0,),
 ) -> Selection:
-    """Compare settings on held-out rows.
+    """Compare settings on held-out rows, and then shares of the forest beside the best one.
 
     Parameters
     ----------
@@ -93,36 +98,124 @@ def select(
         What to compare.
     rng : RandomState
         Draws the rows and the parts.
+    shares : sequence of float, default=(0.0,)
+        Shares of the forest to compare.
 
     Returns
     -------
     Selection
     """
-    if len(settings) == 1 or len(X) < FEWEST_ROWS:
-        return Selection(settings[0], [(settings[0], np.nan)])
-    lifts: dict[Setting, list[Any]] = {setting: [] for setting in settings}
-    rated: dict[Setting, list[Any]] = {setting: [] for setting in settings}
-    rows = []
+    if len(settings) * len(shares) == 1 or len(X) < FEWEST_ROWS:
+        only = replace(settings[0], forest=shares[0])
+        return Selection(only, [(only, np.nan)])
+    trials: dict[Setting, list[Trial]] = {setting: [] for setting in settings}
     for train, held_out in _parts(len(X), rng):
         seen = np.asarray(mask[train].any(axis=0))
-        rows.append(held_out)
         for scaling in dict.fromkeys(setting.scaling for setting in settings):
             learner = make_learner(train, seen, scaling)
-            frequency = learner.mask.mean(axis=0)
             for setting in settings:
                 if setting.scaling != scaling:
                     continue
                 confidences = learner.confidences(setting)
-                scores = learner.predictor(setting, confidences)(X[held_out])
-                rated[setting].append(_probabilities(scores, seen))
-                predicted = scores.argmax(axis=1)
-                chance = chance_of_covering(frequency, confidences.mean(axis=0))[predicted]
-                hit = mask[held_out][:, seen][np.arange(len(held_out)), predicted]
-                lifts[setting].append(lift_of_rows(hit, chance))
-    means = [(setting, float(np.concatenate(values).mean())) for setting, values in lifts.items()]
-    means.sort(key=lambda pair: -pair[1])  # stable: of equals the one that is listed first
-    best = means[0][0]
-    return Selection(best, means, np.concatenate(rows), np.concatenate(rated[best]))
+                trials[setting].append(
+                    Trial(
+                        rows=held_out,
+                        candidates=mask[held_out][:, seen],
+                        seen=seen,
+                        chance=chance_of_covering(
+                            learner.mask.mean(axis=0), confidences.mean(axis=0)
+                        ),
+                        scores=learner.predictor(setting, confidences)(X[held_out]),
+                        trees=learner.trees_on(confidences) if any(shares) else None,
+                    )
+                )
+    chosen = max(settings, key=lambda setting: _mean_lift(trials[setting]))  # the first of equals
+    if any(shares):
+        chosen = _choose_share(chosen, shares, trials, X)
+    scores = [(setting, _mean_lift(of_setting)) for setting, of_setting in trials.items()]
+    return Selection(
+        chosen,
+        sorted(scores, key=lambda pair: -pair[1]),
+        np.concatenate([trial.rows for trial in trials[chosen]]),
+        np.concatenate([_probabilities(trial.scores, trial.seen) for trial in trials[chosen]]),
+    )
+
+
+def _choose_share(
+    best: Setting,
+    shares: Sequence[float],
+    trials: dict[Setting, list[Trial]],
+    X: NDArray[np.float64],
+) -> Setting:
+    """Give the forest the share that gains most, less the gain's standard error.
+
+    The parts are smaller than the whole, on which regressions catch up with forests: what is not
+    clearly better on the parts would often be worse.
+    """
+    alone = trials[best]
+    compared = alone[:FOREST_PARTS]
+    of_trees = [trial.trees(N_TREES)(X[trial.rows]) for trial in compared if trial.trees]
+    gains = []
+    for share in shares:
+        if not share:
+            gains.append((0.0, best))
+            continue
+        setting = replace(best, forest=share)
+        trials[setting] = [
+            replace(trial, scores=blended(trial.scores, rated, share))
+            for trial, rated in zip(compared, of_trees, strict=True)
+        ]
+        gains.append((_least_gain(trials[setting], compared), setting))
+    return max(gains, key=lambda pair: pair[0])[1]  # the first of equals
+
+
+def _least_gain(trials: Sequence[Trial], others: Sequence[Trial]) -> float:
+    """Return by how much the lift is larger, less one standard error."""
+    rows = np.concatenate([trial.rows for trial in trials])
+    pairs = zip(trials, others, strict=True)
+    gain = np.concatenate([trial.lifts() - other.lifts() for trial, other in pairs])
+    # A row that was held out several times is still one row.
+    _, which, times = np.unique(rows, return_inverse=True, return_counts=True)
+    by_row = np.bincount(which, gain) / times
+    return float(by_row.mean() - by_row.std() / np.sqrt(len(by_row)))
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What a setting says of rows that were held out.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (n_held_out,)
+        The rows.
+    candidates : ndarray of shape (n_held_out, n_seen), bool
+        Their candidates among the labels that were there to be learnt.
+    seen : ndarray of shape (n_classes,), bool
+        These labels.
+    chance : ndarray of shape (n_seen,)
+        How often a wrong prediction of a label is covered.
+    scores : ndarray of shape (n_held_out, n_seen)
+        The ratings.
+    trees : callable or None
+        Grows so many trees on what the setting found for the other rows.
+    """
+
+    rows: NDArray[np.intp]
+    candidates: NDArray[np.bool_]
+    seen: NDArray[np.bool_]
+    chance: NDArray[np.float64]
+    scores: NDArray[np.float64]
+    trees: Callable[[int], Callable[[NDArray[np.float64]], NDArray[np.float64]]] | None
+
+    def lifts(self) -> NDArray[np.float64]:
+        """Return the candidate lift of every row."""
+        predicted = self.scores.argmax(axis=1)
+        hit = self.candidates[np.arange(len(predicted)), predicted]
+        return lift_of_rows(hit, self.chance[predicted])
+
+
+def _mean_lift(trials: Sequence[Trial]) -> float:
+    return float(np.concatenate([trial.lifts() for trial in trials]).mean())
 
 
 def _probabilities(scores: NDArray[np.float64], seen: NDArray[np.bool_]) -> NDArray[np.float64]:

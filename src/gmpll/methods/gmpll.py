@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from gmpll._sklearn import Integral, Interval, Real, StrOptions, fit_context
 from gmpll.base import N_JOBS, PartialLabelClassifier, ProbabilityMixin
 from gmpll.calibration import candidate_temperature, confidence_exponent, sharpen, temper
+from gmpll.forest import MOST_ROWS, is_worth_growing
 from gmpll.graph.features import DirectionSpace, PositionSpace, RankSpace
 from gmpll.graph.local import LocalGraphs
 from gmpll.graph.neighbors import Neighbors, nearest_neighbors
@@ -28,7 +29,7 @@ from gmpll.methods._learner import (
     cooccurrence_similarity,
     ordered_labels,
 )
-from gmpll.methods._selection import Selection, alternatives, select
+from gmpll.methods._selection import FOREST_SHARES, Selection, alternatives, select
 from gmpll.methods._standing import Standing, batch_of, warm_probabilities
 from gmpll.methods._tensor_fit import (
     fit_tensors,
@@ -117,6 +118,11 @@ class GMPLL(GrowingMixin, ProbabilityMixin, PartialLabelClassifier):
         paper: the answer for a row depends on the batch that it comes in. ``"independent"``
         matches each of them against the training instances only, in one turn that starts from
         the vote. ``"auto"`` is ridge on the local graph, independent on the full one.
+    forest : float or "auto", default="auto"
+        Ridge prediction: share of a forest of extremely randomised trees in the opinion of
+        regression and forest, between 0 (the regression alone) and 1, see :mod:`gmpll.forest`.
+        ``"auto"`` chooses it; with fewer than 100 or more than 20,000 rows, or very many labels,
+        it is 0.
     max_iter : int, default=100
         Largest number of turns of the matching.
     tol : float, default=1e-4
@@ -148,7 +154,8 @@ class GMPLL(GrowingMixin, ProbabilityMixin, PartialLabelClassifier):
         Share of the support that the candidates of a row get from the neighbours' confidences;
         zero outside the candidates, rows sum to one.
     selected_ : dict
-        The chosen ``balance`` and ``scaling`` and the ``width`` and ``ridge`` of the regression.
+        The chosen ``balance`` and ``scaling``, the ``width`` and ``ridge`` of the regression, and
+        the share of the ``forest``.
     selection_ : Selection
         Every alternative with its score, the candidate lift on held-out rows.
     temperature_ : float
@@ -220,6 +227,7 @@ class GMPLL(GrowingMixin, ProbabilityMixin, PartialLabelClassifier):
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "r": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
         "prediction": [StrOptions({"auto", "ridge", "independent", "joint"})],
+        "forest": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="both")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
         "calibrate": ["boolean"],
@@ -244,6 +252,7 @@ class GMPLL(GrowingMixin, ProbabilityMixin, PartialLabelClassifier):
         n_neighbors: int = 10,
         r: int | str = "auto",
         prediction: str = "auto",
+        forest: float | str = "auto",
         max_iter: int = 100,
         tol: float = 1e-4,
         calibrate: bool = True,
@@ -264,6 +273,7 @@ class GMPLL(GrowingMixin, ProbabilityMixin, PartialLabelClassifier):
         self.n_neighbors = n_neighbors
         self.r = r
         self.prediction = prediction
+        self.forest = forest
         self.max_iter = max_iter
         self.tol = tol
         self.calibrate = calibrate
@@ -392,6 +402,7 @@ class GMPLL(GrowingMixin, ProbabilityMixin, PartialLabelClassifier):
         self.converged_ = matching.converged
         self.objective_path_ = matching.objective_path
         self._views, self._relation = learner.views, learner.relation
+        self._table = learner.table if setting.forest else None
         self.neighbor_recall_ = np.nan if self.graph == "full" else learner.relation.recall
         confidences = matching.probabilities
         if self.prediction_ == "ridge":
@@ -445,7 +456,8 @@ class GMPLL(GrowingMixin, ProbabilityMixin, PartialLabelClassifier):
         if self.prediction_ == "ridge":
             is_open = self.scaling == "auto" and self.graph == "local"
             settings = alternatives(balance, "auto" if is_open else self._scaling_of_graph())
-        if keep and self.selection_.setting in settings:
+        shares = self._forest_shares(mask)
+        if keep and self._offers(settings, shares):
             return self.selection_.setting
 
         def learner_of(
@@ -463,9 +475,28 @@ class GMPLL(GrowingMixin, ProbabilityMixin, PartialLabelClassifier):
                 scaling,
             )
 
-        self.selection_: Selection = select(learner_of, X, mask, settings, rng)
+        self.selection_: Selection = select(learner_of, X, mask, settings, rng, shares)
         self.selected_ = asdict(self.selection_.setting)
         return self.selection_.setting
+
+    def _forest_shares(self, mask: NDArray[np.bool_]) -> tuple[float, ...]:
+        """Return the shares that the forest may have."""
+        if self.prediction_ != "ridge":
+            return (0.0,)
+        if not isinstance(self.forest, str):
+            return (float(self.forest),)
+        return FOREST_SHARES if is_worth_growing(*mask.shape) else (0.0,)
+
+    def _table_of(self, X: NDArray[np.float64]) -> PositionSpace | None:
+        """Return the rows as a forest sees them, None if there will be none."""
+        is_small = self.forest == "auto" and len(X) <= MOST_ROWS
+        given = not isinstance(self.forest, str) and self.forest > 0
+        return PositionSpace(X) if self.prediction_ == "ridge" and (is_small or given) else None
+
+    def _offers(self, settings: Sequence[Setting], shares: Sequence[float]) -> bool:
+        """Whether what was chosen last time can be chosen again."""
+        last = self.selection_.setting
+        return replace(last, forest=0.0) in settings and last.forest in shares
 
     def _learner(
         self,
@@ -488,6 +519,7 @@ class GMPLL(GrowingMixin, ProbabilityMixin, PartialLabelClassifier):
             rng=rng,
             prior=prior,
             start=start,
+            table=self._table_of(X),
         )
 
     def _prepare_prediction(self, labels: NDArray[np.intp]) -> None:

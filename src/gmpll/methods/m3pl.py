@@ -472,9 +472,7 @@ class LabelAssignment:
             raise RuntimeError("The assignment of labels is not integral.")
         return labels, -result.eqlin.marginals[len(rows) :]
 
-    def _slack(
-        self, cost: NDArray[np.float64], price: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def _slack(self, cost: NDArray[np.float64], price: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return by how much each edge is dearer than the best one of its row."""
         reduced = cost + price[self._label]
         return reduced - np.minimum.reduceat(reduced, self._first)[self._row]
