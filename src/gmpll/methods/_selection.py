@@ -33,10 +33,12 @@ FOREST_SHARES = (0.0, 0.25, 0.5, 0.75)
 #: They are compared with fewer trees than are grown in the end, and on no more parts than this.
 N_TREES = 40
 FOREST_PARTS = 9
-#: Settings are compared on no more rows than this, cut into this many parts. Fewer rows are cut
-#: again and again, up to so many times: on few rows a single comparison is mostly noise.
+#: Settings are fitted on parts of no more rows than this, cut into this many parts. Where there
+#: are further rows, each part is compared on so many more. Fewer rows are cut again and again, up
+#: to so many times: on few rows a single comparison is mostly noise.
 SELECTION_ROWS = 1500
 SELECTION_FOLDS = 3
+MORE_ROWS = 1000
 MOST_REPETITIONS = 5
 #: Fewer rows than this tell nothing about settings.
 FEWEST_ROWS = 30
@@ -229,8 +231,16 @@ def _probabilities(scores: NDArray[np.float64], seen: NDArray[np.bool_]) -> NDAr
 def _parts(
     n_rows: int, rng: np.random.RandomState
 ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """Cut the rows into those that settings are fitted on and those they are compared on."""
+    """Cut the rows into those that settings are fitted on and those they are compared on.
+
+    Rows beyond those that are cut up are not fitted on; each part is compared on some of them too.
+    """
     for _ in range(min(MOST_REPETITIONS, max(1, SELECTION_ROWS // n_rows))):
-        rows = rng.permutation(n_rows)[:SELECTION_ROWS]
-        for train, held_out in KFold(SELECTION_FOLDS).split(rows):
-            yield rows[train], rows[held_out]
+        order = rng.permutation(n_rows)
+        rows = order[:SELECTION_ROWS]
+        others = order[SELECTION_ROWS:][: SELECTION_FOLDS * MORE_ROWS]
+        further = np.array_split(others, SELECTION_FOLDS)
+        for (train, held_out), more in zip(
+            KFold(SELECTION_FOLDS).split(rows), further, strict=True
+        ):
+            yield rows[train], np.concatenate([rows[held_out], more])
