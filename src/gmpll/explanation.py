@@ -112,8 +112,8 @@ class Explanation:
     turns : tuple of Turn
         The first turns of the matching; turns that moved nothing are left out.
     afterwards : Turn or None
-        What came after them: further turns, and the say that a regression over all rows has
-        where the model uses one. None if it moved nothing.
+        What came after them: further turns, and the say that a regression over all rows and a
+        forest have where the model uses them. None if it moved nothing.
     tipping : Tipping or None
         What would have changed the decision; None for a row with one candidate.
     """

@@ -1,10 +1,13 @@
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_iris
 
+from gmpll import GMPLL
 from gmpll.disambiguation import InputError, read_matching, rematch
-from gmpll.disambiguation.model_file import load_model
+from gmpll.disambiguation.model_file import load_model, save_model
 
 
 @pytest.fixture(name="folder")
@@ -80,6 +83,15 @@ def test_a_damaged_or_foreign_file_is_a_sentence(finished_run, tmp_path):
 def test_the_model_predicts_as_before(folder):
     saved, model = read_matching(folder), load_model(folder)
     assert (model.model.predict(saved.features) == saved.classes[saved.labels]).all()
+
+
+def test_a_forest_comes_back(folder, tmp_path):
+    X, y = load_iris(return_X_y=True)
+    model = GMPLL(forest=0.5, random_state=0).fit(X[::2], y[::2])
+    save_model(replace(load_model(folder), model=model), tmp_path / "model.skops")
+    again = load_model(tmp_path).model
+    assert again.selected_["forest"] == 0.5
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
 
 
 def test_a_model_with_foreign_types_is_not_loaded(tmp_path):
