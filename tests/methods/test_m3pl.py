@@ -135,6 +135,19 @@ def test_an_assignment_that_begins_with_the_last_prices_is_optimal_too(drift):
         costs = costs + drift * rng.random_sample(mask.shape)
 
 
+def test_prices_of_another_scale_do_no_harm():
+    _, mask, y = ambiguous()
+    sizes = np.bincount(y, minlength=mask.shape[1])
+    assignment = LabelAssignment(mask, sizes, sizes, RNG(0))
+    for scale in (1e200, 0.0, 1e-200, 1.0):
+        costs = scale * RNG(1).random_sample(mask.shape)
+        labels = assignment.solve(costs)
+        np.testing.assert_array_equal(np.bincount(labels, minlength=mask.shape[1]), sizes)
+        best = assignment_by_repeated_columns(costs / (scale or 1.0), mask, sizes)
+        rows = np.arange(len(mask))
+        assert costs[rows, labels].sum() == pytest.approx(costs[rows, best].sum())
+
+
 @pytest.mark.parametrize("scale", [1e-9, 1.0, 1e6])
 def test_assignment_does_not_depend_on_the_scale_of_the_costs(scale):
     """At a tiny penalty all losses are one up to the sixth digit."""

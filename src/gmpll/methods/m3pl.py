@@ -34,6 +34,8 @@ MAX_LABELS = 2000
 INFEASIBLE = 2
 #: Tolerance of HiGHS.
 LP_TOL = 1e-7
+#: In units of the largest difference between the costs of a row.
+LARGEST_PRICE = 1e6
 #: Share of the edges beyond the best of each row with which a linear programme begins.
 KEPT_SHARE = 0.1
 
@@ -420,7 +422,9 @@ class LabelAssignment:
             Costs; those outside the candidates are not looked at.
         """
         cost, unit = self._edge_costs(costs)
-        slack = self._slack(cost, self._price / unit)
+        # Any prices will do to begin with; where all costs are equal the last ones have no unit.
+        with np.errstate(over="ignore"):
+            slack = self._slack(cost, np.clip(self._price / unit, -LARGEST_PRICE, LARGEST_PRICE))
         kept = slack <= self._few(slack)
         while True:
             solution = self._solve_over(kept, cost)
