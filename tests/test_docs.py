@@ -258,6 +258,21 @@ def test_the_typed_ablation_is_the_measured_one():
 
 
 @needs_results
+def test_the_typed_forest_is_the_measured_one():
+    measured = pd.read_csv(ROOT / "results" / "forest.csv")
+    taken = (measured["chosen"] * measured["unseen"]).groupby(measured["problem"]).sum()
+    unseen = measured.pivot(index="problem", columns="share", values="unseen")
+    figures = pd.DataFrame({"alone": unseen[0.0], "taken": taken, "best": unseen.max(axis=1)})
+    real = ["lost", "msrcv2", "birdsong", "fg-net"]
+    figures.loc["corrupted sets"] = figures.drop(index=real).mean()
+    rows = next(rows for rows in typed_tables("docs/accuracy.md") if rows[0][1:2] == ["no forest"])
+    assert [name.lower() for name, *_ in rows[1:]] == [*real, "corrupted sets"]
+    for name, *cells in rows[1:]:
+        typed = [float(cell) for cell in cells]
+        assert typed == pytest.approx(figures.loc[name.lower()].tolist(), abs=6e-4)
+
+
+@needs_results
 @pytest.mark.parametrize(("number", "file"), [(0, "criteria"), (1, "choice")])
 def test_the_typed_criteria_are_the_measured_ones(number, file):
     measured = pd.read_csv(ROOT / "results" / "study" / f"{file}.csv").groupby("criterion")
