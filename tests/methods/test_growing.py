@@ -267,6 +267,13 @@ def test_weights_may_come_with_some_rows_only():
     assert np.abs(expected.label_confidences_ - unweighted).max() > 0.01
 
 
+def test_a_model_saved_before_there_were_forests_goes_on():
+    X, mask, _ = hard()
+    model = quick(forest=0.0).fit(X[:60], mask[:60])
+    del model._table
+    assert model.partial_fit(X[60:], mask[60:]).n_samples_seen_ == 90
+
+
 def test_a_revived_model_goes_on_alike():
     X, mask, _ = hard()
     model = quick().partial_fit(X[:40], mask[:40]).partial_fit(X[40:60], mask[40:60])

@@ -181,7 +181,9 @@ class GrowingMixin:
         rng = check_random_state(self.random_state)
         graph = GrowingGraphs.of(self._relation, random_state=rng)
         views, added = grown_views(self._views, X)
-        table = None if self._table is None else grown_views([self._table], X)[0][0]
+        table = getattr(self, "_table", None)  # older saved models have none
+        if table is not None:
+            (table,), _ = grown_views([table], X)
         self._seen = self._seen | sets.mask.any(axis=0)
         self._priority = rng.permutation(int(self._seen.sum()))
         labels = self.classes_[self._seen]
