@@ -344,12 +344,12 @@ def gate_objective(
     for start in range(0, len(rows), n_rows):
         part = slice(start, start + n_rows)
         activations = rows[part] @ gates
-        # -log(1 - v) = max(a, 0) + log(1 + e) and v = 1 / (1 + e) or e / (1 + e), with
+        # -log(1 - v) = max(a, 0) + log(1 + e) and v = exp(min(a, 0)) / (1 + e) with
         # e = exp(-|a|): nothing overflows, and it is several times as fast as log_expit.
-        small = np.exp(-np.abs(activations))
-        minus_log_left = np.maximum(activations, 0.0) + np.log1p(small)
+        one_and_small = 1.0 + np.exp(-np.abs(activations))
+        minus_log_left = np.maximum(activations, 0.0) + np.log(one_and_small)
         value += np.vdot(reached[part], minus_log_left) - np.vdot(taken[part], activations)
-        chosen = np.where(activations >= 0, 1.0, small) / (1.0 + small)
+        chosen = np.exp(np.minimum(activations, 0.0)) / one_and_small
         gradient += rows[part].T @ (reached[part] * chosen - taken[part])
     return float(value), gradient.ravel()
 

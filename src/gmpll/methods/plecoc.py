@@ -258,7 +258,7 @@ class PLECOC(DecisionMixin, PartialLabelClassifier):
             machine.fit(rows[used], side[used])
         else:
             machine = SVC(C=self.C, kernel="precomputed")
-            machine.fit(kernel[used].take(used, axis=1), side[used])
+            machine.fit(kernel[np.ix_(used, used)], side[used])
         # scikit-learn's decision is positive for the larger label, +1, whichever comes first.
         dual = np.zeros(rows.shape[0])
         dual[used[machine.support_]] = machine.dual_coef_[0]
