@@ -272,6 +272,102 @@ def test_the_typed_forest_is_the_measured_one():
         assert typed == pytest.approx(figures.loc[name.lower()].tolist(), abs=6e-4)
 
 
+def figures_of(cell):
+    """Numbers of a cell of a typed table."""
+    return [float(figure) for figure in re.findall(r"-?\d*\.?\d+", cell)]
+
+
+def confidence(setting, measure):
+    """Where reliability.csv keeps a figure of the confidences."""
+    return ("confidence", setting, "", measure)
+
+
+def conformal(mode):
+    return [("conformal", mode, "0.9", measure) for measure in ("coverage", "mean size")]
+
+
+BEFORE, AFTER = "unseen rows, as they are", "unseen rows, temperature"
+#: Second head of a table of docs/confidence.md -> what its columns hold.
+RELIABILITY = {
+    "accuracy": [
+        [confidence(BEFORE, "accuracy")],
+        [confidence(BEFORE, "mean confidence"), confidence(AFTER, "mean confidence")],
+        [confidence(BEFORE, "ECE")],
+        [confidence(AFTER, "ECE")],
+        [confidence(BEFORE, "Brier"), confidence(AFTER, "Brier")],
+        [confidence("unseen rows, corrected", "ECE")],
+        [confidence(f"training rows, {when}", "ECE") for when in ("as they are", "temperature")],
+        [confidence("training rows, label_support_", "ECE")],
+    ],
+    "all": [
+        *(
+            [("answered", AFTER, share, "accuracy")]
+            for share in ("1.0", "0.9", "0.8", "0.7", "0.5")
+        ),
+        [("rejection", "asked", "0.8", measure) for measure in ("coverage", "accuracy")],
+    ],
+    "guaranteed": [
+        conformal(mode)
+        for mode in ("guaranteed", "approximate", "approximate, cross", "optimistic", "known")
+    ],
+}
+
+
+@needs_results
+@pytest.mark.parametrize("head", RELIABILITY)
+def test_the_typed_reliability_is_the_measured_one(head):
+    measured = pd.read_csv(ROOT / "results" / "reliability.csv", dtype={"at": str}).fillna("")
+    names = list(dict.fromkeys(measured["dataset"]))
+    measured = measured[measured["part"] != "curve"]
+    measured = measured.set_index(["dataset", "part", "setting", "at", "measure"])["value"]
+    rows = next(rows for rows in typed_tables("docs/confidence.md") if rows[0][1] == head)
+    assert [name for name, *_ in rows[1:]] == names
+    for name, *cells in rows[1:]:
+        for cell, places in zip(cells, RELIABILITY[head], strict=True):
+            wanted = [measured[(name, *place)] for place in places]
+            # Sizes of sets have two digits, all else three.
+            tolerance = [6e-3 if place[-1] == "mean size" else 6e-4 for place in places]
+            assert (np.abs(np.subtract(figures_of(cell), wanted)) <= tolerance).all()
+
+
+@needs_results
+def test_the_typed_learner_is_the_measured_one():
+    measured = pd.read_csv(ROOT / "results" / "learner.csv")
+    measured = measured.set_index(["dataset", "method", "setting"])
+    tables = typed_tables("docs/confidence.md")
+    rows = next(rows for rows in tables if rows[0][1:2] == ["Lost, alone"])
+    assert {method for method, *_ in rows[1:]} == set(measured.index.get_level_values("method"))
+    for method, *cells in rows[1:]:
+        for head, cell in zip(rows[0][1:], cells, strict=True):
+            name, setting = head.lower().split(", ")
+            row = measured.loc[(name, method, setting)]
+            assert figures_of(cell) == pytest.approx([row.unseen, row.training], abs=6e-4)
+
+
+@needs_results
+def test_the_typed_worth_of_knowledge_is_the_measured_one():
+    measured = pd.read_csv(ROOT / "results" / "side_information.csv")
+    measured = measured.groupby(["knowledge", "dataset"]).mean(numeric_only=True)
+    rows = next(rows for rows in typed_tables("docs/side-information.md") if "lost" in rows[0])
+    assert {name for name, *_ in rows[1:]} == set(measured.index.get_level_values("knowledge"))
+    for knowledge, *cells in rows[1:]:
+        for name, cell in zip(rows[0][1:], cells, strict=True):
+            row = measured.loc[(knowledge, name)]
+            wanted = [row["training"], row["same rows, sets only"], row["unseen"]]
+            assert figures_of(cell) == pytest.approx(wanted, abs=6e-4)
+
+
+@needs_results
+def test_the_typed_batches_are_the_measured_ones():
+    measured = pd.read_csv(ROOT / "results" / "incremental.csv").set_index(["dataset", "way"])
+    rows = next(rows for rows in typed_tables("docs/incremental.md") if rows[0][1:2] == ["way"])
+    assert [(name.lower(), way) for name, way, *_ in rows[1:]] == list(measured.index)
+    for name, way, *cells in rows[1:]:
+        row = measured.loc[(name.lower(), way)]
+        wanted = row[["training", "unseen", "newest", "time"]].dropna().tolist()
+        assert [f for cell in cells for f in figures_of(cell)] == pytest.approx(wanted, abs=6e-4)
+
+
 @needs_results
 @pytest.mark.parametrize(("number", "file"), [(0, "criteria"), (1, "choice")])
 def test_the_typed_criteria_are_the_measured_ones(number, file):

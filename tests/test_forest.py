@@ -65,6 +65,21 @@ def test_rows_of_any_size_are_rated():
     forest = grow_forest(rows, confidences, seed=0)
     far = forest(np.array([[1e300] * 5, [-1e300] * 5]))
     np.testing.assert_allclose(far.sum(axis=1), 1.0, atol=1e-6)
+    rows[:2] *= 1e45
+    assert np.isfinite(grow_forest(rows, confidences, seed=0)(rows)).all()
+    assert np.isfinite(out_of_bag_opinion(rows, confidences, seed=0)).all()
+
+
+def test_a_split_looks_at_no_more_features_than_a_limit(monkeypatch):
+    rows, confidences = confident(d=10)
+    six_tenths = grow_forest(rows, confidences, seed=0)(rows)
+    monkeypatch.setattr(module, "MOST_FEATURES", 6)
+    np.testing.assert_array_equal(grow_forest(rows, confidences, seed=0)(rows), six_tenths)
+    monkeypatch.setattr(module, "MOST_FEATURES", 2)
+    monkeypatch.setattr(module, "FEATURE_SHARE", 1.0)
+    two = grow_forest(rows, confidences, seed=0)(rows)
+    monkeypatch.setattr(module, "FEATURE_SHARE", 0.2)
+    np.testing.assert_array_equal(grow_forest(rows, confidences, seed=0)(rows), two)
 
 
 def test_constant_features_and_one_label_do_no_harm():

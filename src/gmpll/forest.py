@@ -20,8 +20,9 @@ __all__ = ["Forest", "grow_forest", "is_worth_growing", "out_of_bag_opinion"]
 
 #: Number of trees.
 N_TREES = 100
-#: Share of the features that a split may use.
+#: Share of the features that a split may use, and how many at most.
 FEATURE_SHARE = 0.6
+MOST_FEATURES = 200
 #: Fewest rows in a leaf.
 LEAF_ROWS = 2
 #: A tree sees no more rows than this.
@@ -89,8 +90,7 @@ class Forest:
 
     def _mean_of_leaves(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         # The trees were grown on single precision: so are their questions.
-        largest = np.finfo(np.float32).max
-        table = np.clip(rows, -largest, largest).astype(np.float32)
+        table = _single_precision(rows)
         everyone = np.arange(len(table))
         total = np.zeros((len(table), self.values.shape[1]))
         for root in self.roots:
@@ -131,7 +131,8 @@ def grow_forest(
     array([[1., 0.],
            [0., 1.]])
     """
-    trees = _trees(rows, seed, n_trees, with_opinion=False).fit(rows, _target(confidences))
+    table = _single_precision(rows)
+    trees = _trees(rows, seed, n_trees, with_opinion=False).fit(table, _target(confidences))
     return _packed([grown.tree_ for grown in trees.estimators_])
 
 
@@ -155,7 +156,7 @@ def out_of_bag_opinion(
     with warnings.catch_warnings():
         # R^2 of a label that is the same for all rows; a row that every tree drew, of very few.
         warnings.simplefilter("ignore")
-        trees.fit(rows, _target(confidences))
+        trees.fit(_single_precision(rows), _target(confidences))
     return np.nan_to_num(trees.oob_prediction_).reshape(confidences.shape)
 
 
@@ -164,7 +165,7 @@ def _trees(
 ) -> ExtraTreesRegressor:
     return ExtraTreesRegressor(
         n_trees,
-        max_features=FEATURE_SHARE,
+        max_features=min(FEATURE_SHARE, MOST_FEATURES / rows.shape[1]),
         min_samples_leaf=LEAF_ROWS,
         bootstrap=True,
         max_samples=min(TREE_ROWS, len(rows)),
@@ -172,6 +173,12 @@ def _trees(
         n_jobs=n_threads() if rows.size > ONE_THREAD_SIZE else 1,
         random_state=seed,
     )
+
+
+def _single_precision(rows: NDArray[np.float64]) -> NDArray[np.float32]:
+    """Return the rows as trees see them; what is too large is cut."""
+    largest = np.finfo(np.float32).max
+    return np.clip(rows, -largest, largest).astype(np.float32)
 
 
 def _target(confidences: NDArray[np.float64]) -> NDArray[np.float64]:

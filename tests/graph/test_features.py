@@ -1,7 +1,14 @@
 import numpy as np
 import pytest
 
-from gmpll.graph.features import DirectionSpace, PositionSpace, RankSpace, Scaling
+from gmpll.graph.features import (
+    DirectionSpace,
+    PositionSpace,
+    RankSpace,
+    Scaling,
+    Taming,
+    TreeSpace,
+)
 
 
 @pytest.mark.parametrize("space", [DirectionSpace, PositionSpace, RankSpace])
@@ -32,3 +39,38 @@ def test_positions_are_z_scores_and_directions_forget_their_length():
     lengths = np.linalg.norm(positions.rows, axis=1, keepdims=True)
     np.testing.assert_allclose(DirectionSpace(X).rows, positions.rows / lengths)
     np.testing.assert_allclose(positions.transform(X[:3]), Scaling(X).transform(X[:3]))
+
+
+@pytest.mark.parametrize("far", [1e10, -1e45, 1e308])
+def test_taming_keeps_the_order_and_the_other_features(far):
+    X = np.random.RandomState(2).randn(50, 3)
+    X[4, 1] = far
+    X[5, 1] = -far
+    tamed = Taming(X)(X)
+    np.testing.assert_array_equal(np.argsort(tamed, axis=0), np.argsort(X, axis=0))
+    np.testing.assert_array_equal(tamed[:, [0, 2]], X[:, [0, 2]])
+    others = np.delete(tamed[:, 1], [4, 5])
+    assert np.unique(others.astype(np.float32)).size == 48
+    assert np.abs(tamed).max() <= 1e3
+    assert X[4, 1] == far  # X itself stays
+
+
+def test_usual_features_are_not_tamed():
+    rng = np.random.RandomState(3)
+    X = np.c_[rng.randn(200), np.exp(3 * rng.randn(200)), rng.poisson(0.05, 200), np.ones(200)]
+    assert Taming(X)(X) is X
+    np.testing.assert_array_equal(TreeSpace(X).rows, PositionSpace(X).rows)
+
+
+def test_one_value_far_out_hides_no_order():
+    """Ranks, and trees, see the same whether the largest value is large or enormous."""
+    X = np.random.RandomState(4).randn(60, 2)
+    X[0] = 50.0
+    enormous = X.copy()
+    enormous[0, 1] = 1e12
+    np.testing.assert_allclose(RankSpace(enormous).rows, RankSpace(X).rows, atol=1e-6)
+    rows = TreeSpace(enormous).rows.astype(np.float32)
+    np.testing.assert_array_equal(np.argsort(rows, axis=0), np.argsort(X, axis=0))
+    unseen = np.array([[0.1, 1e300], [0.2, -1e300]])
+    assert np.isfinite(RankSpace(enormous).transform(unseen)).all()
+    assert np.isfinite(TreeSpace(enormous).transform(unseen)).all()

@@ -2,19 +2,20 @@
 
 import pickle
 import warnings
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 from sklearn.datasets import make_blobs
 from sklearn.exceptions import NotFittedError
 
 from gmpll import GMPLL
 from gmpll.graph.growing import edges_of_new_rows
 from gmpll.methods._learner import ConfidenceLearner
+from gmpll.methods._selection import Selection
 from gmpll.methods._standing import sets_of_known_labels
 from problems import random_problem
 
@@ -270,8 +271,41 @@ def test_weights_may_come_with_some_rows_only():
 def test_a_model_saved_before_there_were_forests_goes_on():
     X, mask, _ = hard()
     model = quick(forest=0.0).fit(X[:60], mask[:60])
-    del model._table
+    state = {name: value for name, value in model.__getstate__().items()
+             if name not in ("forest", "_table")}  # fmt: skip
+    chosen = {name: value for name, value in vars(model.selection_).items() if name != "gains"}
+    revived, state["selection_"] = GMPLL.__new__(GMPLL), Selection.__new__(Selection)
+    state["selection_"].__setstate__(chosen)
+    revived.__setstate__(state)
+    assert "GMPLL" in repr(revived)
+    assert revived.selection_.gains == {}
+    assert revived.partial_fit(X[60:], mask[60:]).n_samples_seen_ == 90
+    assert clone(revived).fit(X, mask).selected_["forest"] == 0
+
+
+def test_what_goes_wrong_on_the_way_changes_nothing(monkeypatch):
+    X, mask, _ = hard()
+    model = quick().fit(X[:60], mask[:60])
+    before = pickle.dumps(model)
+    with monkeypatch.context() as patched:
+        patched.setattr(GMPLL, "_with_confidences", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            model.partial_fit(X[60:], mask[60:])
+    assert pickle.dumps(model) == before
     assert model.partial_fit(X[60:], mask[60:]).n_samples_seen_ == 90
+
+
+def interrupted(*_):
+    raise KeyboardInterrupt
+
+
+def test_a_row_from_far_out_reaches_the_trees():
+    X, mask, _ = easy()
+    model = quick(forest=0.5).partial_fit(X[:120], mask[:120])
+    far = X[120:].copy()
+    far[0, 0] = 1e45
+    assert model.partial_fit(far, mask[120:]).n_samples_seen_ == 160
+    assert np.isfinite(model.predict_proba(X)).all()
 
 
 def test_a_revived_model_goes_on_alike():
@@ -306,6 +340,27 @@ def test_a_warm_fit_takes_fewer_turns_to_the_same_labels():
         grown.partial_fit(X[100:], mask[100:]).fit(X, mask)
     assert grown.n_iter_ < cold.n_iter_
     np.testing.assert_array_equal(grown.labels_, cold.labels_)
+
+
+def test_a_warm_fit_of_other_labels_chooses_anew():
+    X, mask, _ = easy()
+    sets = [set(NAMES[row]) for row in mask]
+    renamed = [{"z" if name == "a" else name for name in row} for row in sets]
+    model = quick(warm_start=True).fit(X, sets)
+    cold = quick().fit(X, renamed)
+    assert model.fit(X, renamed).temperature_ == cold.temperature_
+    assert model.selected_ == cold.selected_
+
+
+def test_a_warm_fit_keeps_no_choice_that_was_not_made():
+    X, mask, _ = easy()
+    model = quick(warm_start=True).fit(X[:20], mask[:20])  # too few to compare settings
+    assert model.temperature_ == 1.0
+    assert len(model.fit(X, mask).selection_.scores) > 1
+    assert model.temperature_ != 1.0
+    few = quick(warm_start=True).fit(X[:60], mask[:60])  # too few for a forest
+    assert not few.selection_.gains
+    assert few.fit(X, mask).selection_.gains
 
 
 @pytest.mark.parametrize("graph", ["local", "full"])
@@ -356,21 +411,3 @@ def test_labels_of_frames_that_nobody_has_may_be_unknown():
     sets = sets_of_known_labels(frame, NAMES, n_samples=2)
     assert sets.to_lists() == [["c"], ["a"]]
     assert sets.classes.tolist() == NAMES.tolist()
-
-
-def test_the_documented_figures_are_those_of_the_results():
-    root = Path(__file__).parents[2]
-    if not (root / "docs" / "incremental.md").exists():
-        pytest.skip("the documentation is not here")
-    page = (root / "docs" / "incremental.md").read_text(encoding="utf-8").split("## Measured")[1]
-    typed = [
-        [cell.strip() for cell in line.strip("|").split("|")]
-        for line in page.splitlines()
-        if line.startswith("|")
-    ][2:]
-    measured = pd.read_csv(root / "results" / "incremental.csv", dtype=str, na_filter=False)
-    measured = measured.to_numpy().tolist()
-    assert len(typed) == len(measured) > 0
-    for cells, (dataset, way, *values) in zip(typed, measured, strict=True):
-        assert [cells[0].lower(), cells[1]] == [dataset, way]
-        assert cells[2:] == [value and f"{float(value):.3f}" for value in values]

@@ -86,6 +86,19 @@ class TestForestShare:
         assert alone.selected_["forest"] == 0
         assert (model.predict(unseen) == truth).mean() > (alone.predict(unseen) == truth).mean()
         assert (model.labels_ == y).mean() >= (alone.labels_ == y).mean()
+        gains = model.selection_.gains
+        assert gains[0.0] == (0.0, 0.0)
+        surest = max(gains, key=lambda share: gains[share].mean - gains[share].error)
+        assert model.selected_["forest"] == surest
+        assert alone.selection_.gains == {}
+
+    @pytest.mark.parametrize("far", [1e10, 1e60])
+    def test_one_row_far_out_does_not_blind_the_model(self, far):
+        X, mask, _ = self.problem(n=200)
+        unseen, _, truth = self.problem(seed=1)
+        X[0, :2] = far
+        model = GMPLL(random_state=0).fit(X, mask)
+        assert (model.predict(unseen) == truth).mean() > 0.75
 
     def test_trees_get_none_where_they_are_worse(self):
         """The sides of an oblique plane: no single feature tells them apart."""

@@ -7,7 +7,15 @@ from numpy.typing import NDArray
 from sklearn.preprocessing import QuantileTransformer, StandardScaler, normalize
 from sklearn.utils.extmath import row_norms
 
-__all__ = ["DirectionSpace", "PositionSpace", "RankSpace", "Scaling", "unit_rows"]
+__all__ = [
+    "DirectionSpace",
+    "PositionSpace",
+    "RankSpace",
+    "Scaling",
+    "Taming",
+    "TreeSpace",
+    "unit_rows",
+]
 
 #: A z-scored row shorter than this equals the mean row up to rounding: it has no direction.
 ZERO_LENGTH = 1e-10
@@ -22,6 +30,10 @@ RANK_SAMPLE = 100_000
 LARGEST_SCORE = 3.0
 #: Binary exponents of spreads for which the ranks can be taken as they are.
 USUAL_SPREAD = (-10, 30)
+#: A feature is wild if it goes further from its median than so many times its usual deviation.
+WILD_SPREAD = 2.0**20
+#: Where a wild feature ends; the logarithm of no number is larger.
+LARGEST_LOGARITHM = 1e3
 
 
 def unit_rows(X: NDArray[np.floating]) -> NDArray[np.float64]:
@@ -53,6 +65,55 @@ def _evened(X: NDArray[np.float64], exponents: NDArray[np.intc]) -> NDArray[np.f
     with np.errstate(over="ignore", under="ignore"):
         even = np.ldexp(X, -exponents)
     return np.clip(even, -LARGEST_VALUE, LARGEST_VALUE, out=even)
+
+
+class Taming:
+    """Bring the far outliers of wild features in, so that the other values stay apart.
+
+    Beside one value of 1e10 all others are the same in single precision, and within the tolerance
+    of the ranks. Such a feature becomes ``arcsinh((x - median) / u)``, where u is the median of
+    the deviations from the median that are not zero: linear about the median, logarithmic far
+    out, in the same order. Other features stay as they are.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        Training rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gmpll.graph.features import Taming
+    >>> X = np.array([[0.0, 1.0], [1.0, 2.0], [2.0, 3.0], [1e10, 4.0]])
+    >>> Taming(X)(X).round(1)
+    array([[-1.2,  1. ],
+           [-0.5,  2. ],
+           [ 0.5,  3. ],
+           [23.7,  4. ]])
+    """
+
+    def __init__(self, X: NDArray[np.float64]) -> None:
+        some = X[:: max(1, len(X) // RANK_SAMPLE)]
+        self._centre = np.median(some, axis=0)
+        self._unit = np.ones(X.shape[1])
+        with np.errstate(over="ignore"):
+            largest = np.maximum(X.max(axis=0) - self._centre, self._centre - X.min(axis=0))
+            for feature, values in enumerate(some.T):
+                deviation = np.abs(values - self._centre[feature])
+                if deviation.any():
+                    self._unit[feature] = np.median(deviation[deviation > 0])
+            self._wild = np.flatnonzero(largest > WILD_SPREAD * self._unit)
+
+    def __call__(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the rows, the wild features changed; X itself if there are none."""
+        if not len(self._wild):
+            return X
+        tamed = X.copy()
+        with np.errstate(over="ignore"):
+            away = (X[:, self._wild] - self._centre[self._wild]) / self._unit[self._wild]
+            logarithms = np.arcsinh(away)
+        tamed[:, self._wild] = np.clip(logarithms, -LARGEST_LOGARITHM, LARGEST_LOGARITHM)
+        return tamed
 
 
 class Scaling:
@@ -142,6 +203,30 @@ class PositionSpace:
         return self.scaling.transform(X)
 
 
+class TreeSpace:
+    """Z-scored features after :class:`Taming`, for trees, which ask for the order of values alone.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        Training rows.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (n_samples, n_features)
+        The mapped training rows.
+    """
+
+    def __init__(self, X: NDArray[np.float64]) -> None:
+        self._taming = Taming(X)
+        self.scaling = Scaling(self._taming(X))
+        self.rows = self.transform(X)
+
+    def transform(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Map rows into this space."""
+        return self.scaling.transform(self._taming(X))
+
+
 class RankSpace:
     """Directions of features that were first replaced by their normal scores.
 
@@ -162,7 +247,11 @@ class RankSpace:
         The mapped training rows.
     """
 
+    _taming: Taming | None = None  # of older saved models
+
     def __init__(self, X: NDArray[np.float64], random_state: int = 0) -> None:
+        self._taming = Taming(X)
+        X = self._tamed(X)
         # The transformer takes values within 1e-7 of the smallest or largest for those: features
         # of a spread at which that is much, or less than their last digit, are evened out.
         spread = spread_exponents(X)
@@ -179,7 +268,10 @@ class RankSpace:
 
     def transform(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         """Map rows into this space."""
-        return self._directions.transform(self._scores(X))
+        return self._directions.transform(self._scores(self._tamed(X)))
+
+    def _tamed(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        return X if self._taming is None else self._taming(X)
 
     def _scores(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         scores = self._ranks.transform(_evened(X, self._exponents))

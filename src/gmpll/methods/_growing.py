@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -49,7 +50,8 @@ class GrowingMixin:
 
         The new rows are matched against the training rows, whose confidences stay as they are,
         and among themselves: rows that come together support each other. The opinion of the
-        regression, where there is one, multiplies the support. The model does not change.
+        regression, or of regression and forest, multiplies the support where there is one. The
+        model does not change.
 
         Only available with ``graph="local"``.
 
@@ -169,7 +171,9 @@ class GrowingMixin:
         sets = sets_of_known_labels(y, self.classes_, n_samples=len(features), possible=self._seen)
         sets = narrowed(sets, **knowledge)
         prior = None if candidate_weight is None else candidate_prior(candidate_weight, sets)
-        return self._grow(features, sets, prior)
+        grown = copy.copy(self)._grow(features, sets, prior)
+        vars(self).update(vars(grown))  # all or nothing
+        return self
 
     def _grow(
         self: Any,
@@ -205,7 +209,7 @@ class GrowingMixin:
             rng=rng,
             prior=beliefs,
             start=start,
-            table=table,
+            make_table=lambda: table,
         )
         confidences = self._learned(learner, self.selection_.setting, beliefs, standing.batches)
         return self._with_confidences(confidences, standing.mask, rng)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -75,8 +75,8 @@ class ConfidenceLearner:
         What is likely beforehand; nothing by default.
     start : ndarray of shape (n_samples, n_classes), default=None
         Where the matching starts; where an earlier one ended makes it short.
-    table : space, default=None
-        The rows as a forest is to see them; needed where a setting asks for one.
+    make_table : callable, default=None
+        Makes the space in which a forest sees the rows; needed where a setting asks for one.
     """
 
     def __init__(
@@ -92,10 +92,10 @@ class ConfidenceLearner:
         rng: np.random.RandomState,
         prior: Prior = Prior(),  # noqa: B008 (it is frozen)
         start: NDArray[np.float64] | None = None,
-        table: Any = None,
+        make_table: Callable[[], Any] = lambda: None,
     ) -> None:
         self.views = views
-        self.table = table
+        self._make_table = make_table
         self.mask = mask
         self.max_iter = max_iter
         self.tol = tol
@@ -108,6 +108,11 @@ class ConfidenceLearner:
         self._kernels: dict[float, ConfidenceRidge] = {}
         self._matchings: dict[float, Matching] = {}
         self._trusts: dict[float, float] = {}
+
+    @cached_property
+    def table(self) -> Any:
+        """The rows as a forest sees them."""
+        return self._make_table()
 
     def ridge(self, setting: Setting) -> ConfidenceRidge:
         """Return the regression, ready for any confidences."""
@@ -208,11 +213,14 @@ class ConfidenceLearner:
         rater = LabelRater(self.views, self.ridge(setting).predictor(confidences), self._spread)
         if not setting.forest:
             return rater
-        return BlendedRater(rater, self.trees_on(confidences)(N_TREES), setting.forest)
+        trees = ForestRater.grown(
+            lambda: self.table, self._spread, confidences, self._seed, N_TREES
+        )
+        return BlendedRater(rater, trees, setting.forest)
 
     def trees_on(self, confidences: NDArray[np.float64]) -> Callable[[int], ForestRater]:
         """Return a function that grows so many trees, and holds nothing else of the matching."""
-        return partial(ForestRater.grown, self.table, self._spread, confidences, self._seed)
+        return partial(ForestRater.grown, self._make_table, self._spread, confidences, self._seed)
 
 
 @dataclass(frozen=True)
@@ -249,9 +257,15 @@ class ForestRater:
 
     @classmethod
     def grown(
-        cls, table: Any, spread: Spread, confidences: NDArray[np.float64], seed: int, n_trees: int
+        cls,
+        make_table: Callable[[], Any],
+        spread: Spread,
+        confidences: NDArray[np.float64],
+        seed: int,
+        n_trees: int,
     ) -> ForestRater:
         """Grow the trees."""
+        table = make_table()
         return cls(table, grow_forest(table.rows, confidences, seed, n_trees), spread)
 
     def __call__(self, X: NDArray[np.float64]) -> NDArray[np.float64]:

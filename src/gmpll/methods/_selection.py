@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,7 @@ from gmpll.methods._learner import ConfidenceLearner, Setting, blended
 from gmpll.metrics import chance_of_covering, lift_of_rows
 from gmpll.rounding import confidences_within
 
-__all__ = ["Selection", "alternatives", "select"]
+__all__ = ["Gain", "Selection", "alternatives", "select"]
 
 #: The regressions that are compared, as (width, ridge): wide and stiff, wide and pliant, narrow.
 REGRESSIONS = ((0.5, 0.1), (0.5, 0.01), (1.5, 0.1))
@@ -33,6 +34,8 @@ FOREST_SHARES = (0.0, 0.25, 0.5, 0.75)
 #: They are compared with fewer trees than are grown in the end, and on no more parts than this.
 N_TREES = 40
 FOREST_PARTS = 9
+#: A share must gain more than none by so many standard errors of the gain.
+ERRORS_LESS = 1.0
 #: Settings are fitted on parts of no more rows than this, cut into this many parts. Where there
 #: are further rows, each part is compared on so many more. Fewer rows are cut again and again, up
 #: to so many times: on few rows a single comparison is mostly noise.
@@ -44,6 +47,13 @@ MOST_REPETITIONS = 5
 FEWEST_ROWS = 30
 
 
+class Gain(NamedTuple):
+    """By how much the held-out candidate lift was larger, and the standard error of that."""
+
+    mean: float
+    error: float
+
+
 @dataclass(frozen=True)
 class Selection:
     """The chosen setting and what it was chosen from.
@@ -53,18 +63,25 @@ class Selection:
     setting : Setting
         The best one; a forest has a share only if it gains more than the standard error of that.
     scores : list of (Setting, float)
-        Every setting with its held-out candidate lift, the best first.
+        Every setting with its held-out candidate lift, the best first; with a forest that of the
+        regression and the gain.
     rows : ndarray of shape (n_held_out,)
         The rows on which the settings were compared; empty if they were not.
     held_out : ndarray of shape (n_held_out, n_classes)
         What the chosen setting says of these rows without having seen them: not negative, rows
         sum to one.
+    gains : dict from float to Gain
+        What every share of the forest gained over none; empty if they were not compared.
     """
 
     setting: Setting
     scores: list[tuple[Setting, float]]
     rows: NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, dtype=np.intp), repr=False)
     held_out: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 0)), repr=False)
+    gains: dict[float, Gain] = field(default_factory=dict)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update({"gains": {}} | state)  # older saved models have none
 
 
 def alternatives(balance: float, scaling: str = "auto") -> list[Setting]:
@@ -131,55 +148,55 @@ def select(
                         trees=learner.trees_on(confidences) if any(shares) else None,
                     )
                 )
-    chosen = max(settings, key=lambda setting: _mean_lift(trials[setting]))  # the first of equals
+    lifts = {setting: _mean_lift(trials[setting]) for setting in settings}
+    chosen = max(settings, key=lambda setting: lifts[setting])  # the first of equals
+    gains: dict[float, Gain] = {}
     if any(shares):
-        chosen = _choose_share(chosen, shares, trials, X)
-    scores = [(setting, _mean_lift(of_setting)) for setting, of_setting in trials.items()]
+        gains = _gains_of_shares(chosen, shares, trials, X)
+        for share, gain in gains.items():
+            lifts[replace(chosen, forest=share)] = lifts[chosen] + gain.mean
+        # The parts are smaller than the whole, on which regressions catch up with forests: what
+        # is not clearly better on the parts would often be worse.
+        least = {share: gain.mean - ERRORS_LESS * gain.error for share, gain in gains.items()}
+        chosen = replace(chosen, forest=max(least, key=lambda share: least[share]))
     return Selection(
         chosen,
-        sorted(scores, key=lambda pair: -pair[1]),
+        sorted(lifts.items(), key=lambda pair: -pair[1]),
         np.concatenate([trial.rows for trial in trials[chosen]]),
         np.concatenate([_probabilities(trial.scores, trial.seen) for trial in trials[chosen]]),
+        gains,
     )
 
 
-def _choose_share(
+def _gains_of_shares(
     best: Setting,
     shares: Sequence[float],
     trials: dict[Setting, list[Trial]],
     X: NDArray[np.float64],
-) -> Setting:
-    """Give the forest the share that gains most, less the gain's standard error.
-
-    The parts are smaller than the whole, on which regressions catch up with forests: what is not
-    clearly better on the parts would often be worse.
-    """
-    alone = trials[best]
-    compared = alone[:FOREST_PARTS]
+) -> dict[float, Gain]:
+    """Give the forest each share beside the best setting, and add these trials to the others."""
+    compared = trials[best][:FOREST_PARTS]
     of_trees = [trial.trees(N_TREES)(X[trial.rows]) for trial in compared if trial.trees]
-    gains = []
+    gains = {}
     for share in shares:
-        if not share:
-            gains.append((0.0, best))
-            continue
-        setting = replace(best, forest=share)
-        trials[setting] = [
-            replace(trial, scores=blended(trial.scores, rated, share))
-            for trial, rated in zip(compared, of_trees, strict=True)
-        ]
-        gains.append((_least_gain(trials[setting], compared), setting))
-    return max(gains, key=lambda pair: pair[0])[1]  # the first of equals
+        if share:
+            trials[replace(best, forest=share)] = [
+                replace(trial, scores=blended(trial.scores, rated, share))
+                for trial, rated in zip(compared, of_trees, strict=True)
+            ]
+        gains[share] = _gain(trials[replace(best, forest=share)][: len(compared)], compared)
+    return gains
 
 
-def _least_gain(trials: Sequence[Trial], others: Sequence[Trial]) -> float:
-    """Return by how much the lift is larger, less one standard error."""
+def _gain(trials: Sequence[Trial], others: Sequence[Trial]) -> Gain:
+    """Compare two settings row by row."""
     rows = np.concatenate([trial.rows for trial in trials])
     pairs = zip(trials, others, strict=True)
     gain = np.concatenate([trial.lifts() - other.lifts() for trial, other in pairs])
     # A row that was held out several times is still one row.
     _, which, times = np.unique(rows, return_inverse=True, return_counts=True)
     by_row = np.bincount(which, gain) / times
-    return float(by_row.mean() - by_row.std() / np.sqrt(len(by_row)))
+    return Gain(float(by_row.mean()), float(by_row.std() / np.sqrt(len(by_row))))
 
 
 @dataclass(frozen=True)

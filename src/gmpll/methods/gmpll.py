@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,7 +16,7 @@ from gmpll._sklearn import Integral, Interval, Real, StrOptions, fit_context
 from gmpll.base import N_JOBS, PartialLabelClassifier, ProbabilityMixin
 from gmpll.calibration import candidate_temperature, confidence_exponent, sharpen, temper
 from gmpll.forest import MOST_ROWS, is_worth_growing
-from gmpll.graph.features import DirectionSpace, PositionSpace, RankSpace
+from gmpll.graph.features import DirectionSpace, PositionSpace, RankSpace, TreeSpace
 from gmpll.graph.local import LocalGraphs
 from gmpll.graph.neighbors import Neighbors, nearest_neighbors
 from gmpll.graph.reconstruction import reconstruction_weights
@@ -134,12 +135,15 @@ class GMPLL(GrowingMixin, ProbabilityMixin, PartialLabelClassifier):
         Whether the matching starts from the confidences found before instead of from equal ones:
         in ``fit`` if the first rows of X are those of the previous ``fit`` (their candidates may
         have changed, and rows may follow), and in ``partial_fit``. That ``fit`` also keeps the
-        setting that was chosen and the trust in weights; features are scaled anew. Fewer turns
-        are needed where the labels are clear, but labels that were wrong tend to stay.
+        trust in weights and, for the same labels, the setting that was chosen; features are
+        scaled anew. Fewer turns are needed where the labels are clear, but labels that were wrong
+        tend to stay.
     random_state : int, RandomState instance or None, default=None
-        Breaks ties.
+        Breaks ties, and draws the rows that are held out for choices, the landmarks of a
+        regression on many rows, and the trees.
     n_jobs : int, default=None
-        Parallel search for neighbours, as in scikit-learn.
+        Parallel search for neighbours, as in scikit-learn. Linear algebra and trees use all
+        cores, or as many as the environment variable OMP_NUM_THREADS says.
 
     Attributes
     ----------
@@ -157,7 +161,8 @@ class GMPLL(GrowingMixin, ProbabilityMixin, PartialLabelClassifier):
         The chosen ``balance`` and ``scaling``, the ``width`` and ``ridge`` of the regression, and
         the share of the ``forest``.
     selection_ : Selection
-        Every alternative with its score, the candidate lift on held-out rows.
+        Every alternative with its score, the candidate lift on held-out rows; in ``gains`` what
+        each share of the forest gained there, with the standard error of that.
     temperature_ : float
         By which the probabilities of unseen rows are calibrated; 1 leaves them as they are.
     prediction_ : str
@@ -188,7 +193,8 @@ class GMPLL(GrowingMixin, ProbabilityMixin, PartialLabelClassifier):
     Features are z-scored with the training statistics and compared by their cosine. With m rows,
     d features, q labels and k neighbours the local graph takes O(m^2 d) time for an exact search
     (less in few dimensions) and O(m k q) a turn, O(m (k + q)) memory; the regression O(m c^2) time
-    and O(m c) memory for c landmarks (all rows up to 6000, else 3000 of them). The full graph takes
+    and O(m c) memory for c landmarks (all rows up to 6000, else 3000 of them). A forest takes
+    O(m d log m) for each tree, and none is grown on more than 20,000 rows. The full graph takes
     O(m^2 (d + q)) a turn at worst, and tiles of the m x m affinities are kept between turns if
     they fit. ``GMPLL(prediction="independent")`` needs no regression and chooses nothing: it is
     the fastest.
@@ -357,6 +363,9 @@ class GMPLL(GrowingMixin, ProbabilityMixin, PartialLabelClassifier):
             return predict_proba_tensors(self, X)
         return super().predict_proba(X)
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__({"forest": 0.0} | state)  # models saved before there were forests
+
     def _fit(
         self,
         X: NDArray[np.float64],
@@ -366,10 +375,12 @@ class GMPLL(GrowingMixin, ProbabilityMixin, PartialLabelClassifier):
     ) -> NDArray[np.float64]:
         before = self._standing_before(X)
         beliefs = self._prepared(mask, prior, keep_trust=before is not None)
-        setting = self._choose(X, mask, rng, beliefs, keep=before is not None)
+        labels = self.classes_[self._seen]
+        keep = before is not None and np.array_equal(before.labels, labels)
+        setting = self._choose(X, mask, rng, beliefs, keep=keep)
         start = None
         if before is not None:
-            start = warm_probabilities(before, mask, self.classes_[self._seen])
+            start = warm_probabilities(before, mask, labels)
         learner = self._learner(X, mask, self._similarity, rng, beliefs, setting.scaling, start)
         return self._learned(learner, setting, beliefs, (batch_of(X),))
 
@@ -423,7 +434,7 @@ class GMPLL(GrowingMixin, ProbabilityMixin, PartialLabelClassifier):
         """Let confidences mean what they say, by what was said of held-out rows."""
         self.temperature_ = self._exponent = 1.0
         rows, held_out = self.selection_.rows, self.selection_.held_out
-        if not self.calibrate or not len(rows) or held_out.shape[1] != mask.shape[1]:
+        if not self.calibrate or not len(rows):
             return
         self.temperature_ = candidate_temperature(held_out, mask[rows])
         opinion = confidences_within(temper(held_out, self.temperature_), mask[rows])
@@ -457,7 +468,7 @@ class GMPLL(GrowingMixin, ProbabilityMixin, PartialLabelClassifier):
             is_open = self.scaling == "auto" and self.graph == "local"
             settings = alternatives(balance, "auto" if is_open else self._scaling_of_graph())
         shares = self._forest_shares(mask)
-        if keep and self._offers(settings, shares):
+        if keep and self._offers(settings, shares, mask.shape[1]):
             return self.selection_.setting
 
         def learner_of(
@@ -473,6 +484,7 @@ class GMPLL(GrowingMixin, ProbabilityMixin, PartialLabelClassifier):
                 rng,
                 prior.part(rows, seen),
                 scaling,
+                make_table=lambda: self._table_of(X[rows]),
             )
 
         self.selection_: Selection = select(learner_of, X, mask, settings, rng, shares)
@@ -487,16 +499,18 @@ class GMPLL(GrowingMixin, ProbabilityMixin, PartialLabelClassifier):
             return (float(self.forest),)
         return FOREST_SHARES if is_worth_growing(*mask.shape) else (0.0,)
 
-    def _table_of(self, X: NDArray[np.float64]) -> PositionSpace | None:
+    def _table_of(self, X: NDArray[np.float64]) -> TreeSpace | None:
         """Return the rows as a forest sees them, None if there will be none."""
         is_small = self.forest == "auto" and len(X) <= MOST_ROWS
         given = not isinstance(self.forest, str) and self.forest > 0
-        return PositionSpace(X) if self.prediction_ == "ridge" and (is_small or given) else None
+        return TreeSpace(X) if self.prediction_ == "ridge" and (is_small or given) else None
 
-    def _offers(self, settings: Sequence[Setting], shares: Sequence[float]) -> bool:
-        """Whether what was chosen last time can be chosen again."""
-        last = self.selection_.setting
-        return replace(last, forest=0.0) in settings and last.forest in shares
+    def _offers(self, settings: Sequence[Setting], shares: Sequence[float], n_labels: int) -> bool:
+        """Whether what was chosen last time, of the same labels, can be chosen again."""
+        last = self.selection_
+        if last.held_out.shape[1] != n_labels or bool(last.gains) != any(shares):
+            return False  # nothing was compared then, or not all of this
+        return replace(last.setting, forest=0.0) in settings and last.setting.forest in shares
 
     def _learner(
         self,
@@ -507,6 +521,7 @@ class GMPLL(GrowingMixin, ProbabilityMixin, PartialLabelClassifier):
         prior: Prior,
         scaling: str,
         start: NDArray[np.float64] | None = None,
+        make_table: Callable[[], TreeSpace | None] | None = None,
     ) -> ConfidenceLearner:
         return ConfidenceLearner(
             _spaces(X, scaling, rng),
@@ -519,7 +534,7 @@ class GMPLL(GrowingMixin, ProbabilityMixin, PartialLabelClassifier):
             rng=rng,
             prior=prior,
             start=start,
-            table=self._table_of(X),
+            make_table=make_table or partial(self._table_of, X),
         )
 
     def _prepare_prediction(self, labels: NDArray[np.intp]) -> None:
