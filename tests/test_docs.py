@@ -259,17 +259,45 @@ def test_the_typed_ablation_is_the_measured_one():
 
 @needs_results
 def test_the_typed_forest_is_the_measured_one():
-    measured = pd.read_csv(ROOT / "results" / "forest.csv")
-    taken = (measured["chosen"] * measured["unseen"]).groupby(measured["problem"]).sum()
-    unseen = measured.pivot(index="problem", columns="share", values="unseen")
-    figures = pd.DataFrame({"alone": unseen[0.0], "taken": taken, "best": unseen.max(axis=1)})
+    measured = pd.read_csv(ROOT / "results" / "forest" / "regret.csv").set_index("problem")
     real = ["lost", "msrcv2", "birdsong", "fg-net"]
+    figures = measured[["no forest", "chosen", "best share", "best"]].copy()
     figures.loc["corrupted sets"] = figures.drop(index=real).mean()
     rows = next(rows for rows in typed_tables("docs/accuracy.md") if rows[0][1:2] == ["no forest"])
     assert [name.lower() for name, *_ in rows[1:]] == [*real, "corrupted sets"]
     for name, *cells in rows[1:]:
         typed = [float(cell) for cell in cells]
         assert typed == pytest.approx(figures.loc[name.lower()].tolist(), abs=6e-4)
+    text = " ".join((DOCS / "accuracy.md").read_text(encoding="utf-8").split())
+    regret = measured["regret"]
+    assert (
+        f"together cost {f'{regret.mean():.4f}'.lstrip('0')} against the best setting, "
+        f"{f'{regret.max():.3f}'.lstrip('0')} at worst"
+    ) in text
+
+
+@needs_results
+@pytest.mark.parametrize(("number", "folder"), [(0, "study"), (1, "forest")])
+def test_the_typed_defaults_are_the_measured_ones(number, folder):
+    measured = pd.read_csv(ROOT / "results" / folder / "defaults.csv")
+    measured["gain"] = measured["its accuracy"] - measured["accuracy of default"]
+    rows = [t for t in typed_tables("docs/accuracy.md") if t[0][0] == "constant"][number]
+    assert [name for name, *_ in rows[1:]] == list(dict.fromkeys(measured["parameter"]))
+    for name, default, best, mean, largest in rows[1:]:
+        part = measured[measured["parameter"] == name]
+        assert {float_if_any(default)} == set(map(float_if_any, part["default"]))
+        assert {float_if_any(value) for value in best.split(", ")} == set(
+            map(float_if_any, part["best elsewhere"])
+        )
+        assert float(mean) == pytest.approx(part["gain"].mean(), abs=6e-5)
+        assert float(largest) == pytest.approx(part["gain"].max(), abs=6e-4)
+
+
+def float_if_any(value):
+    try:
+        return float(value)
+    except ValueError:
+        return value
 
 
 def figures_of(cell):
