@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from sklearn.preprocessing import QuantileTransformer
 
 from gmpll.graph.features import (
     DirectionSpace,
@@ -74,3 +75,23 @@ def test_one_value_far_out_hides_no_order():
     unseen = np.array([[0.1, 1e300], [0.2, -1e300]])
     assert np.isfinite(RankSpace(enormous).transform(unseen)).all()
     assert np.isfinite(TreeSpace(enormous).transform(unseen)).all()
+
+
+def test_normal_scores_are_those_of_scikit_learn():
+    rng = np.random.RandomState(5)
+    X = np.c_[rng.randn(300), rng.poisson(1.0, 300), rng.rand(300)]
+    X[:20, 2] = X[:, 2].min() + 1e-8 * rng.rand(20)  # the smallest up to rounding
+    unseen = np.c_[3 * rng.randn(40), rng.poisson(2.0, 40), 2 * rng.rand(40)]
+    reference = QuantileTransformer(n_quantiles=200, output_distribution="normal").fit(X)
+    trained, scores = (np.clip(reference.transform(rows), -3.0, 3.0) for rows in (X, unseen))
+    expected = DirectionSpace(trained).transform(scores)
+    np.testing.assert_array_equal(RankSpace(X).transform(unseen), expected)
+
+
+def test_ranks_of_models_that_were_saved_earlier():
+    X = np.random.RandomState(6).randn(80, 3)
+    space = RankSpace(X)
+    expected = space.transform(X[:10] + 0.1)
+    space._ranks = QuantileTransformer(n_quantiles=80, output_distribution="normal").fit(X)
+    del space._taming
+    np.testing.assert_array_equal(space.transform(X[:10] + 0.1), expected)

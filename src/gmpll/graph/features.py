@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 from sklearn.preprocessing import QuantileTransformer, StandardScaler, normalize
 from sklearn.utils.extmath import row_norms
 
@@ -28,6 +29,8 @@ LARGEST_VALUE = 1e140
 N_QUANTILES = 200
 RANK_SAMPLE = 100_000
 LARGEST_SCORE = 3.0
+#: So near the smallest or largest value of a feature a value is that up to rounding.
+AT_THE_END = 1e-7
 #: Binary exponents of spreads for which the ranks can be taken as they are.
 USUAL_SPREAD = (-10, 30)
 #: A feature is wild if it goes further from its median than so many times its usual deviation.
@@ -252,14 +255,14 @@ class RankSpace:
     def __init__(self, X: NDArray[np.float64], random_state: int = 0) -> None:
         self._taming = Taming(X)
         X = self._tamed(X)
-        # The transformer takes values within 1e-7 of the smallest or largest for those: features
-        # of a spread at which that is much, or less than their last digit, are evened out.
+        # Values next to the smallest or largest are taken for those: features of a spread at which
+        # that is much, or less than their last digit, are evened out.
         spread = spread_exponents(X)
         ordinary = (spread >= USUAL_SPREAD[0]) & (spread <= USUAL_SPREAD[1])
         self._exponents = np.where(ordinary, 0, spread)
         self._ranks = QuantileTransformer(
             n_quantiles=min(N_QUANTILES, X.shape[0]),
-            output_distribution="normal",
+            output_distribution="uniform",
             subsample=RANK_SAMPLE,
             random_state=random_state,
         ).fit(_evened(X, self._exponents))
@@ -274,5 +277,12 @@ class RankSpace:
         return X if self._taming is None else self._taming(X)
 
     def _scores(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
-        scores = self._ranks.transform(_evened(X, self._exponents))
+        even = _evened(X, self._exponents)
+        scores = self._ranks.transform(even)
+        # The transformer makes normal scores too, but takes much longer for it; models that were
+        # saved earlier let it.
+        if self._ranks.output_distribution == "uniform":
+            scores[even + AT_THE_END > self._ranks.quantiles_[-1]] = 1.0
+            scores[even - AT_THE_END < self._ranks.quantiles_[0]] = 0.0
+            scores = ndtri(scores)
         return np.clip(scores, -LARGEST_SCORE, LARGEST_SCORE)

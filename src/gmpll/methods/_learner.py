@@ -210,13 +210,17 @@ class ConfidenceLearner:
         self, setting: Setting, confidences: NDArray[np.float64]
     ) -> LabelRater | BlendedRater:
         """Return a function that rates the labels of unseen rows."""
-        rater = LabelRater(self.views, self.ridge(setting).predictor(confidences), self._spread)
+        rater = self.regression(setting, confidences)
         if not setting.forest:
             return rater
         trees = ForestRater.grown(
             lambda: self.table, self._spread, confidences, self._seed, N_TREES
         )
         return BlendedRater(rater, trees, setting.forest)
+
+    def regression(self, setting: Setting, confidences: NDArray[np.float64]) -> LabelRater:
+        """Return the regression's part of the predictor."""
+        return LabelRater(self.views, self.ridge(setting).predictor(confidences), self._spread)
 
     def trees_on(self, confidences: NDArray[np.float64]) -> Callable[[int], ForestRater]:
         """Return a function that grows so many trees, and holds nothing else of the matching."""
@@ -244,7 +248,11 @@ class LabelRater:
     spread: Spread
 
     def __call__(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self.spread(self.regression([view.transform(X) for view in self.views]))
+        return self.of_views([view.transform(X) for view in self.views])
+
+    def of_views(self, rows: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+        """Rate rows that lie in the views already."""
+        return self.spread(self.regression(rows))
 
 
 @dataclass(frozen=True)

@@ -132,6 +132,7 @@ def select(
         seen = np.asarray(mask[train].any(axis=0))
         for scaling in dict.fromkeys(setting.scaling for setting in settings):
             learner = make_learner(train, seen, scaling)
+            unseen = [view.transform(X[held_out]) for view in learner.views]
             for setting in settings:
                 if setting.scaling != scaling:
                     continue
@@ -144,7 +145,7 @@ def select(
                         chance=chance_of_covering(
                             learner.mask.mean(axis=0), confidences.mean(axis=0)
                         ),
-                        scores=learner.predictor(setting, confidences)(X[held_out]),
+                        scores=learner.regression(setting, confidences).of_views(unseen),
                         trees=learner.trees_on(confidences) if any(shares) else None,
                     )
                 )
