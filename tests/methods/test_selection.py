@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
@@ -11,19 +13,21 @@ from gmpll.methods._selection import FOREST_SHARES, alternatives, select
 class Known:
     """A learner whose predictions are right for one setting only."""
 
+    views = (SimpleNamespace(transform=lambda X: X),)
+
     def __init__(self, truth, mask, rows):
         self.truth, self.mask, self.rows = truth, mask, rows
 
     def confidences(self, setting):
         return self.mask / self.mask.sum(axis=1, keepdims=True)
 
-    def predictor(self, setting, confidences):
-        def rate(X):
-            labels = X[:, 0].astype(int)
+    def regression(self, setting, confidences):
+        def rate(rows):
+            labels = rows[0][:, 0].astype(int)
             wrong = (labels + 1) % self.mask.shape[1]
             return np.eye(self.mask.shape[1])[labels if setting.width == 1.5 else wrong]
 
-        return rate
+        return SimpleNamespace(of_views=rate)
 
 
 def test_the_setting_with_the_largest_lift_is_chosen():
