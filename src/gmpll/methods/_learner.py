@@ -75,7 +75,7 @@ class ConfidenceLearner:
         What is likely beforehand; nothing by default.
     start : ndarray of shape (n_samples, n_classes), default=None
         Where the matching starts; where an earlier one ended makes it short.
-    make_table : callable, default=None
+    make_table : callable, optional
         Makes the space in which a forest sees the rows; needed where a setting asks for one.
     """
 

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from gmpll._sklearn import Integral, Interval, Real, StrOptions, fit_context
 from gmpll.base import N_JOBS, PartialLabelClassifier, ProbabilityMixin
 from gmpll.calibration import candidate_temperature, confidence_exponent, sharpen, temper
-from gmpll.forest import MOST_ROWS, is_worth_growing
+from gmpll.forest import is_worth_growing
 from gmpll.graph.features import DirectionSpace, PositionSpace, RankSpace, TreeSpace
 from gmpll.graph.local import LocalGraphs
 from gmpll.graph.neighbors import Neighbors, nearest_neighbors
@@ -484,7 +484,7 @@ class GMPLL(GrowingMixin, ProbabilityMixin, PartialLabelClassifier):
                 rng,
                 prior.part(rows, seen),
                 scaling,
-                make_table=lambda: self._table_of(X[rows]),
+                make_table=lambda: TreeSpace(X[rows]),
             )
 
         self.selection_: Selection = select(learner_of, X, mask, settings, rng, shares)
@@ -498,12 +498,6 @@ class GMPLL(GrowingMixin, ProbabilityMixin, PartialLabelClassifier):
         if not isinstance(self.forest, str):
             return (float(self.forest),)
         return FOREST_SHARES if is_worth_growing(*mask.shape) else (0.0,)
-
-    def _table_of(self, X: NDArray[np.float64]) -> TreeSpace | None:
-        """Return the rows as a forest sees them, None if there will be none."""
-        is_small = self.forest == "auto" and len(X) <= MOST_ROWS
-        given = not isinstance(self.forest, str) and self.forest > 0
-        return TreeSpace(X) if self.prediction_ == "ridge" and (is_small or given) else None
 
     def _offers(self, settings: Sequence[Setting], shares: Sequence[float], n_labels: int) -> bool:
         """Whether what was chosen last time, of the same labels, can be chosen again."""
@@ -521,7 +515,7 @@ class GMPLL(GrowingMixin, ProbabilityMixin, PartialLabelClassifier):
         prior: Prior,
         scaling: str,
         start: NDArray[np.float64] | None = None,
-        make_table: Callable[[], TreeSpace | None] | None = None,
+        make_table: Callable[[], TreeSpace] | None = None,
     ) -> ConfidenceLearner:
         return ConfidenceLearner(
             _spaces(X, scaling, rng),
@@ -534,7 +528,7 @@ class GMPLL(GrowingMixin, ProbabilityMixin, PartialLabelClassifier):
             rng=rng,
             prior=prior,
             start=start,
-            make_table=make_table or partial(self._table_of, X),
+            make_table=make_table or partial(TreeSpace, X),
         )
 
     def _prepare_prediction(self, labels: NDArray[np.intp]) -> None:
