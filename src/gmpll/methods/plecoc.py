@@ -10,6 +10,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from scipy.special import softmax
+from sklearn import config_context  # type: ignore[attr-defined]
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
@@ -25,9 +26,8 @@ COLUMNS_PER_BIT = 10
 #: Splits are drawn and tested in blocks of this many.
 DRAW_BLOCK = 128
 #: A kernel matrix of the training rows up to this size is computed once and shared by all
-#: columns. Beyond it every machine computes the kernel values that it asks for: cutting its rows
-#: out of so large a matrix takes longer than LIBSVM needs for the few values that it looks at.
-KERNEL_LIMIT_BYTES = 2**28
+#: columns. Beyond it every machine computes the kernel values that it asks for.
+KERNEL_LIMIT_BYTES = 2**30
 #: What LIBSVM may keep of the values that it computes itself, in MiB.
 CACHE_MB = 500
 #: Kernel values between queries and training rows are made in blocks of about this many bytes.
@@ -99,8 +99,8 @@ class PLECOC(DecisionMixin, PartialLabelClassifier):
     -----
     Cost: ``O(max_draws * m * q)`` to find the code, ``O(m**2 * d)`` for the kernel, and L binary
     machines of between ``m**2`` and ``m**3`` steps in the number m of rows that they use.
-    Memory: up to some 5800 rows the kernel takes ``8 * m**2`` bytes and each thread a part of
-    as much again; beyond, each thread has half a GiB at most.
+    Memory: up to some 11500 rows the kernel takes ``8 * m**2`` bytes, at most a GiB, and each
+    thread half a GiB at most; beyond, the threads' parts alone.
     Complementary or repeated splits are the same binary problem: they keep their weight in the
     decoding but are trained once.
 
@@ -257,8 +257,11 @@ class PLECOC(DecisionMixin, PartialLabelClassifier):
             machine = SVC(C=self.C, kernel="rbf", gamma=self._gamma, cache_size=CACHE_MB)
             machine.fit(rows[used], side[used])
         else:
-            machine = SVC(C=self.C, kernel="precomputed")
-            machine.fit(kernel[np.ix_(used, used)], side[used])
+            # LIBSVM takes rows without weight out of the problem, and counts the supporting ones
+            # among those that stay: the matrix need not be cut for every machine.
+            machine = SVC(C=self.C, kernel="precomputed", cache_size=CACHE_MB)
+            with config_context(assume_finite=True):
+                machine.fit(kernel, np.where(side, side, side[used[0]]), np.abs(side))
         # scikit-learn's decision is positive for the larger label, +1, whichever comes first.
         dual = np.zeros(rows.shape[0])
         dual[used[machine.support_]] = machine.dual_coef_[0]
