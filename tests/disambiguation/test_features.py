@@ -6,6 +6,7 @@ from gmpll.disambiguation.embeddings import embeddings_of_column, read_embedding
 from gmpll.disambiguation.errors import InputError
 from gmpll.disambiguation.features import FeatureEncoder, FeatureTable, feature_table
 from gmpll.disambiguation.guesses import Roles
+from gmpll.disambiguation.tables import read_table, table_from_frame
 
 IDS = np.array(["a", "b", "c"])
 VECTORS = np.arange(6, dtype=np.float32).reshape(3, 2)
@@ -55,9 +56,57 @@ def test_missing_columns_and_other_embeddings_are_refused():
 
 def test_missing_numbers_are_counted():
     frame = pd.DataFrame({"size": [1.0, np.nan, np.nan]})
-    assert (
-        "2 numbers are missing" in feature_table(frame, Roles(numeric=("size",)), IDS).problems[0]
+    table = feature_table(table_from_frame(frame), Roles(numeric=("size",)), IDS)
+    assert "2 numbers are missing" in table.problems[0]
+
+
+def encoded(encoder, path, text):
+    path.write_text(text)
+    table = read_table(path)
+    roles = Roles(numeric=encoder.numeric, text=encoder.text, categorical=encoder.categorical)
+    return encoder.encode(feature_table(table, roles, np.arange(len(table.frame)), fixed=True))
+
+
+def test_a_category_does_not_depend_on_the_other_rows(tmp_path):
+    frame = pd.DataFrame({"code": ["1", "2", "x"]})
+    encoder = FeatureEncoder(categorical=("code",)).fit(FeatureTable(frame, ()))
+    expected = np.eye(3)[:2]
+    path = tmp_path / "a.csv"
+    for text in ("id,code\na,1\nb,2\n", "id,code\na,1.0\nb,2.0\n"):
+        np.testing.assert_array_equal(encoded(encoder, path, text), expected)
+    np.testing.assert_array_equal(encoded(encoder, path, "id,code\na,1\nb,2\nc,\n")[:2], expected)
+    lines = tmp_path / "a.jsonl"
+    for text in ('{"code": 1}\n{"code": 2}\n', '{"code": "1"}\n{"code": 2.0}\n'):
+        np.testing.assert_array_equal(encoded(encoder, lines, text), expected)
+    np.testing.assert_array_equal(
+        encoder.encode(FeatureTable(pd.DataFrame({"code": [1, 2]}), ())), expected
     )
+
+
+def test_truth_values_are_one_category_however_they_are_written(tmp_path):
+    frame = pd.DataFrame({"flag": ["true", "false", "true"]})
+    encoder = FeatureEncoder(categorical=("flag",)).fit(FeatureTable(frame, ()))
+    expected = np.array([[0.0, 1.0], [1.0, 0.0]])
+    for yes, no in (("true", "false"), ("TRUE", "FALSE"), ("1", "0"), ("1.0", "0.0")):
+        text = f"id,flag\na,{yes}\nb,{no}\n"
+        np.testing.assert_array_equal(encoded(encoder, tmp_path / "a.csv", text), expected)
+    text = '{"flag": true}\n{"flag": false}\n'
+    np.testing.assert_array_equal(encoded(encoder, tmp_path / "a.jsonl", text), expected)
+
+
+def test_numbers_in_a_text_column_are_words(tmp_path):
+    frame = pd.DataFrame({"note": ["12 34", "12", "34 or 56", "56"]})
+    encoder = FeatureEncoder(text=("note",)).fit(FeatureTable(frame, ()))
+    alone = encoded(encoder, tmp_path / "a.csv", "id,note\na,12\n")
+    np.testing.assert_allclose(alone, encoder.encode(FeatureTable(frame[1:2], ())), atol=1e-6)
+
+
+def test_encoders_from_before_keep_their_categories():
+    frame = pd.DataFrame({"kind": ["True", "False", "True"]})
+    encoder = FeatureEncoder(categorical=("kind",)).fit(FeatureTable(frame, ()))
+    encoder.columns_.named_transformers_["categories"].categories_[0][:] = ["False", "True"]
+    del encoder.truth_values_
+    assert encoder.encode(FeatureTable(frame, ())).tolist() == [[0, 1], [1, 0], [0, 1]]
 
 
 def test_embedding_files(tmp_path):

@@ -15,6 +15,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, OneHotEncoder
 
+from gmpll.disambiguation.cells import category_text, is_missing
 from gmpll.disambiguation.embeddings import embeddings_of_column, read_embeddings
 from gmpll.disambiguation.errors import InputError, quoted
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from gmpll.disambiguation.guesses import Roles
+    from gmpll.disambiguation.tables import Table
 
 __all__ = ["FeatureEncoder", "FeatureTable", "feature_table"]
 
@@ -45,23 +47,43 @@ class FeatureTable:
     problems: tuple[str, ...] = ()
 
 
-def feature_table(frame: pd.DataFrame, roles: Roles, ids: NDArray[np.str_]) -> FeatureTable:
-    """Collect what the features are made of, and refuse what cannot be encoded."""
+def feature_table(
+    table: Table, roles: Roles, ids: NDArray[np.str_], *, fixed: bool = False
+) -> FeatureTable:
+    """Collect what the features are made of, and refuse what cannot be encoded.
+
+    Parameters
+    ----------
+    table : Table
+    roles : Roles
+    ids : ndarray of str
+        Ids of the rows.
+    fixed : bool, default=False
+        Whether a model has fixed the columns, so that other rows may be all that is wrong.
+
+    Returns
+    -------
+    FeatureTable
+        Texts and categories as they are written, which does not depend on the other rows.
+    """
+    import pandas as pd
+
     problems = []
-    if roles.numeric:
-        numbers = frame[list(roles.numeric)]
-        for name in roles.numeric:
-            _check_numbers(frame[name], name)
-        missing = int(numbers.isna().to_numpy().sum())
-        if missing:
-            problems.append(
-                f"{missing} numbers are missing: the median of their column stands in for them"
-            )
-    for name in roles.text:
-        if frame[name].map(lambda value: isinstance(value, str) and bool(value.strip())).sum() == 0:
+    columns: dict[str, Any] = {name: table.frame[name] for name in roles.numeric}
+    for name, column in columns.items():
+        _check_numbers(column, name)
+    missing = sum(int(column.isna().sum()) for column in columns.values())
+    if missing:
+        problems.append(
+            f"{missing} numbers are missing: the median of their column stands in for them"
+        )
+    columns |= {name: table.text(name) for name in (*roles.text, *roles.categorical)}
+    for name in () if fixed else roles.text:
+        if not columns[name].str.strip().any():
             raise InputError(f"The text column {name} is empty: name another with --text.")
-    vectors = [embeddings_of_column(frame[name], name) for name in roles.vectors]
+    vectors = [embeddings_of_column(table.frame[name], name) for name in roles.vectors]
     vectors += [read_embeddings(path, ids) for path in roles.files]
+    frame = pd.DataFrame(columns, index=range(len(table.frame)), copy=False)
     return FeatureTable(frame, tuple(vectors), tuple(problems))
 
 
@@ -121,7 +143,9 @@ class FeatureEncoder(BaseEstimator):
 
     def fit(self, table: FeatureTable) -> Self:
         """Learn medians, vocabularies and categories."""
+        self.truth_values_: list[str] = []
         frame = self._cleaned(table.frame)
+        self.truth_values_ = [n for n in self.categorical if set(frame[n]) <= {"true", "false", ""}]
         parts: list[tuple[str, Any, Any]] = []
         if self.numeric:
             parts.append(("numbers", SimpleImputer(strategy="median"), list(self.numeric)))
@@ -158,9 +182,20 @@ class FeatureEncoder(BaseEstimator):
         cleaned: dict[str, Any] = {
             name: frame[name].to_numpy(dtype=np.float64, na_value=np.nan) for name in self.numeric
         }
-        for name in (*self.text, *self.categorical):
+        for name in self.text:
             cleaned[name] = [_text_cell(value) for value in frame[name]]
+        for name in self.categorical:
+            cleaned[name] = self._categories(frame[name], name)
         return pd.DataFrame(cleaned, index=range(len(frame)))
+
+    def _categories(self, column: pd.Series, name: str) -> list[str]:
+        cells = [_text_cell(value) for value in column]
+        if not hasattr(self, "truth_values_"):  # models saved before there was one spelling
+            return cells
+        cells = [category_text(cell) for cell in cells]
+        if name not in self.truth_values_:
+            return cells
+        return [{"1": "true", "0": "false"}.get(cell, cell) for cell in cells]
 
     def _text_steps(self, texts: pd.Series) -> Any:
         # A word of one row relates no rows.
@@ -205,6 +240,4 @@ def _vocabulary_size(words: TfidfVectorizer, texts: pd.Series) -> int:
 
 
 def _text_cell(value: Any) -> str:
-    if value is None or (isinstance(value, float) and value != value):
-        return ""
-    return str(value)
+    return "" if is_missing(value) else str(value)

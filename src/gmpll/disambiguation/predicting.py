@@ -53,9 +53,14 @@ def predict_table(
         table.text(id_column).to_numpy(dtype=str) if id_column else np.arange(1, n + 1).astype(str)
     )
     roles = Roles(
-        numeric=tuple(encoder.numeric), vectors=saved.vectors, files=tuple(files), id=id_column
+        numeric=tuple(encoder.numeric),
+        text=tuple(encoder.text),
+        categorical=tuple(encoder.categorical),
+        vectors=saved.vectors,
+        files=tuple(files),
+        id=id_column,
     )
-    features = encoder.encode(feature_table(table.frame, roles, ids))
+    features = encoder.encode(feature_table(table, roles, ids, fixed=True))
     model = saved.model
     labels = codes_of(model.predict(features), model.classes_)
     nobody = np.full(n, -1, dtype=np.int64)

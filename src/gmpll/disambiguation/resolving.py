@@ -137,7 +137,7 @@ def prepare(table: Table, roles: Roles, options: Options) -> Prepared:
         raise InputError(f"--trust is {options.trust}; it must be a number that is not negative.")
     ids = row_ids(table, roles)
     sets = label_sets(table, roles, options, ids)
-    return Prepared(table, roles, options, ids, sets, feature_table(table.frame, roles, ids))
+    return Prepared(table, roles, options, ids, sets, feature_table(table, roles, ids))
 
 
 def resolve(prepared: Prepared, *, step: Callable[[str], None] = lambda text: None) -> Resolution:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gmpll.disambiguation.cells import is_missing
 from gmpll.disambiguation.errors import InputError, quoted
 
 if TYPE_CHECKING:
@@ -175,7 +176,7 @@ def _as_text(value: Any) -> str:
         if isinstance(inner, (list, tuple, set, frozenset)):
             return ", ".join(_as_text(entry) for entry in inner)
         value = inner
-    if value is None or value != value:
+    if is_missing(value):
         return ""
     is_whole = isinstance(value, float) and value.is_integer()
     return str(int(value)) if is_whole else str(value)
