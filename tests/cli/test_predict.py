@@ -1,3 +1,5 @@
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -78,13 +80,17 @@ def test_another_format_does_as_well(run, model, tmp_path):
 def test_bad_inputs_are_sentences(run, model, tmp_path):
     frame, _ = problem(5, 1)
     frame.drop(columns="note").to_csv(tmp_path / "less.csv", index=False)
-    frame.assign(size="big").to_csv(tmp_path / "words.csv", index=False)
+    sizes = frame["size"].astype(object)
+    frame.assign(size=[*sizes[:2], "big", *sizes[3:]]).to_csv(tmp_path / "words.csv", index=False)
+    frame.assign(size=[np.inf, *sizes[1:]]).to_csv(tmp_path / "inf.csv", index=False)
     frame.to_csv(tmp_path / "new.csv", index=False)
     (tmp_path / "junk.skops").write_text("junk")
     (tmp_path / "taken.csv").write_text("mine")
     for arguments, words in (
         ((model, tmp_path / "less.csv"), "no column 'note'"),
-        ((model, tmp_path / "words.csv"), "must hold numbers"),
+        ((model, tmp_path / "words.csv"), "words.csv, column size holds 'big'"),
+        ((model, tmp_path / "words.csv"), "Row 3 of"),
+        ((model, tmp_path / "inf.csv"), "infinite number: mend it, or empty the cell."),
         ((model, tmp_path / "nowhere.csv"), "There is no file"),
         ((tmp_path / "nowhere", tmp_path / "new.csv"), "There is no model"),
         ((tmp_path / "junk.skops", tmp_path / "new.csv"), "is no model of gmpll"),
@@ -97,6 +103,22 @@ def test_bad_inputs_are_sentences(run, model, tmp_path):
         assert words in error
         assert error.count("\n") == 1
     assert (tmp_path / "taken.csv").read_text() == "mine"
+
+
+def test_a_missing_number_is_filled_in_a_single_row_as_in_many(run, model, tmp_path):
+    frame, _ = problem(5, 1)
+    frame.loc[2, "size"] = np.nan
+    frame.to_csv(tmp_path / "many.csv", index=False)
+    frame[2:3].to_csv(tmp_path / "one.csv", index=False)
+    record = {**frame.loc[2].to_dict(), "size": None}
+    (tmp_path / "null.jsonl").write_text(json.dumps(record) + "\n")
+    for name in ("many.csv", "one.csv", "null.jsonl"):
+        code, _, error = run("predict", model, tmp_path / name)
+        assert code == 0, error
+    many = pd.read_csv(tmp_path / "many-predicted.csv")
+    assert pd.read_csv(tmp_path / "one-predicted.csv").equals(many[2:3].reset_index(drop=True))
+    null = json.loads((tmp_path / "null-predicted.jsonl").read_text())
+    assert (null["label"], null["confidence"]) == (many["label"][2], many["confidence"][2])
 
 
 def test_embedding_files_go_with_the_model(run, tmp_path):

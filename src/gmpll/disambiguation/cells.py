@@ -6,14 +6,88 @@ A column must be read alike in every file that it comes in, whatever the other r
 from __future__ import annotations
 
 import re
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-__all__ = ["category_text", "is_missing"]
+if TYPE_CHECKING:
+    import pandas as pd
 
+    from gmpll.disambiguation.tables import Table
+
+__all__ = ["MISSING", "POINT", "Numbers", "category_text", "is_missing", "read_numbers"]
+
+#: What stands for a missing number, in small letters.
+MISSING = ("", "na", "n/a", "#n/a", "nan", "null", "none", "missing", "?", "-", "--", ".")
+#: How numbers are written, unless the model says otherwise.
+POINT = "point"
+_STYLES = {
+    POINT: re.compile(
+        r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?)", re.ASCII | re.IGNORECASE
+    ),
+}
 _TRUTH_VALUES = {"true": 1.0, "false": 0.0}
 _WHOLE = re.compile(r"([+-]?\d+)\.0+", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """A column read as numbers.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n,), float64
+        NaN where a number is missing.
+    strangers : ndarray of int
+        Rows whose cell is neither a number nor missing.
+    """
+
+    values: NDArray[np.float64]
+    strangers: NDArray[np.intp]
+
+
+def read_numbers(table: Table, name: str, style: str = POINT) -> Numbers:
+    """Read a column as numbers, however its file was typed.
+
+    Parameters
+    ----------
+    table : Table
+    name : str
+        The column.
+    style : str
+        How its numbers are written.
+
+    Returns
+    -------
+    Numbers
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from gmpll.disambiguation.cells import read_numbers
+    >>> from gmpll.disambiguation.tables import table_from_frame
+    >>> table = table_from_frame(pd.DataFrame({"size": ["1.5", "?", "big", True]}))
+    >>> numbers = read_numbers(table, "size")
+    >>> numbers.values, numbers.strangers
+    (array([1.5, nan, nan, 1. ]), array([2]))
+    """
+    column = table.frame[name]
+    if column.dtype.kind in "fiub":
+        values = column.to_numpy(dtype=np.float64, na_value=np.nan)
+        return Numbers(values, np.empty(0, dtype=np.intp))
+    cells = [cell.strip() for cell in table.text(name)]
+    values = np.array([_number(cell, style) for cell in cells])
+    absent = np.isnan(values)
+    strangers = [row for row in np.flatnonzero(absent) if cells[row].lower() not in MISSING]
+    return Numbers(values, np.array(strangers, dtype=np.intp))
+
+
+def _number(cell: str, style: str) -> float:
+    if _STYLES[style].fullmatch(cell):
+        return float(cell)
+    return _TRUTH_VALUES.get(cell.lower(), np.nan)
 
 
 def is_missing(value: Any) -> bool:

@@ -15,7 +15,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, OneHotEncoder
 
-from gmpll.disambiguation.cells import category_text, is_missing
+from gmpll.disambiguation.cells import category_text, is_missing, read_numbers
 from gmpll.disambiguation.embeddings import embeddings_of_column, read_embeddings
 from gmpll.disambiguation.errors import InputError, quoted
 
@@ -69,14 +69,11 @@ def feature_table(
     import pandas as pd
 
     problems = []
-    columns: dict[str, Any] = {name: table.frame[name] for name in roles.numeric}
-    for name, column in columns.items():
-        _check_numbers(column, name)
-    missing = sum(int(column.isna().sum()) for column in columns.values())
+    columns: dict[str, Any] = {name: _numbers(table, name, fixed) for name in roles.numeric}
+    missing = sum(int(np.isnan(column).sum()) for column in columns.values())
     if missing:
-        problems.append(
-            f"{missing} numbers are missing: the median of their column stands in for them"
-        )
+        what = "1 number is" if missing == 1 else f"{missing} numbers are"
+        problems.append(f"{what} missing: the median of the column stands in")
     columns |= {name: table.text(name) for name in (*roles.text, *roles.categorical)}
     for name in () if fixed else roles.text:
         if not columns[name].str.strip().any():
@@ -87,16 +84,23 @@ def feature_table(
     return FeatureTable(frame, tuple(vectors), tuple(problems))
 
 
-def _check_numbers(column: pd.Series, name: str) -> None:
-    if column.dtype.kind not in "fiub":
-        value = next((v for v in column if isinstance(v, str)), column.iloc[0])
-        raise InputError(f"The column {name} must hold numbers, but it holds {quoted(value)}.")
-    bad = np.flatnonzero(np.isinf(column.to_numpy(dtype=np.float64, na_value=np.nan)))
-    if bad.size:
+def _numbers(table: Table, name: str, fixed: bool) -> NDArray[np.float64]:
+    numbers = read_numbers(table, name)
+    if numbers.strangers.size:
+        row = int(numbers.strangers[0])
         raise InputError(
-            f"Row {bad[0] + 1}, column {name} holds an infinite number: mend it or leave the "
-            "column out with --exclude."
+            f"Row {row + 1} of {table.name}, column {name} holds {quoted(table.text(name)[row])} "
+            "where a number is needed: mend the cell, or empty it to have the median of the "
+            "column in its place."
         )
+    bad = np.flatnonzero(np.isinf(numbers.values))
+    if bad.size:
+        what = "empty the cell" if fixed else "leave the column out with --exclude"
+        raise InputError(
+            f"Row {bad[0] + 1} of {table.name}, column {name} holds an infinite number: mend it, "
+            f"or {what}."
+        )
+    return numbers.values
 
 
 class FeatureEncoder(BaseEstimator):
@@ -222,8 +226,6 @@ class FeatureEncoder(BaseEstimator):
         for name in (*self.numeric, *self.text, *self.categorical):
             if name not in table.frame.columns:
                 raise InputError(f"The input has no column {quoted(name)}, which the model needs.")
-        for name in self.numeric:
-            _check_numbers(table.frame[name], name)
         dimensions = tuple(vector.shape[1] for vector in table.vectors)
         if dimensions != self.dimensions_:
             raise InputError(
