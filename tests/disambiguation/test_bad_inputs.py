@@ -243,11 +243,27 @@ def test_is_one_sentence_and_leaves_nothing(name, tmp_path, monkeypatch, command
     assert folders_in(tmp_path) == folders
 
 
-def test_a_number_spoilt_by_a_word_makes_categories(tmp_path, command):
-    """Mixed types have a documented result: the column is read as categories."""
+def test_a_word_among_numbers_is_a_missing_number_and_said(tmp_path, command):
     content, arguments, _ = CASES["mixed types"]
     write_files(tmp_path, content)
     code, out, _ = command("disambiguate", tmp_path / "in.csv", *arguments, "--dry-run")
+    assert code == 0
+    assert "numbers       size" in out
+    said = "20 of 21 cells of size are numbers; row 21 holds 'big': treated as missing"
+    assert said in " ".join(out.split())
+
+
+def test_many_words_among_numbers_make_categories(tmp_path, command):
+    write_files(tmp_path, lines(*(f"{i},big,1,a" for i in range(20, 25))))
+    code, out, _ = command(
+        "disambiguate",
+        tmp_path / "in.csv",
+        "--features",
+        "size",
+        "--exclude",
+        "weight",
+        "--dry-run",
+    )
     assert code == 0
     assert "categories    size" in out
 

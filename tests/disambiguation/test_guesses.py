@@ -108,6 +108,19 @@ def test_the_answer_becomes_a_feature_only_if_asked_for():
     assert roles_of({**columns, "target": sets()}, gold="target").gold == "target"
 
 
+@pytest.mark.parametrize(
+    "word", ["?", "n/a", "-", "NULL", "#N/A", "missing", "NA", "", None, "odd"]
+)
+def test_a_stray_word_leaves_numbers_numbers(word):
+    sizes = [word, *(f"{i / 3}" for i in range(1, N))]
+    assert roles_of({"size": sizes, "tags": sets()}).numeric == ("size",)
+
+
+def test_cells_of_which_few_are_numbers_are_categories():
+    codes = ["1", "2", "x", "y"] * (N // 4)
+    assert roles_of({"code": codes, "tags": sets()}).categorical == ("code",)
+
+
 def test_no_features():
     with pytest.raises(InputError, match="tell the rows apart"):
         roles_of({"tags": sets()})

@@ -68,6 +68,14 @@ def test_blank_names_get_one(tmp_path):
     assert table.frame.columns.tolist() == ["column_1", "size"]
 
 
+def test_words_for_missing_numbers(tmp_path):
+    words = ["?", "n/a", "-", "NULL", "#N/A", "missing", "None", "nan"]
+    text = "id,size\n" + "".join(f"{i},{word}\n" for i, word in enumerate(["1.5", *words]))
+    sizes = read_table(write(tmp_path / "a.csv", text)).frame["size"]
+    assert sizes[0] == 1.5
+    assert sizes[1:].isna().all()
+
+
 def test_a_frame_needs_rows_and_different_names():
     with pytest.raises(InputError, match="no rows"):
         table_from_frame(pd.DataFrame({"a": []}))

@@ -13,11 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from gmpll.disambiguation.tables import Table
 
-__all__ = ["MISSING", "POINT", "Numbers", "category_text", "is_missing", "read_numbers"]
+__all__ = [
+    "MISSING",
+    "POINT",
+    "Numbers",
+    "category_text",
+    "is_missing",
+    "number_style",
+    "read_numbers",
+]
 
 #: What stands for a missing number, in small letters.
 MISSING = ("", "na", "n/a", "#n/a", "nan", "null", "none", "missing", "?", "-", "--", ".")
@@ -28,6 +34,9 @@ _STYLES = {
         r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?)", re.ASCII | re.IGNORECASE
     ),
 }
+#: A column is one of numbers if so many of its cells are, missing ones apart.
+_MOST = 0.9
+_SAMPLE = 2000
 _TRUTH_VALUES = {"true": 1.0, "false": 0.0}
 _WHOLE = re.compile(r"([+-]?\d+)\.0+", re.ASCII)
 
@@ -46,6 +55,39 @@ class Numbers:
 
     values: NDArray[np.float64]
     strangers: NDArray[np.intp]
+
+
+def number_style(table: Table, name: str) -> str | None:
+    """Return how the numbers of a column are written; None if it is no column of numbers.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from gmpll.disambiguation.cells import number_style
+    >>> from gmpll.disambiguation.tables import table_from_frame
+    >>> number_style(table_from_frame(pd.DataFrame({"size": ["1.5", "?", "2"]})), "size")
+    'point'
+    """
+    column = table.frame[name]
+    if column.dtype.kind in "fiub":
+        return POINT
+    sample = column.iloc[:: max(1, len(column) // _SAMPLE)]
+    if not all(isinstance(v, (str, bool, int, float, np.generic)) or is_missing(v) for v in sample):
+        return None
+    cells = [cell for cell in _stripped(table, name) if cell.lower() not in MISSING]
+    if sum(_is_number(cell) for cell in cells[:_SAMPLE]) < 0.5 * min(len(cells), _SAMPLE):
+        return None
+    found = {style: sum(map(bool, map(p.fullmatch, cells))) for style, p in _STYLES.items()}
+    style = max(found, key=found.__getitem__)
+    return style if found[style] >= max(1, _MOST * len(cells)) else None
+
+
+def _is_number(cell: str) -> bool:
+    return any(pattern.fullmatch(cell) for pattern in _STYLES.values())
+
+
+def _stripped(table: Table, name: str) -> list[str]:
+    return [cell.strip() for cell in table.text(name)]
 
 
 def read_numbers(table: Table, name: str, style: str = POINT) -> Numbers:
@@ -77,7 +119,7 @@ def read_numbers(table: Table, name: str, style: str = POINT) -> Numbers:
     if column.dtype.kind in "fiub":
         values = column.to_numpy(dtype=np.float64, na_value=np.nan)
         return Numbers(values, np.empty(0, dtype=np.intp))
-    cells = [cell.strip() for cell in table.text(name)]
+    cells = _stripped(table, name)
     values = np.array([_number(cell, style) for cell in cells])
     absent = np.isnan(values)
     strangers = [row for row in np.flatnonzero(absent) if cells[row].lower() not in MISSING]

@@ -15,7 +15,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, OneHotEncoder
 
-from gmpll.disambiguation.cells import category_text, is_missing, read_numbers
+from gmpll.disambiguation.cells import Numbers, category_text, is_missing, read_numbers
 from gmpll.disambiguation.embeddings import embeddings_of_column, read_embeddings
 from gmpll.disambiguation.errors import InputError, quoted
 
@@ -68,8 +68,10 @@ def feature_table(
     """
     import pandas as pd
 
-    problems = []
-    columns: dict[str, Any] = {name: _numbers(table, name, fixed) for name in roles.numeric}
+    problems: list[str] = []
+    columns: dict[str, Any] = {
+        name: _numbers(table, name, fixed, problems) for name in roles.numeric
+    }
     missing = sum(int(np.isnan(column).sum()) for column in columns.values())
     if missing:
         what = "1 number is" if missing == 1 else f"{missing} numbers are"
@@ -84,15 +86,17 @@ def feature_table(
     return FeatureTable(frame, tuple(vectors), tuple(problems))
 
 
-def _numbers(table: Table, name: str, fixed: bool) -> NDArray[np.float64]:
+def _numbers(table: Table, name: str, fixed: bool, problems: list[str]) -> NDArray[np.float64]:
     numbers = read_numbers(table, name)
-    if numbers.strangers.size:
+    if numbers.strangers.size and fixed:
         row = int(numbers.strangers[0])
         raise InputError(
             f"Row {row + 1} of {table.name}, column {name} holds {quoted(table.text(name)[row])} "
             "where a number is needed: mend the cell, or empty it to have the median of the "
             "column in its place."
         )
+    if numbers.strangers.size:
+        problems.append(_strangers_noted(table, name, numbers))
     bad = np.flatnonzero(np.isinf(numbers.values))
     if bad.size:
         what = "empty the cell" if fixed else "leave the column out with --exclude"
@@ -101,6 +105,18 @@ def _numbers(table: Table, name: str, fixed: bool) -> NDArray[np.float64]:
             f"or {what}."
         )
     return numbers.values
+
+
+def _strangers_noted(table: Table, name: str, numbers: Numbers) -> str:
+    cells = table.text(name)
+    n_numbers = int((~np.isnan(numbers.values)).sum())
+    shown = [f"row {row + 1} holds {quoted(cells[row])}" for row in numbers.strangers[:3]]
+    more = numbers.strangers.size - len(shown)
+    others = f", and {more} more" if more else ""
+    return (
+        f"{n_numbers} of {len(cells)} cells of {name} are numbers; {', '.join(shown)}{others}: "
+        "treated as missing"
+    )
 
 
 class FeatureEncoder(BaseEstimator):

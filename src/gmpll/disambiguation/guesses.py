@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gmpll.disambiguation.cells import number_style, read_numbers
 from gmpll.disambiguation.errors import InputError, quoted
 from gmpll.disambiguation.options import NONE, Options
 
@@ -165,7 +166,7 @@ def guess_roles(table: Table, options: Options) -> Roles:
     for name in columns or ([] if files else list(frame.columns)):
         if name in used or name in text or name in excluded or name == image:
             continue
-        kind, reason = _kind(frame[name], name, explicit)
+        kind, reason = _kind(table, name, explicit)
         if kind == "text":
             text = (*text, name)
         elif kind:
@@ -372,15 +373,19 @@ def _feature_names(table: Table, options: Options) -> tuple[list[str], tuple[Pat
     return list(dict.fromkeys(columns)), tuple(files)
 
 
-def _kind(column: pd.Series, name: str, explicit: bool) -> tuple[str, str]:
+def _kind(table: Table, name: str, explicit: bool) -> tuple[str, str]:
     """Return what a column is good for, or "" and why it is not."""
-    if column.dtype.kind in "fiub":
+    column = table.frame[name]
+    style = number_style(table, name)
+    if style:
         if not explicit and name.lower() in (*_TRUTH_NAMES, *_GOLD_NAMES):
             return "", "its name says that it holds the answer; --gold would use it"
         if not explicit and name.lower() in _ID_NAMES:
             return "", "its name says that it is an id"
-        values = column.dropna()
-        return ("", "constant") if values.nunique() < 2 else ("numeric", "")
+        values = read_numbers(table, name, style).values
+        return (
+            ("", "constant") if len(np.unique(values[~np.isnan(values)])) < 2 else ("numeric", "")
+        )
     first = next((value for value in column if not _is_absent(value)), None)
     if first is None:
         return "", "empty"

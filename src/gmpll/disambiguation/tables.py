@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gmpll.disambiguation.cells import is_missing
+from gmpll.disambiguation.cells import MISSING, is_missing
 from gmpll.disambiguation.errors import InputError, quoted
 
 if TYPE_CHECKING:
@@ -394,12 +394,12 @@ def _typed(cells: pa.Table) -> pd.DataFrame:
 
 
 def _typed_column(column: pa.ChunkedArray) -> Any:
-    """Return a column of numbers as float64 with NaN for empty cells; any other as text."""
+    """Return a column of numbers as float64 with NaN for missing ones; any other as text."""
     import pyarrow as pa
     from pyarrow import compute
 
     trimmed = compute.utf8_trim_whitespace(column)
-    blank = compute.is_in(trimmed, value_set=pa.array(["", "NA", "NaN", "nan", "null", "None"]))
+    blank = compute.is_in(compute.utf8_lower(trimmed), value_set=pa.array(MISSING))
     filled = compute.if_else(blank, pa.scalar(None, pa.string()), trimmed)
     if filled.null_count < len(filled):
         try:
