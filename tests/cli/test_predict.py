@@ -121,6 +121,29 @@ def test_a_missing_number_is_filled_in_a_single_row_as_in_many(run, model, tmp_p
     assert (null["label"], null["confidence"]) == (many["label"][2], many["confidence"][2])
 
 
+def test_decimal_commas_are_read_as_in_the_data_of_the_model(run, tmp_path):
+    frame, truth = problem(60, 0)
+    frame["tags"] = ["cat|dog" if i % 3 else t for i, t in enumerate(truth)]
+    frame = frame.drop(columns=["note", "home"])
+    options = {"index": False, "sep": ";", "decimal": ","}
+    frame.round({"size": 3}).to_csv(tmp_path / "train.csv", **options)
+    code, out, error = run("disambiguate", tmp_path / "train.csv", "--out", tmp_path / "m")
+    assert code == 0, error
+    assert "numbers like 1,5 are read in size" in " ".join(out.split())
+    new, truth = problem(20, 1)
+    new.to_csv(tmp_path / "comma.csv", **options)
+    new.to_csv(tmp_path / "quoted.csv", index=False, decimal=",")
+    new.to_csv(tmp_path / "point.csv", index=False)
+    found = []
+    for name in ("comma", "quoted", "point"):
+        code, _, error = run("predict", tmp_path / "m", tmp_path / f"{name}.csv")
+        assert code == 0, error
+        sep = ";" if name == "comma" else ","
+        found.append(pd.read_csv(tmp_path / f"{name}-predicted.csv", sep=sep)["label"].tolist())
+    assert found[0] == found[1] == found[2]
+    assert np.mean(np.array(found[0]) == truth) > 0.9
+
+
 def test_embedding_files_go_with_the_model(run, tmp_path):
     frame, truth = problem(60, 0)
     vectors = np.column_stack([frame["size"], -frame["size"]]).astype(np.float32)

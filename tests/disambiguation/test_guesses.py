@@ -5,7 +5,7 @@ import pytest
 from gmpll.disambiguation.errors import InputError
 from gmpll.disambiguation.guesses import guess_roles, guess_separator
 from gmpll.disambiguation.options import Options
-from gmpll.disambiguation.tables import table_from_frame
+from gmpll.disambiguation.tables import read_table, table_from_frame
 
 N = 40
 TEXTS = [f"the parcel number {i} came late again" for i in range(N)]
@@ -114,6 +114,28 @@ def test_the_answer_becomes_a_feature_only_if_asked_for():
 def test_a_stray_word_leaves_numbers_numbers(word):
     sizes = [word, *(f"{i / 3}" for i in range(1, N))]
     assert roles_of({"size": sizes, "tags": sets()}).numeric == ("size",)
+
+
+@pytest.mark.parametrize(
+    ("write", "style"),
+    [
+        (lambda x: f"{x:.2f}".replace(".", ","), "comma"),
+        (lambda x: f"{x:.1f}%", "percent"),
+        (lambda x: f"{x:.2f} %".replace(".", ","), "comma percent"),
+    ],
+)
+def test_styles_of_numbers(write, style):
+    roles = roles_of({"size": ["", *(write(i / 3) for i in range(1, N))], "tags": sets()})
+    assert (roles.numeric, roles.styles) == (("size",), {"size": style})
+
+
+def test_commas_that_may_divide_thousands_are_not_guessed(tmp_path):
+    cells = [f"{i},{i % 7:03d}" for i in range(N)]
+    columns = {"age": range(N), "size": cells, "tags": sets()}
+    assert "thousands" in roles_of(columns).left_out["size"]
+    pd.DataFrame(columns).to_csv(tmp_path / "a.csv", index=False, sep=";")
+    roles = guess_roles(read_table(tmp_path / "a.csv"), Options())
+    assert roles.styles == {"size": "comma"}
 
 
 def test_cells_of_which_few_are_numbers_are_categories():

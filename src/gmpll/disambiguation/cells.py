@@ -16,10 +16,12 @@ if TYPE_CHECKING:
     from gmpll.disambiguation.tables import Table
 
 __all__ = [
+    "EXAMPLES",
     "MISSING",
     "POINT",
     "Numbers",
     "category_text",
+    "divides_thousands",
     "is_missing",
     "number_style",
     "read_numbers",
@@ -27,13 +29,18 @@ __all__ = [
 
 #: What stands for a missing number, in small letters.
 MISSING = ("", "na", "n/a", "#n/a", "nan", "null", "none", "missing", "?", "-", "--", ".")
-#: How numbers are written, unless the model says otherwise.
+#: How numbers are written, unless a column says otherwise.
 POINT = "point"
-_STYLES = {
-    POINT: re.compile(
-        r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?)", re.ASCII | re.IGNORECASE
-    ),
+_PATTERNS = {
+    POINT: r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?)",
+    "comma": r"[+-]?(\d+,?\d*|,\d+)(e[+-]?\d+)?",
+    "percent": r"[+-]?(\d+\.?\d*|\.\d+)\s*%",
+    "comma percent": r"[+-]?(\d+,?\d*|,\d+)\s*%",
 }
+_STYLES = {n: re.compile(p.replace(r"\d", "[0-9]"), re.IGNORECASE) for n, p in _PATTERNS.items()}
+#: An example of every style.
+EXAMPLES = {POINT: "1.5", "comma": "1,5", "percent": "1.5%", "comma percent": "1,5%"}
+_THOUSANDS = re.compile(r"[+-]?[0-9]{1,3}(,[0-9]{3})+\s*%?")
 #: A column is one of numbers if so many of its cells are, missing ones apart.
 _MOST = 0.9
 _SAMPLE = 2000
@@ -67,6 +74,8 @@ def number_style(table: Table, name: str) -> str | None:
     >>> from gmpll.disambiguation.tables import table_from_frame
     >>> number_style(table_from_frame(pd.DataFrame({"size": ["1.5", "?", "2"]})), "size")
     'point'
+    >>> number_style(table_from_frame(pd.DataFrame({"size": ["1,5", "12,25", "2"]})), "size")
+    'comma'
     """
     column = table.frame[name]
     if column.dtype.kind in "fiub":
@@ -79,7 +88,28 @@ def number_style(table: Table, name: str) -> str | None:
         return None
     found = {style: sum(map(bool, map(p.fullmatch, cells))) for style, p in _STYLES.items()}
     style = max(found, key=found.__getitem__)
+    if "comma" in style and not _commas_are_decimal(table, cells):
+        return None
     return style if found[style] >= max(1, _MOST * len(cells)) else None
+
+
+def divides_thousands(cell: str) -> bool:
+    """Whether a number could have commas between its thousands.
+
+    Examples
+    --------
+    >>> from gmpll.disambiguation.cells import divides_thousands
+    >>> [divides_thousands(cell) for cell in ("1,234", "1,23", "12,345,678", "7")]
+    [True, False, True, False]
+    """
+    return _THOUSANDS.fullmatch(cell.strip()) is not None
+
+
+def _commas_are_decimal(table: Table, cells: list[str]) -> bool:
+    """Whether 1,234 is a bit more than one: where commas do not divide cells, or others show it."""
+    if table.format in ("csv", "tsv") and table.delimiter != ",":
+        return True
+    return any("," in cell and not divides_thousands(cell) for cell in cells)
 
 
 def _is_number(cell: str) -> bool:
@@ -116,7 +146,7 @@ def read_numbers(table: Table, name: str, style: str = POINT) -> Numbers:
     (array([1.5, nan, nan, 1. ]), array([2]))
     """
     column = table.frame[name]
-    if column.dtype.kind in "fiub":
+    if column.dtype.kind in "fiub" and not style.endswith("percent"):
         values = column.to_numpy(dtype=np.float64, na_value=np.nan)
         return Numbers(values, np.empty(0, dtype=np.intp))
     cells = _stripped(table, name)
@@ -128,7 +158,7 @@ def read_numbers(table: Table, name: str, style: str = POINT) -> Numbers:
 
 def _number(cell: str, style: str) -> float:
     if _STYLES[style].fullmatch(cell):
-        return float(cell)
+        return float(cell.rstrip("% \t\xa0").replace(",", "."))
     return _TRUTH_VALUES.get(cell.lower(), np.nan)
 
 

@@ -15,7 +15,14 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, OneHotEncoder
 
-from gmpll.disambiguation.cells import Numbers, category_text, is_missing, read_numbers
+from gmpll.disambiguation.cells import (
+    EXAMPLES,
+    POINT,
+    Numbers,
+    category_text,
+    is_missing,
+    read_numbers,
+)
 from gmpll.disambiguation.embeddings import embeddings_of_column, read_embeddings
 from gmpll.disambiguation.errors import InputError, quoted
 
@@ -70,8 +77,10 @@ def feature_table(
 
     problems: list[str] = []
     columns: dict[str, Any] = {
-        name: _numbers(table, name, fixed, problems) for name in roles.numeric
+        name: _numbers(table, name, roles.styles.get(name, POINT), fixed, problems)
+        for name in roles.numeric
     }
+    problems += [] if fixed else _styles_noted(roles)
     missing = sum(int(np.isnan(column).sum()) for column in columns.values())
     if missing:
         what = "1 number is" if missing == 1 else f"{missing} numbers are"
@@ -86,14 +95,16 @@ def feature_table(
     return FeatureTable(frame, tuple(vectors), tuple(problems))
 
 
-def _numbers(table: Table, name: str, fixed: bool, problems: list[str]) -> NDArray[np.float64]:
-    numbers = read_numbers(table, name)
+def _numbers(
+    table: Table, name: str, style: str, fixed: bool, problems: list[str]
+) -> NDArray[np.float64]:
+    numbers = read_numbers(table, name, style)
     if numbers.strangers.size and fixed:
         row = int(numbers.strangers[0])
         raise InputError(
             f"Row {row + 1} of {table.name}, column {name} holds {quoted(table.text(name)[row])} "
-            "where a number is needed: mend the cell, or empty it to have the median of the "
-            "column in its place."
+            f"where a number like {EXAMPLES[style]} is needed: mend the cell, or empty it to have "
+            "the median of the column in its place."
         )
     if numbers.strangers.size:
         problems.append(_strangers_noted(table, name, numbers))
@@ -105,6 +116,15 @@ def _numbers(table: Table, name: str, fixed: bool, problems: list[str]) -> NDArr
             f"or {what}."
         )
     return numbers.values
+
+
+def _styles_noted(roles: Roles) -> list[str]:
+    return [
+        f"numbers like {EXAMPLES[style]} are read in {', '.join(names[:8])}"
+        + (f" and {len(names) - 8} more columns" if len(names) > 8 else "")
+        for style in EXAMPLES
+        if (names := [name for name in roles.numeric if roles.styles.get(name) == style])
+    ]
 
 
 def _strangers_noted(table: Table, name: str, numbers: Numbers) -> str:
@@ -134,6 +154,8 @@ class FeatureEncoder(BaseEstimator):
         Number of embedding tables beside the columns.
     random_state : int, default=0
         Of the SVD.
+    styles : dict, default=None
+        Column of numbers -> how they are written in files, unless with a point.
 
     Examples
     --------
@@ -154,12 +176,17 @@ class FeatureEncoder(BaseEstimator):
         categorical: Any = (),
         n_vectors: int = 0,
         random_state: int = 0,
+        styles: dict[str, str] | None = None,
     ) -> None:
         self.numeric = numeric
         self.text = text
         self.categorical = categorical
         self.n_vectors = n_vectors
         self.random_state = random_state
+        self.styles = styles
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__({"styles": None} | state)  # models saved before there were styles
 
     def fit(self, table: FeatureTable) -> Self:
         """Learn medians, vocabularies and categories."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gmpll.disambiguation.cells import number_style, read_numbers
+from gmpll.disambiguation.cells import POINT, divides_thousands, number_style, read_numbers
 from gmpll.disambiguation.errors import InputError, quoted
 from gmpll.disambiguation.options import NONE, Options
 
@@ -67,6 +67,8 @@ class Roles:
         Embedding files.
     left_out : dict
         Column -> why it is not used.
+    styles : dict
+        Column of numbers -> how they are written, unless with a point.
     """
 
     candidates: tuple[str, ...] = ()
@@ -82,6 +84,7 @@ class Roles:
     vectors: tuple[str, ...] = ()
     files: tuple[Path, ...] = ()
     left_out: dict[str, str] = field(default_factory=dict)
+    styles: dict[str, str] = field(default_factory=dict)
 
     def described(self) -> list[tuple[str, str, str]]:
         """Say what is used for what: role, columns, and the option that overrides it."""
@@ -190,6 +193,7 @@ def guess_roles(table: Table, options: Options) -> Roles:
         vectors=tuple(kinds["vectors"]),
         files=files,
         left_out=left_out,
+        styles=_styles(table, kinds["numeric"]),
     )
     if not (roles.text or roles.numeric or roles.categorical or roles.vectors or roles.files):
         why = "; ".join(f"{name}: {reason}" for name, reason in list(left_out.items())[:5])
@@ -404,8 +408,14 @@ def _kind(table: Table, name: str, explicit: bool) -> tuple[str, str]:
         return "text", ""
     most = min(_MOST_CATEGORIES, max(2, len(column) // 2))
     if n_values > most and not explicit:
-        return "", f"{n_values} different values"
+        commas = "; its commas may divide thousands" * divides_thousands(str(first))
+        return "", f"{n_values} different values{commas}"
     return "categorical", ""
+
+
+def _styles(table: Table, names: Iterable[str]) -> dict[str, str]:
+    found = {name: number_style(table, name) for name in names}
+    return {name: style for name, style in found.items() if style and style != POINT}
 
 
 def _named(names: Sequence[str], table: Table, option: str) -> list[str]:

@@ -59,6 +59,7 @@ def predict_table(
         vectors=saved.vectors,
         files=tuple(files),
         id=id_column,
+        styles=encoder.styles or {},
     )
     features = encoder.encode(feature_table(table, roles, ids, fixed=True))
     model = saved.model

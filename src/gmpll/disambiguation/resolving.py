@@ -161,6 +161,7 @@ def resolve(prepared: Prepared, *, step: Callable[[str], None] = lambda text: No
         categorical=roles.categorical,
         n_vectors=len(prepared.inputs.vectors),
         random_state=options.seed,
+        styles=roles.styles,
     ).fit(prepared.inputs)
     features = encoder.encode(prepared.inputs)
     if not (features != features[0]).any():
