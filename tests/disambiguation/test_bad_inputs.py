@@ -102,7 +102,14 @@ CASES = {
     "broken JSON list": (
         GOOD.replace("a|b", '"[""a"""'),
         ["--candidates", "tags", "--separator", "json"],
-        "is no JSON list",
+        "is no list of labels like",
+    ),
+    "a broken Python list": (
+        GOOD.replace("a|b", "\"['a', 'b']\"")
+        .replace(",a\n", ",['a']\n")
+        .replace("['a']", "['a", 1),
+        [],
+        'Row 1 of in.csv, column tags: "[\'a" is no list of labels',
     ),
     "a million labels": (
         "size,tags\n" + "".join(f"{i},l{i}|m{i}\n" for i in range(6000)) + "1,x|y\n",

@@ -29,10 +29,13 @@ EXPECTED = [["a", "b"], ["b"], ["a", "c"]]
         {"tags": ["a|b", " b |", "c|a|c"]},
         {"tags": ["a;b", "b", "c;a"]},
         {"tags": ['["a", "b"]', '["b"]', '["c", "a"]']},
+        {"tags": ["['a', 'b']", "['b']", "[\"c\", 'a']"]},
+        {"tags": ["{'a', 'b'}", "{'b'}", "{'c', 'a'}"]},
+        {"tags": ["['a' 'b']", "['b']", "['c'\n 'a']"]},
         {"tags": [["a", "b"], ["b"], ["c", "a"]]},
         {"is_c": [0, 0, 1], "is_a": [1, 0, 1], "is_b": [True, True, False]},
     ],
-    ids=["bars", "semicolons", "JSON", "lists", "0/1"],
+    ids=["bars", "semicolons", "JSON", "Python", "Python sets", "NumPy", "lists", "0/1"],
 )
 def test_every_form_gives_the_same_sets(columns):
     assert as_lists(sets_of(columns)) == EXPECTED

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmpll.candidates import candidates_from_votes
+from gmpll.disambiguation.cells import parse_list
 from gmpll.disambiguation.errors import InputError, quoted
 from gmpll.disambiguation.guesses import Roles, guess_separator
 from gmpll.disambiguation.options import Options
@@ -148,7 +148,7 @@ def _from_cells(
         except (ValueError, RecursionError) as error:
             row = int(np.flatnonzero(codes == place)[0])
             raise InputError(
-                f"Row {row + 1} of {table.name}, column {column}: {quoted(cell)} is no JSON list "
+                f"Row {row + 1} of {table.name}, column {column}: {quoted(cell)} is no list "
                 'of labels like ["cat", "dog"]: mend it, or name another --separator.'
             ) from error
     names = sorted({name for labels in sets for name in labels})
@@ -170,8 +170,8 @@ def _parser(separator: str) -> Callable[[str], list[str]]:
 def _parse_json(cell: str) -> list[str]:
     if not cell.strip():
         return []
-    content = json.loads(cell)
-    if not isinstance(content, list) or any(isinstance(v, (list, dict)) for v in content):
+    content = parse_list(cell)
+    if any(isinstance(value, (list, tuple, set, dict)) for value in content):
         raise ValueError("not a list of labels")
     return _names(content)
 

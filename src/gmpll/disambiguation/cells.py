@@ -5,6 +5,8 @@ A column must be read alike in every file that it comes in, whatever the other r
 
 from __future__ import annotations
 
+import ast
+import json
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -24,6 +26,7 @@ __all__ = [
     "divides_thousands",
     "is_missing",
     "number_style",
+    "parse_list",
     "read_numbers",
 ]
 
@@ -45,6 +48,9 @@ _THOUSANDS = re.compile(r"[+-]?[0-9]{1,3}(,[0-9]{3})+\s*%?")
 _MOST = 0.9
 _SAMPLE = 2000
 _TRUTH_VALUES = {"true": 1.0, "false": 0.0}
+_STRING = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
+#: Quoted names in brackets, between commas or, as NumPy writes them, spaces.
+_NAMES = re.compile(rf"[\[({{]\s*(?:{_STRING})(?:[\s,]+(?:{_STRING}))*,?\s*[\])}}]", re.DOTALL)
 _WHOLE = re.compile(r"([+-]?\d+)\.0+", re.ASCII)
 
 
@@ -168,6 +174,36 @@ def is_missing(value: Any) -> bool:
 
     is_nan = isinstance(value, (float, np.floating)) and value != value
     return value is None or value is pd.NA or value is pd.NaT or bool(is_nan)
+
+
+def parse_list(text: str) -> list[Any]:
+    """Return the entries of a list or set as JSON, Python, pandas or NumPy write it.
+
+    Raises
+    ------
+    ValueError
+        If it is none.
+
+    Examples
+    --------
+    >>> from gmpll.disambiguation.cells import parse_list
+    >>> parse_list('["cat", "dog"]'), parse_list("['cat' 'dog']"), parse_list("{1, 2}")
+    (['cat', 'dog'], ['cat', 'dog'], [1, 2])
+    """
+    text = text.strip()
+    try:
+        content = json.loads(text)
+    except ValueError:
+        # Python would join names without a comma between them.
+        names = re.findall(_STRING, text, re.DOTALL) if _NAMES.fullmatch(text) else None
+        source = text if names is None else f"[{','.join(names)}]"
+        try:
+            content = ast.literal_eval(source)
+        except (MemoryError, SyntaxError, TypeError) as error:
+            raise ValueError("not a list") from error
+    if not isinstance(content, (list, tuple, set)):
+        raise ValueError("not a list")
+    return list(content)
 
 
 def category_text(cell: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -11,7 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gmpll.disambiguation.cells import POINT, divides_thousands, number_style, read_numbers
+from gmpll.disambiguation.cells import (
+    POINT,
+    divides_thousands,
+    number_style,
+    parse_list,
+    read_numbers,
+)
 from gmpll.disambiguation.errors import InputError, quoted
 from gmpll.disambiguation.options import NONE, Options
 
@@ -90,7 +95,7 @@ class Roles:
         """Say what is used for what: role, columns, and the option that overrides it."""
         sets = _listed(self.candidates) or f"from {self.votes}"
         if self.separator:
-            words = {"json": "JSON lists", "list": "lists"}
+            words = {"json": "written as lists", "list": "lists"}
             sets += f" ({words.get(self.separator, f'separated by {self.separator!r}')})"
         elif self.candidates:
             sets += " (columns of 0 and 1)"
@@ -219,7 +224,7 @@ def guess_separator(cells: pd.Series) -> str | None:
     >>> from gmpll.disambiguation.guesses import guess_separator
     >>> guess_separator(pd.Series(["cat|dog", "dog", "cat"]))
     '|'
-    >>> guess_separator(pd.Series(['["cat"]', '["dog", "cat"]']))
+    >>> guess_separator(pd.Series(["['cat']", "['dog', 'cat']"]))
     'json'
     """
     sample = cells.iloc[:: max(1, len(cells) // _SAMPLE)]
@@ -229,7 +234,7 @@ def guess_separator(cells: pd.Series) -> str | None:
     if all(isinstance(v, (list, tuple, set, frozenset, np.ndarray)) for v in values):
         return None if all(_is_vector(v) for v in values) else "list"
     texts = [str(value).strip() for value in values]
-    if all(text.startswith("[") for text in texts) and all(_is_json_list(t) for t in texts):
+    if 2 * sum(text[:1] in "[({" and _lists_labels(text) for text in texts) >= len(texts):
         return "json"
     for separator in SEPARATORS:
         if _divides(texts, separator):
@@ -471,8 +476,8 @@ def _is_vector(value: Any) -> bool:
     )
 
 
-def _is_json_list(text: str) -> bool:
+def _lists_labels(text: str) -> bool:
     try:
-        return isinstance(json.loads(text), list)
+        return not _is_vector(parse_list(text))
     except (ValueError, RecursionError):
         return False
