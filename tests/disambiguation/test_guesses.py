@@ -147,6 +147,61 @@ def test_cells_of_which_few_are_numbers_are_categories():
     assert roles_of({"code": codes, "tags": sets()}).categorical == ("code",)
 
 
+def truth():
+    return ["cat" if i % 2 == 0 or i % 3 else "dog" for i in range(N)]
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [truth(), [name.upper() for name in truth()], sets(";"), [["cat", "dog"], ["dog"]] * (N // 2)],
+    ids=["labels", "in capitals", "sets", "lists"],
+)
+def test_columns_of_labels_become_features_only_if_asked_for(answers):
+    columns = {"size": np.arange(N) / 3, "tags": sets(), "y": answers}
+    roles = roles_of(columns, candidates=("tags",))
+    assert roles.numeric == ("size",)
+    assert roles.categorical == roles.text == ()
+    assert "holds labels" in roles.left_out["y"]
+    assert "--features" in roles.left_out["y"]
+    if isinstance(answers[0], str):
+        asked = roles_of(columns, candidates=("tags",), features=("y",))
+        assert asked.categorical == ("y",)
+
+
+def test_the_candidates_are_no_feature_beside_votes():
+    votes = pd.DataFrame({"item": ["x1", "x1", "x2"], "label": ["cat", "dog", "cat"]})
+    columns = {"id": [f"x{i}" for i in range(N)], "size": np.arange(N) / 3, "tags": sets()}
+    assert "holds labels" in roles_of(columns, votes=votes).left_out["tags"]
+
+
+def test_numbers_are_no_answers_unless_they_agree_with_the_candidates():
+    rng = np.random.default_rng(0)
+    answer = rng.integers(0, 3, N)
+    tags = [str(a) if i % 2 else f"{a}|{(a + 1) % 3}" for i, a in enumerate(answer)]
+    columns = {"rooms": rng.integers(0, 3, N), "y": answer, "tags": tags}
+    roles = roles_of(columns)
+    assert roles.numeric == ("rooms",)
+    assert "holds labels" in roles.left_out["y"]
+
+
+def test_results_of_an_earlier_run_are_no_features():
+    results = {
+        "label": truth(),
+        "confidence": np.arange(N) / N,
+        "runner_up": truth()[::-1],
+        "margin": np.arange(N) / N,
+        "review": [True, False] * (N // 2),
+    }
+    again = {f"resolved_{name}": cells for name, cells in results.items()}
+    columns = {"size": np.arange(N) / 3, "tags": sets(), **results, **again}
+    roles = roles_of(columns)
+    assert roles.numeric == ("size",)
+    assert roles.categorical == ()
+    assert all("earlier run" in roles.left_out[name] for name in (*results, *again))
+    alone = {name: columns[name] for name in ("size", "tags", "confidence")}
+    assert roles_of(alone).numeric == ("size", "confidence")
+
+
 def test_no_features():
     with pytest.raises(InputError, match="tell the rows apart"):
         roles_of({"tags": sets()})

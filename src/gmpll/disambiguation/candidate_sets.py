@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gmpll.candidates import candidates_from_votes
-from gmpll.disambiguation.cells import parse_list
 from gmpll.disambiguation.errors import InputError, quoted
 from gmpll.disambiguation.guesses import Roles, guess_separator
+from gmpll.disambiguation.label_cells import (
+    label_names_in,
+    label_parser,
+    vote_columns,
+    votes_table,
+    without_prefix,
+)
 from gmpll.disambiguation.options import Options
-from gmpll.disambiguation.tables import Table, read_table, table_from_frame
-
-if TYPE_CHECKING:
-    pass
+from gmpll.disambiguation.tables import Table
 
 __all__ = ["MAX_LABELS", "LabelSets", "label_sets", "row_ids"]
 
@@ -27,9 +28,6 @@ MAX_LABELS = 10_000
 #: Rows times labels; several arrays of this size are held at a time.
 MAX_CELLS = 60_000_000
 
-_ITEM_NAMES = ("item", "item_id", "id", "task", "task_id", "question", "document", "key")
-_LABEL_NAMES = ("label", "vote", "answer", "tag", "class", "category", "response", "value")
-_WHO_NAMES = ("annotator", "annotator_id", "worker", "worker_id", "user", "user_id", "who", "rater")
 _TRUE = {"1", "1.0", "true", "yes"}
 _FALSE = {"0", "0.0", "false", "no", ""}
 
@@ -135,9 +133,9 @@ def _from_cells(
     """Parse every different cell once."""
     import pandas as pd
 
-    parse = _parser(separator)
+    parse = label_parser(separator)
     if separator == "list":
-        cells = table.frame[column].map(lambda value: "\x1f".join(_names(value)))
+        cells = table.frame[column].map(lambda value: "\x1f".join(label_names_in(value)))
     else:
         cells = table.text(column)
     codes, different = pd.factorize(cells)
@@ -160,30 +158,6 @@ def _from_cells(
     return patterns[codes], _as_array(names, "label")
 
 
-def _parser(separator: str) -> Callable[[str], list[str]]:
-    if separator == "json":
-        return _parse_json
-    divider = "\x1f" if separator == "list" else separator
-    return lambda cell: [part.strip() for part in cell.split(divider) if part.strip()]
-
-
-def _parse_json(cell: str) -> list[str]:
-    if not cell.strip():
-        return []
-    content = parse_list(cell)
-    if any(isinstance(value, (list, tuple, set, dict)) for value in content):
-        raise ValueError("not a list of labels")
-    return _names(content)
-
-
-def _names(value: Any) -> list[str]:
-    if value is None or (isinstance(value, float) and value != value):
-        return []
-    if isinstance(value, (str, int, float)):
-        value = [value]
-    return [str(label).strip() for label in value if label is not None and str(label).strip()]
-
-
 def _from_flags(table: Table, columns: Sequence[str]) -> tuple[NDArray[np.bool_], NDArray[np.str_]]:
     _check_label_count(len(columns), len(table.frame), "the columns of 0 and 1")
     mask = np.zeros((len(table.frame), len(columns)), dtype=bool)
@@ -196,26 +170,17 @@ def _from_flags(table: Table, columns: Sequence[str]) -> tuple[NDArray[np.bool_]
                 f"Row {bad[0] + 1}, column {name} holds {quoted(cells.iloc[bad[0]])}: with several "
                 "candidate columns every cell must be 0 or 1."
             )
-    names = _as_array(_without_prefix(list(columns)), "label")
+    names = _as_array(without_prefix(list(columns)), "label")
     order = np.argsort(names)
     return mask[:, order], names[order]
-
-
-def _without_prefix(names: list[str]) -> list[str]:
-    """Take off what all names begin with up to a mark: ``label_cat``, ``label_dog``."""
-    for mark in ("_", "=", ":", "."):
-        prefixes = {name.partition(mark)[0] for name in names}
-        if len(prefixes) == 1 and all(name.partition(mark)[2] for name in names):
-            return [name.partition(mark)[2] for name in names]
-    return names
 
 
 def _from_votes(
     options: Options, ids: NDArray[np.str_], problems: list[str]
 ) -> tuple[NDArray[np.float64], NDArray[np.str_]]:
     """Return how many votes the candidates of every row got."""
-    votes = _votes_table(options.votes)
-    item, label, who = _vote_columns(votes, options.vote_columns)
+    votes = votes_table(options.votes)
+    item, label, who = vote_columns(votes, options.vote_columns)
     items, labels = votes.text(item), votes.text(label).str.strip()
     absent = np.flatnonzero(((items == "") | (labels == "")).to_numpy(dtype=bool))
     if absent.size:
@@ -243,34 +208,6 @@ def _from_votes(
     weights = np.zeros((len(ids), len(voted.candidates.classes)))
     weights[[row_of[str(i)] for i in voted.items.tolist()]] = voted.weights
     return weights, _as_array(voted.candidates.classes.tolist(), "label")
-
-
-def _votes_table(votes: Any) -> Table:
-    return table_from_frame(votes) if hasattr(votes, "columns") else read_table(Path(votes))
-
-
-def _vote_columns(votes: Table, said: Sequence[str]) -> tuple[str, str, str]:
-    columns = list(votes.frame.columns)
-    if said:
-        missing = [name for name in said if name not in columns]
-        if missing or not 2 <= len(said) <= 3:
-            raise InputError(
-                f"--vote-columns needs ITEM,LABEL or ITEM,LABEL,ANNOTATOR out of "
-                f"{', '.join(columns[:8])}."
-            )
-        return said[0], said[1], said[2] if len(said) == 3 else ""
-    found = [_first_of(names, columns) for names in (_ITEM_NAMES, _LABEL_NAMES, _WHO_NAMES)]
-    if not found[0] or not found[1]:
-        raise InputError(
-            f"The columns of {votes.name} ({', '.join(columns[:8])}) do not say which is the item "
-            "and which the label: name them with --vote-columns ITEM,LABEL,ANNOTATOR."
-        )
-    return found[0], found[1], found[2]
-
-
-def _first_of(wanted: Sequence[str], columns: Sequence[str]) -> str:
-    lower = {name.lower(): name for name in columns}
-    return next((lower[name] for name in wanted if name in lower), "")
 
 
 def _with_gold(

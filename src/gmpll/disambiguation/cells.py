@@ -25,6 +25,7 @@ __all__ = [
     "category_text",
     "divides_thousands",
     "is_missing",
+    "is_number",
     "number_style",
     "parse_list",
     "read_numbers",
@@ -90,7 +91,7 @@ def number_style(table: Table, name: str) -> str | None:
     if not all(isinstance(v, (str, bool, int, float, np.generic)) or is_missing(v) for v in sample):
         return None
     cells = [cell for cell in _stripped(table, name) if cell.lower() not in MISSING]
-    if sum(_is_number(cell) for cell in cells[:_SAMPLE]) < 0.5 * min(len(cells), _SAMPLE):
+    if sum(is_number(cell) for cell in cells[:_SAMPLE]) < 0.5 * min(len(cells), _SAMPLE):
         return None
     found = {style: sum(map(bool, map(p.fullmatch, cells))) for style, p in _STYLES.items()}
     style = max(found, key=found.__getitem__)
@@ -118,7 +119,8 @@ def _commas_are_decimal(table: Table, cells: list[str]) -> bool:
     return any("," in cell and not divides_thousands(cell) for cell in cells)
 
 
-def _is_number(cell: str) -> bool:
+def is_number(cell: str) -> bool:
+    """Whether a cell is a number in any style."""
     return any(pattern.fullmatch(cell) for pattern in _STYLES.values())
 
 

@@ -18,6 +18,7 @@ from gmpll.disambiguation.cells import (
     read_numbers,
 )
 from gmpll.disambiguation.errors import InputError, quoted
+from gmpll.disambiguation.leaks import reasons_not_to_use
 from gmpll.disambiguation.options import NONE, Options
 
 if TYPE_CHECKING:
@@ -115,11 +116,12 @@ class Roles:
         if self.image:
             lines.append(("image", self.image, "--image"))
         if self.left_out:
-            reasons = "; ".join(f"{name}: {why}" for name, why in list(self.left_out.items())[:12])
-            more = len(self.left_out) - 12
-            lines.append(
-                ("left out", reasons + (f"; and {more} more" if more > 0 else ""), "--features")
-            )
+            names: dict[str, list[str]] = {}
+            for name, why in self.left_out.items():
+                names.setdefault(why, []).append(name)
+            reasons = [f"{_listed(who)}: {why}" for why, who in list(names.items())[:12]]
+            more = [f"and {len(names) - 12} reasons more"] * (len(names) > 12)
+            lines.append(("left out", "; ".join([*reasons, *more]), "--features"))
         return lines
 
 
@@ -168,11 +170,14 @@ def guess_roles(table: Table, options: Options) -> Roles:
 
     left_out: dict[str, str] = dict.fromkeys(sorted(excluded), "excluded")
     columns, files = _feature_names(table, options)
-    text = _text_columns(table, options, used | excluded | {image})
+    free = [n for n in frame.columns if n not in used | excluded | {image, *options.text}]
+    if not options.features:
+        left_out |= reasons_not_to_use(table, free, candidates, separator, options)
+    text = _text_columns(table, options, used | {image} | set(left_out))
     explicit = bool(columns or files)
     kinds: dict[str, list[str]] = {"numeric": [], "categorical": [], "vectors": []}
     for name in columns or ([] if files else list(frame.columns)):
-        if name in used or name in text or name in excluded or name == image:
+        if name in used or name in text or name in left_out or name == image:
             continue
         kind, reason = _kind(table, name, explicit)
         if kind == "text":

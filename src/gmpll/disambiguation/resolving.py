@@ -17,6 +17,7 @@ from gmpll.disambiguation.candidate_sets import LabelSets, label_sets, row_ids
 from gmpll.disambiguation.errors import InputError, quoted
 from gmpll.disambiguation.features import FeatureEncoder, FeatureTable, feature_table
 from gmpll.disambiguation.guesses import Roles
+from gmpll.disambiguation.leaks import RESULT_COLUMNS
 from gmpll.disambiguation.options import Options
 from gmpll.disambiguation.tables import Table
 
@@ -40,7 +41,6 @@ LARGE = 20_000
 LARGE_SETTINGS = {"prediction": "independent", "scaling": "standard"}
 #: Labels whose margin is smaller are worth a look: where confidences are calibrated, and else.
 REVIEW_BELOW, REVIEW_BELOW_UNCALIBRATED = 0.5, 0.25
-RESULT_COLUMNS = ("label", "confidence", "runner_up", "margin", "review")
 
 
 @dataclass(frozen=True)
