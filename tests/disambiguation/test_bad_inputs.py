@@ -98,6 +98,11 @@ CASES = {
     "one row": (HEADER + "1,2,3,a|b\n", [], "one row only"),
     "one class": (GOOD.replace("a|b", "a"), [], "nothing to resolve"),
     "nothing ambiguous": (GOOD.replace("a|b", "b"), [], "one candidate only"),
+    "everything known": (
+        GOOD.replace("tags", "tags,gold").replace("a|b\n", "a|b,b\n").replace(",a\n", ",a,a\n"),
+        [],
+        "because of the known labels in the column gold",
+    ),
     "wrong separator": (GOOD, ["--separator", ";"], "--separator"),
     "broken JSON list": (
         GOOD.replace("a|b", '"[""a"""'),

@@ -94,6 +94,7 @@ def label_sets(table: Table, roles: Roles, options: Options, ids: NDArray[np.str
         mask, classes = _from_cells(table, roles.candidates[0], roles.separator)
     _check_known(mask, classes, options.labels, ids)
     problems += _look_alikes(classes)
+    was_ambiguous = bool((mask.sum(axis=1) > 1).any())
     mask, gold = _with_gold(table, roles, mask, classes, ids, problems)
     _check_sizes(mask, classes)
     empty = np.flatnonzero(~mask.any(axis=1))
@@ -108,7 +109,7 @@ def label_sets(table: Table, roles: Roles, options: Options, ids: NDArray[np.str
         mask[empty] = True
         problems.append(f"{empty.size} rows have no candidates: they may get any label")
     mask = _without_impossible(table, roles, mask, classes, gold, ids)
-    _check_work(mask, classes, roles)
+    _check_work(mask, roles, was_ambiguous)
     return LabelSets(mask, classes, gold, tuple(problems), weights)
 
 
@@ -322,8 +323,17 @@ def _check_sizes(mask: NDArray[np.bool_], classes: NDArray[np.str_]) -> None:
         )
 
 
-def _check_work(mask: NDArray[np.bool_], classes: NDArray[np.str_], roles: Roles) -> None:
+def _check_work(mask: NDArray[np.bool_], roles: Roles, was_ambiguous: bool) -> None:
     if (mask.sum(axis=1) == 1).all():
+        if was_ambiguous:
+            known = f"the known labels in the column {roles.gold}" if roles.gold else ""
+            excluded = f"the column {roles.impossible}" if roles.impossible else ""
+            cause = " and ".join(part for part in (known, excluded) if part)
+            option = "--gold" if roles.gold else "--impossible"
+            raise InputError(
+                f"Every row has one candidate only, because of {cause}: there is nothing left to "
+                f"resolve; turn the column off with {option} none."
+            )
         hint = (
             f" (the column {roles.candidates[0]} was divided at {roles.separator!r}; another "
             "--separator?)"
