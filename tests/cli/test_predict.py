@@ -144,6 +144,38 @@ def test_decimal_commas_are_read_as_in_the_data_of_the_model(run, tmp_path):
     assert np.mean(np.array(found[0]) == truth) > 0.9
 
 
+def test_missing_numbers_and_new_categories_are_said(run, model, tmp_path):
+    frame, _ = problem(5, 1)
+    frame["home"] = ["farm", "barn", "barn", "flat", "farm"]
+    frame.loc[[1, 2], "size"] = np.nan
+    frame.to_csv(tmp_path / "new.csv", index=False)
+    code, out, error = run("predict", model, tmp_path / "new.csv")
+    assert code == 0, error
+    assert "Note: 2 numbers are missing" in out
+    assert "2 of 5 cells of home hold a category that the model does not know" in out
+    assert "'barn' in row 2" in out
+    frame.assign(home="tent").to_csv(tmp_path / "tents.csv", index=False)
+    assert "5 of 5 cells of home" in run("predict", model, tmp_path / "tents.csv")[1]
+
+
+def test_without_probabilities_nothing_is_judged(run, tmp_path):
+    frame, truth = problem(60, 0)
+    frame["tags"] = ["cat|dog" if i % 3 else t for i, t in enumerate(truth)]
+    frame.to_csv(tmp_path / "train.csv", index=False)
+    frame.to_parquet(tmp_path / "new.parquet")
+    arguments = ("--method", "plsvm", "--out", tmp_path / "m")
+    assert run("disambiguate", tmp_path / "train.csv", *arguments)[0] == 0
+    code, out, error = run("predict", tmp_path / "m", tmp_path / "train.csv")
+    assert code == 0, error
+    assert "no probabilities" in out
+    assert "worth a look" not in out
+    predicted = pd.read_csv(tmp_path / "train-predicted.csv", dtype=str, keep_default_na=False)
+    for name in ("confidence", "margin", "review"):
+        assert set(predicted[name]) == {""}
+    assert run("predict", tmp_path / "m", tmp_path / "new.parquet")[0] == 0
+    assert pd.read_parquet(tmp_path / "new-predicted.parquet")["review"].isna().all()
+
+
 def test_embedding_files_go_with_the_model(run, tmp_path):
     frame, truth = problem(60, 0)
     vectors = np.column_stack([frame["size"], -frame["size"]]).astype(np.float32)

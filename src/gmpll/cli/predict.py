@@ -43,6 +43,8 @@ def predict(
 ) -> None:
     """Predict the labels of unseen rows with the model that gmpll disambiguate wrote."""
     with plain_errors(out or input):
+        import numpy as np
+
         from gmpll.disambiguation.model_file import load_model
         from gmpll.disambiguation.output import output_file, table_suffix, write_table
         from gmpll.disambiguation.predicting import predict_table
@@ -61,5 +63,9 @@ def predict(
         columns = result_columns(found, saved.model.classes_, set(table.frame.columns))
         with output_file(target) as temporary:
             write_table(table, columns, temporary, defuse=defuse)
-        typer.echo(f"Predicted {len(found.labels)} rows, {int(found.review.sum())} worth a look.")
+        for note in found.notes:
+            typer.echo(f"Note: {note}.")
+        n = len(found.labels)
+        judged = "" if np.isnan(found.confidence).any() else f", {found.review.sum()} worth a look"
+        typer.echo(f"Predicted {n} row{'s' * (n != 1)}{judged}.")
         typer.echo(str(target))

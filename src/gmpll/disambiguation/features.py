@@ -222,6 +222,24 @@ class FeatureEncoder(BaseEstimator):
             blocks.append(np.hstack(parts))
         return np.vstack(blocks)
 
+    def unseen(self, table: FeatureTable) -> list[str]:
+        """Say which categories of rows the encoder does not know."""
+        notes: list[str] = []
+        if not self.categorical:
+            return notes
+        known = self.columns_.named_transformers_["categories"].categories_
+        for name, names in zip(self.categorical, known, strict=True):
+            cells = self._categories(table.frame[name], name)
+            seen = set(names)
+            rows = np.flatnonzero([cell not in seen for cell in cells])
+            if rows.size:
+                notes.append(
+                    f"{rows.size} of {len(cells)} cells of {name} hold a category that the model "
+                    f"does not know, such as {quoted(cells[rows[0]])} in row {rows[0] + 1}: they "
+                    "tell nothing about the label"
+                )
+        return notes
+
     def _cleaned(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return the columns needed, with absent texts and categories as ""."""
         import pandas as pd

@@ -234,7 +234,8 @@ def _clean_column(cells: list[str], clean: Any) -> list[str]:
 
 
 def _as_text(values: list[Any]) -> list[str]:
-    return [str(v).lower() if isinstance(v, bool) else str(v) for v in values]
+    texts = {None: "", True: "true", False: "false"}
+    return [texts[v] if v is None or isinstance(v, bool) else str(v) for v in values]
 
 
 def _write_parquet(table: Table, columns: dict[str, list[Any]], path: Path) -> None:

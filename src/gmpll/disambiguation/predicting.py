@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -61,14 +62,21 @@ def predict_table(
         id=id_column,
         styles=encoder.styles or {},
     )
-    features = encoder.encode(feature_table(table, roles, ids, fixed=True))
+    inputs = feature_table(table, roles, ids, fixed=True)
+    features = encoder.encode(inputs)
+    notes = (*inputs.problems, *encoder.unseen(inputs))
     model = saved.model
     labels = codes_of(model.predict(features), model.classes_)
     nobody = np.full(n, -1, dtype=np.int64)
     if not hasattr(model, "predict_proba"):
         nothing = np.full(n, np.nan)
-        return Verdicts(labels, nobody, nothing, nothing, np.zeros(n, dtype=bool))
+        notes = (
+            *notes,
+            "the method gives no probabilities: confidence, margin and review stay empty",
+        )
+        return Verdicts(labels, nobody, nothing, nothing, np.zeros(n, dtype=bool), notes)
     shares = model.predict_proba(features)
     possible = shares > 0
     possible[np.arange(n), labels] = True
-    return verdicts(shares, possible, labels, nobody, saved.review_below)
+    found = verdicts(shares, possible, labels, nobody, saved.review_below)
+    return replace(found, notes=notes)

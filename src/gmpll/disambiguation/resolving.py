@@ -90,6 +90,8 @@ class Verdicts:
         Confidence of the label, and how far that of the runner-up lies below it.
     review : ndarray of shape (n,), bool
         Whether the label is worth a look.
+    notes : tuple of str
+        What is odd about the rows.
     """
 
     labels: NDArray[np.int64]
@@ -97,6 +99,7 @@ class Verdicts:
     confidence: NDArray[np.float64]
     margin: NDArray[np.float64]
     review: NDArray[np.bool_]
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -267,7 +270,8 @@ def result_columns(
 ) -> dict[str, Any]:
     """Return the columns that are added to the input.
 
-    A name that the input has already gets ``resolved_`` before it.
+    A name that the input has already gets ``resolved_`` before it. Where there is no confidence,
+    it, the margin and whether to look are None.
 
     Parameters
     ----------
@@ -283,12 +287,17 @@ def result_columns(
     dict of str to list
     """
     names = [*classes.tolist(), ""]  # code -1 is the last
+    judged = ~np.isnan(found.confidence)
+
+    def known(values: NDArray[Any]) -> list[Any]:
+        return [v if told else None for v, told in zip(values.tolist(), judged, strict=True)]
+
     values: tuple[list[Any], ...] = (
         [names[code] for code in found.labels.tolist()],
-        found.confidence.round(decimals).tolist(),
+        known(found.confidence.round(decimals)),
         [names[code] for code in found.runners_up.tolist()],
-        found.margin.round(decimals).tolist(),
-        found.review.tolist(),
+        known(found.margin.round(decimals)),
+        known(found.review),
     )
     columns = {}
     for name, column in zip(RESULT_COLUMNS, values, strict=True):
