@@ -68,6 +68,23 @@ def test_blank_names_get_one(tmp_path):
     assert table.frame.columns.tolist() == ["column_1", "size"]
 
 
+def test_the_line_that_names_the_delimiter(tmp_path):
+    table = read_table(write(tmp_path / "a.csv", "sep=;\nid;size\n1;2,5\n2;3\n"))
+    assert table.frame.columns.tolist() == ["id", "size"]
+    assert table.cells["size"].to_pylist() == ["2,5", "3"]
+    with pytest.raises(InputError, match=r"Line 3 of .* has 1 cell but the header has 2"):
+        read_table(write(tmp_path / "a.csv", "sep=;\nid;size\n1\n"))
+
+
+def test_the_mark_of_utf_8_is_kept(tmp_path):
+    from gmpll.disambiguation.output import write_table
+
+    for mark in (b"", b"\xef\xbb\xbf"):
+        (tmp_path / "a.csv").write_bytes(mark + "id,name\n1,Käfer\n".encode())
+        write_table(read_table(tmp_path / "a.csv"), {"label": ["x"]}, tmp_path / "b.csv")
+        assert (tmp_path / "b.csv").read_bytes() == mark + "id,name,label\n1,Käfer,x\n".encode()
+
+
 def test_words_for_missing_numbers(tmp_path):
     words = ["?", "n/a", "-", "NULL", "#N/A", "missing", "None", "nan"]
     text = "id,size\n" + "".join(f"{i},{word}\n" for i, word in enumerate(["1.5", *words]))

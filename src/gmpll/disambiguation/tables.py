@@ -6,15 +6,17 @@ again must be what came in, ``007`` included.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gmpll.disambiguation.cells import MISSING, is_missing
-from gmpll.disambiguation.errors import InputError, quoted
+from gmpll.disambiguation.errors import InputError, counted, quoted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,6 +35,9 @@ FORMATS = {
     ".ndjson": "jsonl",
     ".json": "json",
 }
+_SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods", ".numbers")
+#: The line by which a spreadsheet names the delimiter.
+_SEP_LINE = re.compile(r'"?sep=(.)"?')
 #: Delimiters that a guess chooses from, the likeliest first.
 DELIMITERS = (",", ";", "\t", "|")
 #: Lines that the delimiter is guessed from.
@@ -126,6 +131,8 @@ def read_table(
     path = Path(path)
     _check_file(path)
     kind = format or FORMATS.get(path.suffix.lower())
+    if kind is None and path.suffix.lower() in _SPREADSHEETS:
+        raise InputError(f"{path} is a spreadsheet: save it as CSV, and name that file.")
     if kind is None:
         raise InputError(
             f"{path} does not end in {', '.join(FORMATS)}: say what it is with --format."
@@ -226,6 +233,11 @@ def _read_delimited(path: Path, kind: str, delimiter: str | None, encoding: str)
     from pyarrow.lib import ArrowException
 
     sample = _sample(path, _checked_encoding(encoding))
+    said = _SEP_LINE.fullmatch(sample[0]) if sample else None
+    skipped = int(said is not None)
+    sample = sample[skipped:]
+    if said is not None and delimiter is None:
+        delimiter = said.group(1)
     guessed = delimiter is None
     if delimiter is None:
         delimiter = "\t" if kind == "tsv" else _guess_delimiter(sample)
@@ -235,15 +247,19 @@ def _read_delimited(path: Path, kind: str, delimiter: str | None, encoding: str)
     try:
         cells = arrow_csv.read_csv(
             path,
-            read_options=arrow_csv.ReadOptions(column_names=names, skip_rows=1, encoding=encoding),
+            read_options=arrow_csv.ReadOptions(
+                column_names=names, skip_rows=1 + skipped, encoding=encoding
+            ),
             parse_options=arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
             convert_options=_all_text(names),
         )
     except UnicodeError as error:
         raise _wrong_encoding(path, encoding, error) from error
     except (ArrowException, OSError, ValueError) as error:
-        raise _unreadable(path, names, delimiter, str(error), encoding) from error
+        raise _unreadable(path, names, delimiter, str(error), encoding, skipped) from error
     _check_quotes(path, delimiter, encoding)
+    if _has_mark(path) and _checked_encoding(encoding) == "utf-8-sig":
+        encoding = "utf-8-sig"  # spreadsheets know UTF-8 by its mark: the results get it, too
     frame = _typed(cells)
     notes = (f"delimiter {_printed(delimiter)}",) if guessed and kind == "csv" else ()
     return Table(frame, path, kind, cells, delimiter, encoding, notes)
@@ -259,8 +275,6 @@ def _all_text(names: list[str]) -> Any:
 
 
 def _checked_encoding(encoding: str) -> str:
-    import codecs
-
     try:
         name = codecs.lookup(encoding).name
         "".encode(encoding)  # some codecs are no encodings of text
@@ -341,24 +355,38 @@ def _header(lines: list[str], delimiter: str, path: Path) -> list[str]:
 
 
 def _unreadable(
-    path: Path, names: list[str], delimiter: str, reason: str, encoding: str
+    path: Path, names: list[str], delimiter: str, reason: str, encoding: str, skipped: int
 ) -> InputError:
     """Find the first line with the wrong number of cells; the parser does not always say it."""
     try:
         with path.open(encoding=_checked_encoding(encoding), newline="") as file:
             reader = csv.reader(file, delimiter=delimiter, strict=True)
+            line = 1
             for row in reader:
-                if row and len(row) != len(names):
+                line = reader.line_num + 1
+                if row and len(row) != len(names) and reader.line_num > skipped:
                     return InputError(
-                        f"Line {reader.line_num} of {path} has {len(row)} cells but the header "
+                        f"Line {reader.line_num} of {path} has {counted(len(row), 'cell')} but the header "
                         f"has {len(names)}: mend the line, or name the delimiter with --delimiter "
                         f"(now {_printed(delimiter)})."
                     )
     except UnicodeError as error:
         return _wrong_encoding(path, encoding, error)
-    except csv.Error as error:
-        return InputError(f"{path} is not valid delimited text ({error}): mend its quotes.")
+    except csv.Error:
+        return _bad_quote(path, line)
     return InputError(f"{path} cannot be read as delimited text: {' '.join(reason.split())[:200]}")
+
+
+def _bad_quote(path: Path, line: int) -> InputError:
+    return InputError(
+        f"The record that begins in line {line} of {path} has a quote that is never closed or "
+        "stands in the wrong place: mend it."
+    )
+
+
+def _has_mark(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(3) == codecs.BOM_UTF8
 
 
 def _check_quotes(path: Path, delimiter: str, encoding: str) -> None:
@@ -374,10 +402,7 @@ def _check_quotes(path: Path, delimiter: str, encoding: str) -> None:
             for _ in reader:
                 line = reader.line_num + 1
         except csv.Error as error:
-            raise InputError(
-                f"The record that begins in line {line} of {path} has a quote that is never closed "
-                "or stands in the wrong place: mend it."
-            ) from error
+            raise _bad_quote(path, line) from error
         except UnicodeError as error:
             raise _wrong_encoding(path, encoding, error) from error
 
