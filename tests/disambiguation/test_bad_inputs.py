@@ -42,6 +42,11 @@ VECTORS = np.random.default_rng(0).normal(size=(20, 3))
 WITH_NAN = VECTORS.copy()
 WITH_NAN[4, 1] = np.nan
 TASK = {"annotations": []}
+ANSWERED = {
+    "id": 6,
+    "data": {"size": 1},
+    "annotations": [{"result": [{"type": "choices", "value": {"choices": ["a"]}}]}],
+}
 ARGILLA = {"id": "1", "fields": {"text": "x"}, "responses": {"a": [], "b": []}}
 
 # name -> content of in.csv (or {file: content}), further arguments, part of the sentence
@@ -124,9 +129,9 @@ CASES = {
         "12002 different labels",
     ),
     "flag that is no flag": (
-        "size,is_a,is_b\n1,1,0\n2,0,7\n",
+        "size,is_a,is_b\n1,1,0\n2,0,Maybe\n",
         ["--candidates", "is_a,is_b"],
-        "every cell must be 0 or 1",
+        "holds 'Maybe': with several candidate columns every cell must be 0 or 1",
     ),
     "broken Parquet": (
         {"in.parquet": parquet(pd.DataFrame({"a": [1]}))[:-20]},
@@ -149,6 +154,14 @@ CASES = {
         ["in.json"],
         "several questions",
     ),
+    "Label Studio task without data": (
+        {"in.json": json.dumps([ANSWERED, {"id": 7, "annotations": []}])},
+        ["in.json"],
+        "Task 2 (id '7') of the Label Studio export has no 'data'",
+    ),
+    "a share without votes": (GOOD, ["--min-share", "0.3"], "--min-share is about votes"),
+    "columns of no votes": (GOOD, ["--vote-columns", "a,b"], "--vote-columns is about votes"),
+    "text that is numbers": (GOOD, ["--text", "size"], "size holds numbers and no text"),
     "votes for nobody": (
         {"in.csv": GOOD, "v.csv": "item,label\nx,a\ny,b\n"},
         ["in.csv", "--votes", "v.csv"],
@@ -167,7 +180,7 @@ CASES = {
     "a row without votes": (
         {"in.csv": GOOD, "v.csv": "item,label\n1,a\n1,b\n"},
         ["in.csv", "--votes", "v.csv"],
-        "has no candidate",
+        "Row 1 (id '0') and 18 more rows have no candidate label",
     ),
     "votes and candidates": (
         {"in.csv": GOOD, "v.csv": "item,label\n1,a\n"},

@@ -51,7 +51,7 @@ def test_votes():
     )
     sets = sets_of({"id": ["x", "y", "z"]}, votes=votes)
     assert as_lists(sets) == EXPECTED
-    assert sets.problems == ("1 votes are for items that are not in the input",)
+    assert sets.problems == ("1 vote is for items that are not in the input",)
     strict = sets_of({"id": ["x", "y", "z"]}, votes=votes, min_share=0.5)
     assert as_lists(strict) == [["a"], ["b"], ["a", "c"]]
     named = votes.rename(columns={"task": "p", "answer": "q"})
@@ -66,13 +66,13 @@ def test_known_labels_are_the_only_candidates_of_their_rows():
     sets = sets_of({"tags": ["a|b", "b|c", "c|a"], "gold": ["", "a", "c"]})
     assert as_lists(sets) == [["a", "b"], ["a"], ["c"]]
     assert sets.gold.tolist() == [-1, 0, 2]
-    assert sets.problems == ("1 known labels are not among the candidates of their row",)
+    assert sets.problems == ("1 known label is no candidate of the row",)
 
 
 def test_rows_without_candidates_may_get_any_label():
     sets = sets_of({"tags": ["a|b", "", "a"]}, empty="all")
     assert as_lists(sets) == [["a", "b"], ["a", "b"], ["a"]]
-    assert "1 rows have no candidates" in sets.problems[0]
+    assert "1 row has no candidates" in sets.problems[0]
 
 
 def test_look_alikes_are_said():
@@ -120,3 +120,18 @@ def test_impossible_labels_are_no_candidates():
         sets_of({**columns, "gold": ["b", "", ""]}, impossible="never", empty="all")
     with pytest.raises(InputError, match="which --impossible names"):
         sets_of(columns, impossible="nowhere", empty="all")
+
+
+@pytest.mark.parametrize(
+    "other", ["Gelbe A\u0308pfel", "Gelbe\xa0\xc4pfel", "Gelbe  \xc4pfel", "Gelbe \xc4pf\u200bel"]
+)
+def test_labels_that_look_alike_are_said(other):
+    (note,) = sets_of({"tags": [f"Gelbe \xc4pfel|{other}", "x", "x|y"]}).problems
+    assert "look alike" in note
+    assert ascii(other) in note
+
+
+def test_impossible_labels_that_nobody_has_are_said():
+    columns = {"tags": ["a|b", "b|c", "c|a"], "not": ["emu", "c", ""]}
+    (note,) = sets_of(columns, impossible="not").problems
+    assert note == "the column not rules out 'emu', which no row has as a candidate"

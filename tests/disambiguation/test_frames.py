@@ -131,3 +131,17 @@ def test_an_error_is_a_value_error(pets):
     assert issubclass(InputError, ValueError)
     with pytest.raises(ValueError, match="has no column 'nothing'"):
         disambiguate(frame, "nothing")
+
+
+@pytest.mark.parametrize("data", [[1, 2], {"size": [1.0], "tags": ["a"]}, None])
+def test_anything_but_a_frame_is_a_type_error(data):
+    with pytest.raises(TypeError, match="must be a pandas DataFrame"):
+        disambiguate(data)
+
+
+def test_sentences_name_parameters():
+    frame = pd.DataFrame({"size": [1.0, 2, 3], "tags": ["a|b", "", "b"]})
+    with pytest.raises(InputError, match="use empty='all' to let it"):
+        disambiguate(frame)
+    with pytest.raises(InputError, match="name it with candidates=, or give votes="):
+        disambiguate(frame[["size"]])

@@ -147,6 +147,15 @@ def test_cells_of_which_few_are_numbers_are_categories():
     assert roles_of({"code": codes, "tags": sets()}).categorical == ("code",)
 
 
+@pytest.mark.parametrize("name", ["column_1", "Unnamed: 0"])
+def test_an_index_that_pandas_wrote_is_no_feature(name):
+    columns = {name: np.arange(N), "size": np.arange(N) / 3, "tags": sets()}
+    roles = roles_of(columns)
+    assert roles.numeric == ("size",)
+    assert roles.left_out[name] == "the number of the row"
+    assert roles_of({**columns, name: np.arange(N)[::-1]}).numeric == (name, "size")
+
+
 def truth():
     return ["cat" if i % 2 == 0 or i % 3 else "dog" for i in range(N)]
 

@@ -49,9 +49,9 @@ def test_votes_count(crowd):
 def test_other_methods_take_votes_as_sets(crowd):
     frame, votes, _ = crowd
     assert set(disambiguate(frame, votes=votes, method="plknn")["label"]) <= {"cat", "dog"}
-    with pytest.raises(InputError, match="--trust says how much votes count"):
+    with pytest.raises(InputError, match="trust= says how much votes count"):
         disambiguate(frame, votes=votes, method="plknn", trust=1.0)
-    with pytest.raises(InputError, match=r"--trust is -1\.0"):
+    with pytest.raises(InputError, match=r"trust= is -1\.0"):
         disambiguate(frame, votes=votes, trust=-1.0)
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gmpll.candidates import candidates_from_votes
-from gmpll.disambiguation.errors import InputError, quoted
+from gmpll.disambiguation.errors import InputError, counted, quoted
 from gmpll.disambiguation.guesses import Roles, guess_separator
 from gmpll.disambiguation.label_cells import (
     label_names_in,
@@ -100,15 +101,15 @@ def label_sets(table: Table, roles: Roles, options: Options, ids: NDArray[np.str
     empty = np.flatnonzero(~mask.any(axis=1))
     if empty.size:
         if options.empty != "all":
-            more = f" (and {empty.size - 1} more rows)" if empty.size > 1 else ""
-            raise InputError(
-                f"{_place(empty[0], ids)}{more} has no candidate label: "
-                "give it one, or use --empty all to let it have any label."
-            )
+            others = empty.size - 1
+            who = f" and {counted(others, 'more row')} have" if others else " has"
+            what = "give it one, or use --empty all to let it have any label."
+            raise InputError(f"{_place(empty[0], ids)}{who} no candidate label: {what}")
         mask = mask.copy()
         mask[empty] = True
-        problems.append(f"{empty.size} rows have no candidates: they may get any label")
-    mask = _without_impossible(table, roles, mask, classes, gold, ids)
+        has = "has" if empty.size == 1 else "have"
+        problems.append(f"{counted(empty.size, 'row')} {has} no candidates: any label is possible")
+    mask = _without_impossible(table, roles, mask, classes, gold, ids, problems)
     _check_work(mask, roles, was_ambiguous)
     return LabelSets(mask, classes, gold, tuple(problems), weights)
 
@@ -163,13 +164,14 @@ def _from_flags(table: Table, columns: Sequence[str]) -> tuple[NDArray[np.bool_]
     _check_label_count(len(columns), len(table.frame), "the columns of 0 and 1")
     mask = np.zeros((len(table.frame), len(columns)), dtype=bool)
     for place, name in enumerate(columns):
-        cells = table.text(name).str.strip().str.lower()
+        written = table.text(name)
+        cells = written.str.strip().str.lower()
         mask[:, place] = cells.isin(_TRUE)
         bad = np.flatnonzero(~(cells.isin(_TRUE) | cells.isin(_FALSE)).to_numpy())
         if bad.size:
             raise InputError(
-                f"Row {bad[0] + 1}, column {name} holds {quoted(cells.iloc[bad[0]])}: with several "
-                "candidate columns every cell must be 0 or 1."
+                f"Row {bad[0] + 1}, column {name} holds {quoted(written.iloc[bad[0]])}: with "
+                "several candidate columns every cell must be 0 or 1."
             )
     names = _as_array(without_prefix(list(columns)), "label")
     order = np.argsort(names)
@@ -194,7 +196,9 @@ def _from_votes(
             "with --vote-columns."
         )
     if not known.all():
-        problems.append(f"{int((~known).sum())} votes are for items that are not in the input")
+        strange = int((~known).sum())
+        are = "is" if strange == 1 else "are"
+        problems.append(f"{counted(strange, 'vote')} {are} for items that are not in the input")
     _check_label_count(labels[known].nunique(), len(ids), f"the column {label} of the votes")
     try:
         voted = candidates_from_votes(
@@ -238,7 +242,8 @@ def _with_gold(
     known = np.flatnonzero(gold >= 0)
     outside = int((~mask[known, gold[known]]).sum())
     if outside:
-        problems.append(f"{outside} known labels are not among the candidates of their row")
+        are = "is" if outside == 1 else "are"
+        problems.append(f"{counted(outside, 'known label')} {are} no candidate of the row")
     mask = mask.copy()
     mask[known] = False
     mask[known, gold[known]] = True
@@ -252,6 +257,7 @@ def _without_impossible(
     classes: NDArray[np.str_],
     gold: NDArray[np.int64],
     ids: NDArray[np.str_],
+    problems: list[str],
 ) -> NDArray[np.bool_]:
     """Take the labels out that a row cannot have."""
     if not roles.impossible:
@@ -265,6 +271,13 @@ def _without_impossible(
     for place, name in enumerate(names.tolist()):
         if name in code_of:
             mask[excluded[:, place], code_of[name]] = False
+    unknown = [quoted(name) for name in names.tolist() if name not in code_of]
+    if unknown:
+        more = f" and {len(unknown) - 3} more" if len(unknown) > 3 else ""
+        problems.append(
+            f"the column {roles.impossible} rules out {', '.join(unknown[:3])}{more}, which no row "
+            "has as a candidate"
+        )
     empty = np.flatnonzero(~mask.any(axis=1))
     if empty.size:
         row = int(empty[0])
@@ -292,12 +305,28 @@ def _check_known(
 
 
 def _look_alikes(classes: NDArray[np.str_]) -> list[str]:
+    """Name the first labels that differ only in case, and the first that look the same."""
+    names = classes.tolist()
+    notes = []
+    if pair := _same(names, str.casefold):
+        notes.append(f"the labels {quoted(pair[0])} and {quoted(pair[1])} differ only in case")
+    if pair := _same(names, _visible):
+        notes.append(
+            f"the labels {pair[0]!a} and {pair[1]!a} look alike: they differ in spaces, or in how "
+            "their characters are written"
+        )
+    return notes
+
+
+def _same(names: list[str], key: Callable[[str], str]) -> tuple[str, str] | None:
     seen: dict[str, str] = {}
-    for name in classes.tolist():
-        other = seen.setdefault(name.casefold(), name)
-        if other != name:
-            return [f"the labels {quoted(other)} and {quoted(name)} differ only in case"]
-    return []
+    return next(((o, n) for n in names if (o := seen.setdefault(key(n), n)) != n), None)
+
+
+def _visible(name: str) -> str:
+    """Return what can be seen of a name: composed, with single spaces, nothing invisible."""
+    composed = unicodedata.normalize("NFC", name)
+    return " ".join("".join(c for c in composed if unicodedata.category(c) != "Cf").split())
 
 
 def _check_label_count(n_labels: int, n_rows: int, where: str) -> None:

@@ -16,6 +16,7 @@ __all__ = ["ANSWERS", "flatten_export"]
 
 #: The column that the answers of an export are put in.
 ANSWERS = "candidates"
+_ANSWERED = {"annotations", "completions"}
 
 
 def flatten_export(records: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
@@ -41,11 +42,24 @@ def flatten_export(records: list[dict[str, Any]]) -> tuple[list[dict[str, Any]],
     """
     if all("data" in r and ("annotations" in r or "completions" in r) for r in records):
         return [_label_studio_row(r) for r in records], ("a Label Studio export",)
+    if any(_is_task(r) for r in records):
+        place = next(i for i, r in enumerate(records) if not ("data" in r and _ANSWERED & r.keys()))
+        lacks = "annotations" if "data" in records[place] else "data"
+        raise InputError(
+            f"Task {place + 1} (id {quoted(records[place].get('id'))}) of the Label Studio export "
+            f"has no {lacks!r}: mend or remove it."
+        )
     if all("fields" in r and "responses" in r for r in records):
         question = _argilla_question(records)
         rows = [_argilla_row(r, question) for r in records]
         return rows, (f"an Argilla export, question {quoted(question)}",)
     return records, ()
+
+
+def _is_task(record: dict[str, Any]) -> bool:
+    """Whether a record can be nothing but a task of Label Studio with an answer."""
+    answers = record.get("annotations", record.get("completions"))
+    return "data" in record and any(isinstance(a, dict) and "result" in a for a in _list(answers))
 
 
 def _label_studio_row(task: dict[str, Any]) -> dict[str, Any]:

@@ -87,6 +87,11 @@ def feature_table(
         problems.append(f"{what} missing: the median of the column stands in")
     columns |= {name: table.text(name) for name in (*roles.text, *roles.categorical)}
     for name in () if fixed else roles.text:
+        if table.frame[name].dtype.kind in "fiub":
+            raise InputError(
+                f"The column {name} holds numbers and no text: name it with --features instead of "
+                "--text."
+            )
         if not columns[name].str.strip().any():
             raise InputError(f"The text column {name} is empty: name another with --text.")
     vectors = [embeddings_of_column(table.frame[name], name) for name in roles.vectors]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gmpll.disambiguation.errors import InputError
 from gmpll.disambiguation.guesses import guess_roles
 from gmpll.disambiguation.options import Options
 from gmpll.disambiguation.resolving import prepare, resolve, result_columns
@@ -15,6 +18,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["disambiguate"]
+
+_OPTION = re.compile(r"--([a-z]+(?:-[a-z]+)*)(?: (none|all)\b)?")
 
 
 def disambiguate(
@@ -82,6 +87,8 @@ def disambiguate(
 
     Raises
     ------
+    TypeError
+        If ``df`` is no DataFrame.
     ValueError
         If the data cannot be used; the message says what to do.
 
@@ -93,6 +100,13 @@ def disambiguate(
     >>> disambiguate(df)["label"].tolist()
     ['a', 'a', 'b', 'b']
     """
+    import pandas as pd
+
+    if not isinstance(df, pd.DataFrame):
+        raise TypeError(
+            f"df must be a pandas DataFrame, but it is of the type {type(df).__name__}: make one "
+            "with pandas.DataFrame."
+        )
     options = Options(
         candidates=_several(candidates),
         separator=separator,
@@ -110,15 +124,38 @@ def disambiguate(
         review_below=review_below,
         seed=random_state,
     )
-    table = table_from_frame(df)
-    roles = guess_roles(table, options)
-    resolution = resolve(prepare(table, roles, options))
+    try:
+        table = table_from_frame(df)
+        roles = guess_roles(table, options)
+        resolution = resolve(prepare(table, roles, options))
+    except InputError as error:
+        raise InputError(_in_python(str(error))) from None
     columns = result_columns(
         resolution.verdicts, resolution.prepared.sets.classes, set(df.columns), decimals=12
     )
     if roles.separator == "list":
         _restore_types(columns, table.frame[roles.candidates[0]])
     return df.assign(**columns)
+
+
+def _in_python(sentence: str) -> str:
+    """Name parameters in place of options of the command line.
+
+    Examples
+    --------
+    >>> from gmpll.disambiguation.frames import _in_python
+    >>> _in_python("Use --empty all, or name it with --vote-columns.")
+    "Use empty='all', or name it with vote_columns=."
+    """
+    parameters = inspect.signature(disambiguate).parameters
+
+    def named(found: re.Match[str]) -> str:
+        name, value = found[1].replace("-", "_"), found[2]
+        if name not in parameters:
+            return found[0]
+        return f"{name}='{value}'" if value else f"{name}="
+
+    return _OPTION.sub(named, sentence)
 
 
 def _several(value: Any) -> tuple[Any, ...]:

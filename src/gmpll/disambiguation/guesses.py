@@ -33,6 +33,8 @@ SEPARATORS = ("|", ";", ",", "/")
 EMBEDDING_FILES = (".npy", ".npz", ".parquet", ".pq")
 
 _ID_NAMES = ("id", "item", "item_id", "itemid", "uid", "uuid", "key", "row_id", "task_id", "index")
+#: What a first column without a name is called, here and by pandas.
+_INDEX_NAMES = ("column_1", "Unnamed: 0")
 _SET_NAMES = (
     "candidates",
     "candidate_labels",
@@ -392,6 +394,8 @@ def _kind(table: Table, name: str, explicit: bool) -> tuple[str, str]:
     column = table.frame[name]
     style = number_style(table, name)
     if style:
+        if not explicit and _is_row_number(table, name):
+            return "", "the number of the row"
         if not explicit and name.lower() in (*_TRUTH_NAMES, *_GOLD_NAMES):
             return "", "its name says that it holds the answer; --gold would use it"
         if not explicit and name.lower() in _ID_NAMES:
@@ -421,6 +425,14 @@ def _kind(table: Table, name: str, explicit: bool) -> tuple[str, str]:
         commas = "; its commas may divide thousands" * divides_thousands(str(first))
         return "", f"{n_values} different values{commas}"
     return "categorical", ""
+
+
+def _is_row_number(table: Table, name: str) -> bool:
+    """Whether a column without a name, as pandas writes the index, counts the rows."""
+    column = table.frame[name]
+    if name not in _INDEX_NAMES or name != table.frame.columns[0] or column.dtype.kind not in "fiu":
+        return False
+    return bool((np.diff(column.to_numpy(dtype=float)) == 1).all())
 
 
 def _styles(table: Table, names: Iterable[str]) -> dict[str, str]:

@@ -136,6 +136,9 @@ def prepare(table: Table, roles: Roles, options: Options) -> Prepared:
         raise InputError(f"--empty is {quoted(options.empty)}; it must be 'error' or 'all'.")
     if options.trust is not None and (options.votes is None or options.method != "gmpll"):
         raise InputError("--trust says how much votes count: it goes with --votes and gmpll only.")
+    if options.votes is None and (options.vote_columns or options.min_share):
+        option = "--vote-columns" if options.vote_columns else "--min-share"
+        raise InputError(f"{option} is about votes: it goes with --votes only.")
     if options.trust is not None and not 0 <= options.trust < np.inf:
         raise InputError(f"--trust is {options.trust}; it must be a number that is not negative.")
     ids = row_ids(table, roles)

@@ -366,9 +366,9 @@ def _unreadable(
                 line = reader.line_num + 1
                 if row and len(row) != len(names) and reader.line_num > skipped:
                     return InputError(
-                        f"Line {reader.line_num} of {path} has {counted(len(row), 'cell')} but the header "
-                        f"has {len(names)}: mend the line, or name the delimiter with --delimiter "
-                        f"(now {_printed(delimiter)})."
+                        f"Line {reader.line_num} of {path} has {counted(len(row), 'cell')} but "
+                        f"the header has {len(names)}: mend the line, or name the delimiter with "
+                        f"--delimiter (now {_printed(delimiter)})."
                     )
     except UnicodeError as error:
         return _wrong_encoding(path, encoding, error)
