@@ -308,21 +308,25 @@ def _print_guesses(console: Console, table: Table, lines: list[tuple[str, str, s
 
 
 def _print_sets(console: Console, prepared: Prepared) -> None:
+    from gmpll.disambiguation.errors import counted
+
     mask = prepared.sets.mask
     sizes = mask.sum(axis=1)
     console.print(
         f"{mask.shape[1]} labels, {sizes.mean():.2f} candidates a row on average, "
-        f"{int((sizes > 1).sum())} rows ambiguous."
+        f"{counted(int((sizes > 1).sum()), 'row')} ambiguous."
     )
     for problem in prepared.problems:
         console.print(f"Note: {problem}.", markup=False)
 
 
 def _print_results(console: Console, resolution: Resolution) -> None:
+    from gmpll.disambiguation.errors import counted
+
     ambiguous = resolution.prepared.sets.mask.sum(axis=1) > 1
     found = resolution.verdicts
     console.print(
-        f"Resolved {int(ambiguous.sum())} ambiguous rows, mean confidence "
+        f"Resolved {counted(int(ambiguous.sum()), 'ambiguous row')}, mean confidence "
         f"{found.confidence[ambiguous].mean():.2f}; {int(found.review.sum())} are worth a look."
     )
 
