@@ -158,7 +158,14 @@ def test_names_and_unknown_labels():
     model = ConformalPartialClassifier(NearestMean(), random_state=0)
     model.fit(X, [set(names[row]) for row in mask])
     assert model.predict_set(X[:2], [{"b"}, {"a", "c"}])[:, 1].tolist()[1] is False
-    with pytest.raises(ValueError, match="label 'z', which fit did not see"):
+    with pytest.raises(ValueError, match="Row 1 has the candidate 'z', which is none of the 3"):
         model.calibrate(X[:2], ["a", "z"])
-    with pytest.raises(ValueError, match="4 columns but fit saw 3 labels"):
+    with pytest.raises(ValueError, match="4 columns, but there are 3 labels"):
         model.calibrate(X[:2], np.ones((2, 4), dtype=int))
+
+
+def test_a_row_of_any_label_keeps_its_whole_set():
+    X, mask, _ = draw(5, n_samples=80)
+    model = ConformalPartialClassifier(NearestMean(), random_state=0).fit(X, mask)
+    free = model.predict_set(X[:2])
+    np.testing.assert_array_equal(model.predict_set(X[:2], [{0}, None])[1], free[1])

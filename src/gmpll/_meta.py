@@ -17,6 +17,7 @@ from sklearn.model_selection import KFold
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from gmpll._columns import aligned_columns, sets_by_name
 from gmpll._sklearn import HasMethods, fit_context
 from gmpll.candidates import CandidateSets, VotedCandidates, as_candidates
 from gmpll.knowledge import narrowed
@@ -129,10 +130,8 @@ class PartialLabelWrapper(MetaEstimatorMixin, ClassifierMixin, BaseEstimator, me
         -------
         float
         """
-        sets = as_candidates(y)
-        if len(sets.classes) == len(self.classes_) and getattr(y, "ndim", 1) == 2:
-            sets = CandidateSets(sets.mask, self.classes_)
-        return covering_rate(sets, self.predict(X))
+        predicted = self.predict(X)
+        return covering_rate(sets_by_name(y, self.classes_), predicted)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -175,26 +174,6 @@ def rows_of(data: Any, rows: NDArray[np.intp]) -> Any:
     if hasattr(data, "__array__"):
         return np.asarray(data)[rows]
     return [data[row] for row in rows]
-
-
-def aligned_columns(
-    values: NDArray[np.float64], labels: NDArray[Any], classes: NDArray[Any], fill: float = 0.0
-) -> NDArray[np.float64]:
-    """Put columns that belong to ``labels`` into the order of ``classes``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gmpll._meta import aligned_columns
-    >>> aligned_columns(np.array([[0.3, 0.7]]), np.array(["a", "c"]), np.array(["a", "b", "c"]))
-    array([[0.3, 0. , 0.7]])
-    """
-    if len(labels) == len(classes) and np.array_equal(labels, classes):
-        return values
-    column = {label: index for index, label in enumerate(classes.tolist())}
-    full = np.full((values.shape[0], len(classes)), fill)
-    full[:, [column[label] for label in labels.tolist()]] = values
-    return full
 
 
 def label_probabilities(model: Any, X: Any, classes: NDArray[Any]) -> NDArray[np.float64]:

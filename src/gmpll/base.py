@@ -10,14 +10,14 @@ from abc import ABCMeta, abstractmethod
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from gmpll._columns import sets_by_name
 from gmpll._sklearn import Integral, fit_context
-from gmpll.candidates import CandidateSets, as_candidates
+from gmpll.candidates import as_candidates
 from gmpll.knowledge import candidate_prior, narrowed
 from gmpll.metrics import covered
 from gmpll.rounding import best_labels
@@ -186,10 +186,8 @@ class PartialLabelClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         float
         """
         predicted = self.predict(X)
-        is_plain_matrix = sp.issparse(y) or (isinstance(y, np.ndarray) and y.ndim == 2)
-        if is_plain_matrix and y.shape[1] == len(self.classes_):
-            y = CandidateSets(as_candidates(y).mask, self.classes_)
-        return float(np.average(covered(y, predicted), weights=sample_weight))
+        hits = covered(sets_by_name(y, self.classes_), predicted)
+        return float(np.average(hits, weights=sample_weight))
 
     def _check_X(self, X: Any, *, reset: bool) -> NDArray[np.float64]:
         # One order in memory: sums in another order would differ in their last digits.

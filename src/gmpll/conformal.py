@@ -18,10 +18,11 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold, ShuffleSplit
 from sklearn.utils.validation import check_is_fitted
 
+from gmpll._columns import sets_of_known_labels
 from gmpll._meta import PartialLabelWrapper, label_probabilities, rows_of
 from gmpll._sklearn import Integral, Interval, Real, StrOptions
 from gmpll.calibration import candidate_temperature, temper
-from gmpll.candidates import CandidateSets, as_candidates
+from gmpll.candidates import CandidateSets
 from gmpll.rounding import confidences_within
 
 __all__ = ["ConformalPartialClassifier", "conformal_rank"]
@@ -216,7 +217,8 @@ class ConformalPartialClassifier(PartialLabelWrapper):
         self
         """
         check_is_fitted(self)
-        mask = self._mask_of(y, X.shape[0] if hasattr(X, "shape") else len(X))
+        n_samples = X.shape[0] if hasattr(X, "shape") else len(X)
+        mask = sets_of_known_labels(y, self.classes_, n_samples=n_samples).mask
         self._parts = [self._calibrated(self.estimator_, X, mask)]
         self.calibration_rows_ = np.empty(0, dtype=np.intp)
         self.n_calibration_ = len(mask)
@@ -242,7 +244,7 @@ class ConformalPartialClassifier(PartialLabelWrapper):
         check_is_fitted(self)
         kept = self._mass_below(X) < conformal_rank(self.n_calibration_, self.confidence_level)
         if candidates is not None:
-            kept &= self._mask_of(candidates, len(kept))
+            kept &= sets_of_known_labels(candidates, self.classes_, n_samples=len(kept)).mask
         return kept
 
     def _splitter(self, n_samples: int, rng: np.random.RandomState) -> Any:
@@ -275,22 +277,3 @@ class ConformalPartialClassifier(PartialLabelWrapper):
             ],
             axis=0,
         )
-
-    def _mask_of(self, candidates: Any, n_samples: int) -> NDArray[np.bool_]:
-        """Read candidates into the columns of ``classes_``."""
-        sets = as_candidates(candidates, n_samples=n_samples)
-        if getattr(candidates, "ndim", 1) == 2 and not hasattr(candidates, "columns"):
-            sets = CandidateSets(sets.mask, self.classes_[: sets.mask.shape[1]])
-        column = {label: index for index, label in enumerate(self.classes_.tolist())}
-        unknown = [label for label in sets.classes.tolist() if label not in column]
-        if unknown or sets.mask.shape[1] > len(self.classes_):
-            raise ValueError(
-                f"The candidates contain the label {unknown[0]!r}, which fit did not see: "
-                "fit with the labels of all rows, for instance as a matrix with a column for each."
-                if unknown
-                else f"The candidate matrix has {sets.mask.shape[1]} columns but fit saw "
-                f"{len(self.classes_)} labels: they need one column each."
-            )
-        mask = np.zeros((n_samples, len(self.classes_)), dtype=bool)
-        mask[:, [column[label] for label in sets.classes.tolist()]] = sets.mask
-        return mask

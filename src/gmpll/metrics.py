@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import mean_absolute_error
 
+from gmpll._columns import label_codes
 from gmpll.candidates import as_candidates
 
 __all__ = [
@@ -215,6 +216,4 @@ def _columns(candidates: Any, y_pred: ArrayLike) -> tuple[NDArray[np.bool_], NDA
             f"{predicted.shape}."
         )
     mask, classes = as_candidates(candidates, n_samples=predicted.shape[0])
-    column = {label: index for index, label in enumerate(classes.tolist())}
-    columns = np.array([column.get(label, -1) for label in predicted.tolist()], dtype=np.intp)
-    return mask, columns
+    return mask, label_codes(predicted, classes)

@@ -13,10 +13,10 @@ from sklearn.datasets import make_blobs
 from sklearn.exceptions import NotFittedError
 
 from gmpll import GMPLL
+from gmpll._columns import sets_of_known_labels
 from gmpll.graph.growing import edges_of_new_rows
 from gmpll.methods._learner import ConfidenceLearner
 from gmpll.methods._selection import Selection
-from gmpll.methods._standing import sets_of_known_labels
 from problems import random_problem
 
 NAMES = np.array(["a", "b", "c", "d"])

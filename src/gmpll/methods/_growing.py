@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from gmpll._columns import sets_of_known_labels
 from gmpll._sklearn import fit_context
 from gmpll.candidates import CandidateSets
 from gmpll.graph.growing import GrowingGraphs, edges_of_new_rows
@@ -18,12 +19,7 @@ from gmpll.knowledge import Prior, candidate_prior, class_shares, narrowed
 from gmpll.matching import match
 from gmpll.matching.anchored import AnchoredAffinity
 from gmpll.methods._learner import ConfidenceLearner
-from gmpll.methods._standing import (
-    Resolution,
-    grown_views,
-    sets_of_known_labels,
-    warm_probabilities,
-)
+from gmpll.methods._standing import Resolution, grown_views, warm_probabilities
 from gmpll.rounding import best_labels, confidences_within
 
 __all__ = ["GrowingMixin"]

@@ -1,8 +1,7 @@
 """What a fitted model remembers of its rows, so that later rows and later fits can start from it.
 
 :class:`Standing` is where the matching stands. A fit with ``warm_start=True`` starts from it, and
-``partial_fit`` adds rows to it. :func:`sets_of_known_labels` reads the candidates of rows that
-come when the labels are settled already.
+``partial_fit`` adds rows to it.
 """
 
 from __future__ import annotations
@@ -14,14 +13,13 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from gmpll.candidates import CandidateSets, as_candidates
+from gmpll._columns import aligned_columns
 from gmpll.matching import uniform_start
 from gmpll.rounding import confidences_within
 
-__all__ = ["Resolution", "Standing", "grown_views", "sets_of_known_labels", "warm_probabilities"]
+__all__ = ["Resolution", "Standing", "grown_views", "warm_probabilities"]
 
 #: Share of a warm start that is spread evenly over the candidates: a turn multiplies
 #: probabilities, so that one which is zero would never rise again.
@@ -77,21 +75,13 @@ class Standing:
 
     def over(self, labels: NDArray[Any]) -> Standing:
         """Return the same with columns for other labels; what is lost is no candidate any more."""
-        code_of = {label: code for code, label in enumerate(self.labels.tolist())}
-        codes = np.array([code_of.get(label, -1) for label in labels.tolist()], dtype=np.intp)
-
-        def moved(values: NDArray[Any]) -> NDArray[Any]:
-            wide = np.zeros((len(values), len(labels)), dtype=values.dtype)
-            wide[:, codes >= 0] = values[:, codes[codes >= 0]]
-            return wide
-
-        prior = None if self.prior is None else moved(self.prior)
+        prior = self.prior
         return replace(
             self,
             labels=labels,
-            mask=moved(self.mask),
-            confidences=moved(self.confidences),
-            prior=prior,
+            mask=aligned_columns(self.mask, self.labels, labels),
+            confidences=aligned_columns(self.confidences, self.labels, labels),
+            prior=None if prior is None else aligned_columns(prior, self.labels, labels),
         )
 
     def with_rows(
@@ -179,87 +169,3 @@ def grown_views(views: Sequence[Any], X: NDArray[np.float64]) -> tuple[list[Any]
     for space, rows in zip(spaces, added, strict=True):
         space.rows = np.vstack([space.rows, rows])
     return spaces, added
-
-
-def sets_of_known_labels(
-    y: Any,
-    classes: NDArray[Any],
-    *,
-    n_samples: int | None = None,
-    possible: NDArray[np.bool_] | None = None,
-) -> CandidateSets:
-    """Read candidate sets whose labels are settled.
-
-    Parameters
-    ----------
-    y : candidate sets
-        In any form that :func:`gmpll.as_candidates` takes. The columns of an array or a sparse
-        matrix are the classes; all other forms name their labels.
-    classes : ndarray of shape (n_classes,)
-        The labels.
-    n_samples : int, default=None
-        If given, the number of rows that y must have.
-    possible : ndarray of shape (n_classes,), bool, default=None
-        Which of the labels None stands for in a sequence of sets; all of them by default.
-
-    Returns
-    -------
-    CandidateSets
-        Over all the classes, in their order.
-
-    Raises
-    ------
-    ValueError
-        If a row has a label that is none of the classes, or a matrix another number of columns.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gmpll.methods._standing import sets_of_known_labels
-    >>> classes = np.array(["cat", "dog", "emu"])
-    >>> sets_of_known_labels([{"dog"}, None], classes, n_samples=2).to_lists()
-    [['dog'], ['cat', 'dog', 'emu']]
-    """
-    if _is_plain_matrix(y):
-        sets = as_candidates(y, n_samples=n_samples)
-        if sets.mask.shape[1] != len(classes):
-            raise ValueError(
-                f"The candidate matrix has {sets.mask.shape[1]} columns, but there are "
-                f"{len(classes)} labels: give a column for each, in the order of classes_."
-            )
-        return CandidateSets(sets.mask, classes)
-    every = classes if possible is None else classes[possible]
-    sets = as_candidates(_with_full_sets(y, every.tolist()), n_samples=n_samples)
-    return CandidateSets(_columns_of(sets, classes), classes)
-
-
-def _is_plain_matrix(y: Any) -> bool:
-    if sp.issparse(y):
-        return True
-    return isinstance(y, np.ndarray) and y.ndim == 2 and (y.shape[1] != 1 or y.dtype == bool)
-
-
-def _with_full_sets(y: Any, labels: list[Any]) -> Any:
-    """Write None out, which would otherwise stand for the labels of these rows alone."""
-    if not (isinstance(y, (list, tuple)) or getattr(getattr(y, "dtype", None), "kind", "") == "O"):
-        return y
-    rows = list(y)
-    if all(row is None or isinstance(row, (set, frozenset, list, tuple)) for row in rows):
-        return [labels if row is None else row for row in rows]
-    return y
-
-
-def _columns_of(sets: CandidateSets, classes: NDArray[Any]) -> NDArray[np.bool_]:
-    code_of = {label: code for code, label in enumerate(classes.tolist())}
-    mask = np.zeros((len(sets.mask), len(classes)), dtype=bool)
-    for column, label in enumerate(sets.classes.tolist()):
-        rows = np.flatnonzero(sets.mask[:, column])
-        if label in code_of:
-            mask[rows, code_of[label]] = True
-        elif rows.size:
-            raise ValueError(
-                f"Row {rows[0]} has the candidate {label!r}, which is none of the {len(classes)} "
-                "labels of the model: mend it, or fit again; labels that come later can be named "
-                "in classes at the first call of partial_fit."
-            )
-    return mask

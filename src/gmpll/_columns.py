@@ -1,0 +1,182 @@
+"""Which label a column belongs to: the one place where columns are matched by label.
+
+Arrays and sparse matrices have columns without names. All other forms name their labels, and
+their columns may come in any order.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from gmpll.candidates import CandidateSets, VotedCandidates, as_candidates
+
+__all__ = [
+    "aligned_columns",
+    "is_plain_matrix",
+    "label_codes",
+    "sets_by_name",
+    "sets_of_known_labels",
+]
+
+
+def is_plain_matrix(y: Any) -> bool:
+    """Whether candidates come as a matrix whose columns have no names.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from gmpll._columns import is_plain_matrix
+    >>> mask = np.eye(2, dtype=bool)
+    >>> is_plain_matrix(mask), is_plain_matrix(pd.DataFrame(mask)), is_plain_matrix([{0}, {1}])
+    (True, False, False)
+    >>> is_plain_matrix(np.array([[3], [5]]))  # a column of labels
+    False
+    """
+    if sp.issparse(y):
+        return True
+    if getattr(y, "ndim", 1) != 2 or hasattr(y, "columns"):
+        return False
+    return bool(y.shape[1] != 1 or np.asarray(y).dtype == bool)
+
+
+def label_codes(labels: ArrayLike, classes: NDArray[Any]) -> NDArray[np.intp]:
+    """Return the place of every label among the classes, -1 for one that is none of them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gmpll._columns import label_codes
+    >>> label_codes(["c", "x", "a"], np.array(["a", "b", "c"]))
+    array([ 2, -1,  0])
+    """
+    code_of = {label: code for code, label in enumerate(classes.tolist())}
+    codes = [code_of.get(label, -1) for label in np.asarray(labels).tolist()]
+    return np.array(codes, dtype=np.intp)
+
+
+def aligned_columns(
+    values: NDArray[Any], labels: NDArray[Any], classes: NDArray[Any], fill: float = 0.0
+) -> NDArray[Any]:
+    """Put columns that belong to ``labels`` into the order of ``classes``.
+
+    A label that is none of the classes loses its column; a class that is none of the labels gets
+    a column of ``fill``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gmpll._columns import aligned_columns
+    >>> aligned_columns(np.array([[0.3, 0.7]]), np.array(["a", "c"]), np.array(["a", "b", "c"]))
+    array([[0.3, 0. , 0.7]])
+    """
+    if len(labels) == len(classes) and np.array_equal(labels, classes):
+        return values
+    codes = label_codes(labels, classes)
+    full = np.full((values.shape[0], len(classes)), fill, dtype=values.dtype)
+    full[:, codes[codes >= 0]] = values[:, codes >= 0]
+    return full
+
+
+def sets_by_name(
+    y: Any,
+    classes: NDArray[Any],
+    *,
+    n_samples: int | None = None,
+    possible: NDArray[np.bool_] | None = None,
+) -> CandidateSets:
+    """Read candidate sets for a model that knows ``classes``; other labels keep their names.
+
+    Parameters
+    ----------
+    y : candidate sets
+        In any form that :func:`gmpll.as_candidates` takes. The columns of an array or a sparse
+        matrix are the classes if there are as many; all other forms name their labels.
+    classes : ndarray of shape (n_classes,)
+        The labels of the model.
+    n_samples : int, default=None
+        If given, the number of rows that y must have.
+    possible : ndarray of shape (n_classes,), bool, default=None
+        Which of the classes None stands for in a sequence of sets; all of them by default.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gmpll._columns import sets_by_name
+    >>> sets_by_name(np.array([[1, 0], [1, 1]]), np.array(["cat", "dog"])).to_lists()
+    [['cat'], ['cat', 'dog']]
+    """
+    every = classes if possible is None else classes[possible]
+    sets = as_candidates(_with_full_sets(y, every.tolist()), n_samples=n_samples)
+    if is_plain_matrix(y) and sets.mask.shape[1] == len(classes):
+        return CandidateSets(sets.mask, classes)
+    return sets
+
+
+def sets_of_known_labels(
+    y: Any,
+    classes: NDArray[Any],
+    *,
+    n_samples: int | None = None,
+    possible: NDArray[np.bool_] | None = None,
+) -> CandidateSets:
+    """Read candidate sets whose labels are settled.
+
+    Parameters
+    ----------
+    y, classes, n_samples, possible
+        As in :func:`sets_by_name`.
+
+    Returns
+    -------
+    CandidateSets
+        Over all the classes, in their order.
+
+    Raises
+    ------
+    ValueError
+        If a row has a label that is none of the classes, or a matrix another number of columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gmpll._columns import sets_of_known_labels
+    >>> classes = np.array(["cat", "dog", "emu"])
+    >>> sets_of_known_labels([{"dog"}, None], classes, n_samples=2).to_lists()
+    [['dog'], ['cat', 'dog', 'emu']]
+    """
+    sets = sets_by_name(y, classes, n_samples=n_samples, possible=possible)
+    if is_plain_matrix(y) and sets.mask.shape[1] != len(classes):
+        raise ValueError(
+            f"The candidate matrix has {sets.mask.shape[1]} columns, but there are "
+            f"{len(classes)} labels: give a column for each, in the order of classes_."
+        )
+    unknown = np.argwhere(sets.mask & (label_codes(sets.classes, classes) < 0))
+    if unknown.size:
+        row, column = unknown[0]
+        raise ValueError(
+            f"Row {row} has the candidate {sets.classes.tolist()[column]!r}, which is none of the "
+            f"{len(classes)} labels of the model: mend it, or fit again with a column for every "
+            "label; partial_fit can be told them in classes at its first call."
+        )
+    return CandidateSets(aligned_columns(sets.mask, sets.classes, classes), classes)
+
+
+def _with_full_sets(y: Any, labels: list[Any]) -> Any:
+    """Write None out, which would otherwise stand for the labels of these rows alone."""
+    if not (isinstance(y, (list, tuple)) or getattr(getattr(y, "dtype", None), "kind", "") == "O"):
+        return y
+    if (
+        isinstance(y, (CandidateSets, VotedCandidates))
+        or is_plain_matrix(y)
+        or hasattr(y, "columns")
+    ):
+        return y
+    rows = list(y)
+    if all(row is None or isinstance(row, (set, frozenset, list, tuple)) for row in rows):
+        return [labels if row is None else row for row in rows]
+    return y
