@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import mean_absolute_error
 
-from gmpll._columns import label_codes
+from gmpll._columns import aligned_columns, label_codes
+from gmpll.arrays import to_host
 from gmpll.candidates import as_candidates
 
 __all__ = [
@@ -131,7 +132,9 @@ def lift_of_rows(hit: NDArray[np.bool_], chance: NDArray[np.floating]) -> NDArra
     return np.where(informative, (hit - chance) / rest, 0.0)
 
 
-def approximated_accuracy(candidates: Any, probabilities: ArrayLike) -> float:
+def approximated_accuracy(
+    candidates: Any, probabilities: ArrayLike, classes: ArrayLike | None = None
+) -> float:
     """Probability that the predicted label is right, believing the model within the candidates.
 
     The model's probabilities are restricted to the candidates of the row and normalised; the row
@@ -143,7 +146,10 @@ def approximated_accuracy(candidates: Any, probabilities: ArrayLike) -> float:
     candidates : any form that :func:`gmpll.as_candidates` reads
         Candidate sets of held-out rows.
     probabilities : array-like of shape (n_samples, n_classes)
-        Predicted probabilities, columns in the order of the sets' classes.
+        Predicted probabilities.
+    classes : array-like of shape (n_classes,), default=None
+        The label of each column of them; by default the sets' classes, in their order. A
+        candidate that is none of them has no probability.
 
     Examples
     --------
@@ -151,6 +157,8 @@ def approximated_accuracy(candidates: Any, probabilities: ArrayLike) -> float:
     >>> from gmpll.metrics import approximated_accuracy
     >>> approximated_accuracy(np.array([[1, 1, 0]]), [[0.75, 0.25, 0.0]])
     0.75
+    >>> approximated_accuracy([{"b"}], [[0.75, 0.25]], classes=["a", "b"])  # "a" is predicted
+    0.0
     """
     p = np.asarray(probabilities, dtype=np.float64)
     if p.ndim != 2 or not np.isfinite(p).all() or (p < 0).any():
@@ -158,7 +166,9 @@ def approximated_accuracy(candidates: Any, probabilities: ArrayLike) -> float:
             "The probabilities must be a table of numbers that are not negative, with a row per "
             "instance and a column per label."
         )
-    mask = as_candidates(candidates, n_samples=p.shape[0]).mask
+    mask, labels = as_candidates(candidates, n_samples=p.shape[0])
+    if classes is not None:
+        mask = aligned_columns(mask, labels, np.asarray(classes))
     if mask.shape != p.shape:
         raise ValueError(
             f"The candidates have {mask.shape[1]} labels but the probabilities {p.shape[1]} "
@@ -209,7 +219,7 @@ def _numbers(labels: ArrayLike, which: str) -> NDArray[np.float64]:
 
 def _columns(candidates: Any, y_pred: ArrayLike) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
     """Return the mask and the column of every prediction, -1 for a label of no set."""
-    predicted = np.asarray(y_pred)
+    predicted = to_host(y_pred)
     if predicted.ndim != 1:
         raise ValueError(
             f"The predictions must be a vector with a label for every row, but their shape is "

@@ -21,44 +21,65 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from gmpll.candidates import as_candidates
-from gmpll.metrics import approximated_accuracy, chance_of_covering, covered, lift_of_rows
+from gmpll._columns import aligned_columns, sets_by_name
+from gmpll.arrays import to_host
+from gmpll.candidates import CandidateSets, as_candidates
+from gmpll.metrics import approximated_accuracy, candidate_lift, covering_rate
 
 __all__ = ["approximated_accuracy_scorer", "candidate_lift_scorer", "covering_rate_scorer"]
 
 
 def covering_rate_scorer(estimator: Any, X: Any, y: Any) -> float:
-    """Share of held-out rows whose prediction lies in their candidate set."""
-    return float(covered(y, estimator.predict(X)).mean())
+    """Share of held-out rows whose prediction lies in their candidate set.
+
+    The same as the ``score`` of the methods of this library.
+    """
+    return covering_rate(_sets(estimator, y), estimator.predict(X))
 
 
 def candidate_lift_scorer(estimator: Any, X: Any, y: Any) -> float:
     """Covering rate corrected for chance, see :func:`gmpll.metrics.candidate_lift`.
 
     How often labels are candidates is counted on the held-out rows. If the estimator has
-    ``label_confidences_``, their column means serve as class prior.
+    ``label_confidences_``, their column means serve as class prior; in a pipeline, a search or
+    a wrapper those of the learner inside.
     """
-    mask, classes = as_candidates(y)
-    predicted = estimator.predict(X)
-    column = {label: index for index, label in enumerate(classes.tolist())}
-    columns = np.array([column.get(label, -1) for label in predicted.tolist()], dtype=np.intp)
-    chance = chance_of_covering(mask.mean(axis=0), _class_prior(estimator, classes))
-    hit = (columns >= 0) & mask[np.arange(len(mask)), columns]
-    return float(lift_of_rows(hit, np.where(columns >= 0, chance[columns], 0.0)).mean())
+    sets = _sets(estimator, y)
+    return candidate_lift(sets, estimator.predict(X), _class_prior(estimator, sets.classes))
 
 
 def approximated_accuracy_scorer(estimator: Any, X: Any, y: Any) -> float:
     """Believe the model within the candidates, see :func:`gmpll.metrics.approximated_accuracy`.
 
-    Needs ``predict_proba`` and candidates whose labels are the estimator's classes.
+    Needs ``predict_proba``. A candidate that the estimator does not know counts nothing.
     """
-    return approximated_accuracy(y, estimator.predict_proba(X))
+    classes = getattr(estimator, "classes_", None)
+    return approximated_accuracy(_sets(estimator, y), estimator.predict_proba(X), classes)
 
 
-def _class_prior(estimator: Any, classes: np.ndarray) -> np.ndarray | None:
-    confidences = getattr(estimator, "label_confidences_", None)
-    if confidences is None:
+def _sets(estimator: Any, y: Any) -> CandidateSets:
+    """Read candidates as the estimator's own ``score`` does."""
+    classes = getattr(estimator, "classes_", None)
+    return as_candidates(y) if classes is None else sets_by_name(y, to_host(classes))
+
+
+def _class_prior(estimator: Any, classes: NDArray[Any]) -> NDArray[np.float64] | None:
+    """Return the mean confidence of every label, None if the estimator has no confidences."""
+    learner = _with_confidences(estimator)
+    if learner is None:
         return None
-    share = dict(zip(estimator.classes_.tolist(), confidences.mean(axis=0), strict=True))
-    return np.array([share.get(label, 0.0) for label in classes.tolist()])
+    shares = to_host(learner.label_confidences_).mean(axis=0, keepdims=True)
+    return aligned_columns(shares, to_host(learner.classes_), classes)[0]
+
+
+def _with_confidences(estimator: Any) -> Any:
+    """Return the outermost part of a fitted estimator that has confidences of its own."""
+    while estimator is not None and not hasattr(estimator, "label_confidences_"):
+        if hasattr(estimator, "steps"):  # a pipeline
+            estimator = estimator.steps[-1][1]
+        else:  # a search or a wrapper
+            inner = getattr(estimator, "estimator_", None)
+            estimator = getattr(estimator, "best_estimator_", inner)
+    return estimator
