@@ -49,3 +49,13 @@ def test_nothing_is_held_against_a_row_of_any_label():
     sets[:30] = [{"no such label"}] * 30
     assert model.score(X, sets) == 0.75
     np.testing.assert_array_equal(model.estimator_.score(X, sets), 0.75)
+
+
+@pytest.mark.parametrize("wrapper", WRAPPERS)
+def test_rows_count_by_their_weight(wrapper):
+    X, frame = frame_problem()
+    model = wrapper(PLKNN(random_state=0), random_state=0).fit(X, frame)
+    weight = np.arange(len(X)) % 3
+    repeated = np.repeat(np.arange(len(X)), weight)
+    weighted = model.score(X, frame, sample_weight=weight)
+    assert weighted == pytest.approx(model.score(X[repeated], frame.iloc[repeated]))

@@ -116,7 +116,7 @@ class PartialLabelWrapper(MetaEstimatorMixin, ClassifierMixin, BaseEstimator, me
         check_is_fitted(self)
         return label_probabilities(self.estimator_, X, self.classes_)
 
-    def score(self, X: Any, y: Any) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of rows whose prediction lies in their candidate set (accuracy for true labels).
 
         Parameters
@@ -125,13 +125,15 @@ class PartialLabelWrapper(MetaEstimatorMixin, ClassifierMixin, BaseEstimator, me
             Features.
         y : candidate sets or true labels
             In any form that ``fit`` takes.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How much each row counts.
 
         Returns
         -------
         float
         """
         predicted = self.predict(X)
-        return covering_rate(sets_by_name(y, self.classes_), predicted)
+        return covering_rate(sets_by_name(y, self.classes_), predicted, sample_weight)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

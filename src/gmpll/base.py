@@ -19,7 +19,7 @@ from gmpll._columns import sets_by_name
 from gmpll._sklearn import Integral, fit_context
 from gmpll.candidates import as_candidates
 from gmpll.knowledge import candidate_prior, narrowed
-from gmpll.metrics import covered
+from gmpll.metrics import covering_rate
 from gmpll.rounding import best_labels
 
 __all__ = ["DecisionMixin", "PartialLabelClassifier", "ProbabilityMixin"]
@@ -186,8 +186,7 @@ class PartialLabelClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         float
         """
         predicted = self.predict(X)
-        hits = covered(sets_by_name(y, self.classes_), predicted)
-        return float(np.average(hits, weights=sample_weight))
+        return covering_rate(sets_by_name(y, self.classes_), predicted, sample_weight)
 
     def _check_X(self, X: Any, *, reset: bool) -> NDArray[np.float64]:
         # One order in memory: sums in another order would differ in their last digits.

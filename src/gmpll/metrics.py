@@ -46,18 +46,33 @@ def covered(candidates: Any, y_pred: ArrayLike) -> NDArray[np.bool_]:
     return (columns >= 0) & mask[np.arange(mask.shape[0]), columns]
 
 
-def covering_rate(candidates: Any, y_pred: ArrayLike) -> float:
+def covering_rate(
+    candidates: Any, y_pred: ArrayLike, sample_weight: ArrayLike | None = None
+) -> float:
     """Share of rows whose predicted label lies in their candidate set.
 
     With singleton sets this is the accuracy.
+
+    Parameters
+    ----------
+    candidates : any form that :func:`gmpll.as_candidates` reads
+        Candidate sets.
+    y_pred : array-like of shape (n_samples,)
+        Predicted labels.
+    sample_weight : array-like of shape (n_samples,), default=None
+        How much each row counts.
 
     Examples
     --------
     >>> from gmpll.metrics import covering_rate
     >>> covering_rate([{"a", "b"}, {"b"}], ["a", "a"])
     0.5
+    >>> covering_rate([{"a", "b"}, {"b"}], ["a", "a"], sample_weight=[3, 1])
+    0.75
     """
-    return float(covered(candidates, y_pred).mean())
+    hits = covered(candidates, y_pred).astype(np.float64)
+    weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    return float(np.average(hits, weights=weights))
 
 
 def candidate_lift(
