@@ -1,11 +1,16 @@
 """What all wrappers of a partial label learner share."""
 
+from typing import ClassVar
+
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.pipeline import make_pipeline
 
 from gmpll import (
+    GMPLL,
     PLKNN,
     CalibratedPartialClassifier,
     ConformalPartialClassifier,
@@ -59,3 +64,62 @@ def test_rows_count_by_their_weight(wrapper):
     repeated = np.repeat(np.arange(len(X)), weight)
     weighted = model.score(X, frame, sample_weight=weight)
     assert weighted == pytest.approx(model.score(X[repeated], frame.iloc[repeated]))
+
+
+class Recorder(ClassifierMixin, BaseEstimator):
+    """A learner that notes what it was fitted on."""
+
+    fits: ClassVar[list] = []
+
+    def fit(self, X, y, candidate_weight=None):
+        sets = as_candidates(y)
+        self.classes_ = sets.classes
+        self.fits.append((X, sets, candidate_weight))
+        return self
+
+    def predict_proba(self, X):
+        return np.full((len(X), len(self.classes_)), 1 / len(self.classes_))
+
+    def predict(self, X):
+        return np.repeat(self.classes_[:1], len(X))
+
+
+class TestCandidateWeight:
+    @pytest.mark.parametrize("wrapper", WRAPPERS)
+    @pytest.mark.parametrize("inside", [Recorder(), make_pipeline("passthrough", Recorder())])
+    def test_it_is_passed_on_and_cut_with_the_rows(self, wrapper, inside):
+        X, frame = frame_problem(m=30)
+        X = X + np.arange(30)[:, None] * 100  # the row can be told from its features
+        sets = as_candidates(frame).to_lists()  # a part of them may lack a label
+        weight = pd.DataFrame(np.arange(120.0).reshape(30, 4), columns=list("bdac"))
+        Recorder.fits.clear()
+        wrapper(inside, random_state=0).fit(X, sets, candidate_weight=weight)
+        assert any(len(rows) < 30 for rows, _, _ in Recorder.fits)
+        for rows, seen, given in Recorder.fits:
+            assert seen.classes.tolist() == list("abcd")
+            numbers = [int(np.flatnonzero((row == X).all(axis=1))[0]) for row in rows]
+            np.testing.assert_array_equal(given, weight[list("abcd")].to_numpy()[numbers])
+
+    def test_it_changes_what_is_found(self):
+        X, mask, truth = random_problem(1, m=60)
+        mask = np.ones_like(mask)
+        weight = np.eye(4)[truth]
+        wrapped = CalibratedPartialClassifier(GMPLL(trust=1.0), random_state=0)
+        wrapped.fit(X, mask, candidate_weight=weight)
+        assert (wrapped.labels_ == truth).mean() > 0.9
+        assert (wrapped.fit(X, mask).labels_ == truth).mean() < 0.9
+
+    @pytest.mark.parametrize("wrapper", WRAPPERS)
+    def test_a_learner_that_cannot_take_it(self, wrapper):
+        X, frame = frame_problem(m=30)
+        nested = CalibratedPartialClassifier(PLKNN(), random_state=0)
+        for inside in (PLKNN(), make_pipeline("passthrough", PLKNN()), nested):
+            with pytest.raises(ValueError, match="takes no candidate_weight: leave it out"):
+                wrapper(inside, random_state=0).fit(X, frame, candidate_weight=frame * 1.0)
+
+    def test_wrong_weights_are_named_by_their_row(self):
+        X, frame = frame_problem(m=30)
+        weight = np.ones((30, 4))
+        weight[7, 2] = -1
+        with pytest.raises(ValueError, match=r"-1\.0 in row 7"):
+            RejectingClassifier(random_state=0).fit(X, frame, candidate_weight=weight)

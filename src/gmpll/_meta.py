@@ -7,6 +7,7 @@ them: a pipeline that picks columns of a table by name works inside it.
 from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -20,11 +21,12 @@ from sklearn.utils.validation import check_is_fitted
 from gmpll._columns import aligned_columns, sets_by_name
 from gmpll._sklearn import HasMethods, fit_context
 from gmpll.candidates import CandidateSets, VotedCandidates, as_candidates
-from gmpll.knowledge import narrowed
+from gmpll.knowledge import narrowed, weight_argument, weights_by_label
 from gmpll.metrics import covering_rate
 
 __all__ = [
     "PartialLabelWrapper",
+    "TrainingRows",
     "aligned_columns",
     "held_out_probabilities",
     "label_probabilities",
@@ -37,7 +39,7 @@ class PartialLabelWrapper(MetaEstimatorMixin, ClassifierMixin, BaseEstimator, me
     """Base of the estimators that add something to a partial label learner.
 
     A subclass has the parameters ``estimator`` and ``random_state`` and writes
-    ``_fit(X, y, sets, rng)``, which sets ``estimator_``.
+    ``_fit(data, rng)``, which sets ``estimator_``.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -51,11 +53,19 @@ class PartialLabelWrapper(MetaEstimatorMixin, ClassifierMixin, BaseEstimator, me
     classes_: NDArray[Any]
 
     @abstractmethod
-    def _fit(self, X: Any, y: Any, sets: CandidateSets, rng: np.random.RandomState) -> None:
+    def _fit(self, data: TrainingRows, rng: np.random.RandomState) -> None:
         """Fit the learner and what is added to it."""
 
     @fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X: Any, y: Any, *, gold: Any = None, impossible: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        gold: Any = None,
+        impossible: Any = None,
+        candidate_weight: Any = None,
+    ) -> Self:
         """Learn from rows with candidate labels.
 
         Parameters
@@ -67,6 +77,9 @@ class PartialLabelWrapper(MetaEstimatorMixin, ClassifierMixin, BaseEstimator, me
         gold, impossible : default=None
             Labels that are known, and labels that cannot be, as in
             :meth:`gmpll.base.PartialLabelClassifier.fit`.
+        candidate_weight : array-like, sparse matrix or DataFrame, default=None
+            How much speaks for every candidate of a row, as in :meth:`gmpll.GMPLL.fit`; an error
+            if the ``fit`` of the wrapped estimator does not take it.
 
         Returns
         -------
@@ -75,10 +88,11 @@ class PartialLabelWrapper(MetaEstimatorMixin, ClassifierMixin, BaseEstimator, me
         X = X if hasattr(X, "shape") else np.asarray(X)
         y = y.candidates if isinstance(y, VotedCandidates) else y
         sets = as_candidates(y, n_samples=X.shape[0] if X.ndim else None)
-        if gold is not None or impossible is not None:
+        if not (gold is None and impossible is None and candidate_weight is None):
             y = sets = narrowed(sets, gold=gold, impossible=impossible)
+        weights = None if candidate_weight is None else weights_by_label(candidate_weight, sets)
         self.classes_ = sets.classes
-        self._fit(X, y, sets, check_random_state(self.random_state))
+        self._fit(TrainingRows(X, y, sets, weights), check_random_state(self.random_state))
         for attribute in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.estimator_, attribute):
                 setattr(self, attribute, getattr(self.estimator_, attribute))
@@ -151,6 +165,42 @@ class PartialLabelWrapper(MetaEstimatorMixin, ClassifierMixin, BaseEstimator, me
         return seeded(GMPLL(), rng)
 
 
+@dataclass(frozen=True)
+class TrainingRows:
+    """What a learner is fitted on, all rows of it or some.
+
+    Attributes
+    ----------
+    X, y
+        Rows and candidates as the user gave them.
+    sets : CandidateSets
+        The same candidates as a mask.
+    weights : ndarray of shape (n_samples, n_classes) or None
+        Weights of the candidates.
+    """
+
+    X: Any
+    y: Any
+    sets: CandidateSets
+    weights: NDArray[np.float64] | None = None
+
+    def fit(self, estimator: Any, rows: NDArray[np.intp] | None = None) -> Any:
+        """Fit an estimator on some of the rows, by default on all."""
+        X, y, weights = self.X, self.y, self.weights
+        if rows is not None:
+            X, y = rows_of(X, rows), rows_of(y, rows)
+            weights = None if weights is None else weights[rows]
+        if weights is None:
+            return estimator.fit(X, y)
+        argument = weight_argument(estimator)
+        if argument is None:
+            raise ValueError(
+                f"The fit of {type(estimator).__name__} takes no candidate_weight: leave it out, "
+                "or wrap a learner that takes it, such as GMPLL."
+            )
+        return estimator.fit(X, y, **{argument: weights})
+
+
 def seeded(estimator: Any, rng: np.random.RandomState) -> Any:
     """Return an unfitted copy in which every random state that was left open is drawn."""
     copy = clone(estimator)
@@ -194,7 +244,7 @@ def label_probabilities(model: Any, X: Any, classes: NDArray[Any]) -> NDArray[np
 
 
 def held_out_probabilities(
-    estimator: Any, X: Any, y: Any, sets: CandidateSets, n_folds: int, rng: np.random.RandomState
+    estimator: Any, data: TrainingRows, n_folds: int, rng: np.random.RandomState
 ) -> NDArray[np.float64]:
     """Return for every row the probabilities by a model that was fitted without it.
 
@@ -205,10 +255,8 @@ def held_out_probabilities(
     ----------
     estimator : estimator
         Copied and fitted once per fold.
-    X, y
-        Rows and candidates as the user gave them.
-    sets : CandidateSets
-        The same candidates as a mask.
+    data : TrainingRows
+        Rows and candidates.
     n_folds : int
         Number of parts; every row its own if there are fewer rows.
     rng : RandomState
@@ -218,10 +266,10 @@ def held_out_probabilities(
     -------
     ndarray of shape (n_samples, n_classes)
     """
-    n_samples = len(sets.mask)
+    n_samples, classes = len(data.sets.mask), data.sets.classes
     folds = KFold(min(n_folds, n_samples), shuffle=True, random_state=rng)
-    probabilities = np.zeros(sets.mask.shape)
+    probabilities = np.zeros(data.sets.mask.shape)
     for train, held_out in folds.split(np.zeros(n_samples)):
-        model = clone(estimator).fit(rows_of(X, train), rows_of(y, train))
-        probabilities[held_out] = label_probabilities(model, rows_of(X, held_out), sets.classes)
+        model = data.fit(clone(estimator), train)
+        probabilities[held_out] = label_probabilities(model, rows_of(data.X, held_out), classes)
     return probabilities

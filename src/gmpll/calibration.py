@@ -23,9 +23,13 @@ from scipy.optimize import brentq, minimize_scalar
 from scipy.special import logsumexp, softmax
 from sklearn.utils.validation import check_is_fitted
 
-from gmpll._meta import PartialLabelWrapper, held_out_probabilities, label_probabilities
+from gmpll._meta import (
+    PartialLabelWrapper,
+    TrainingRows,
+    held_out_probabilities,
+    label_probabilities,
+)
 from gmpll._sklearn import Integral, Interval, StrOptions
-from gmpll.candidates import CandidateSets
 from gmpll.metrics import chance_of_covering
 from gmpll.rounding import confidences_within
 
@@ -310,16 +314,16 @@ class CalibratedPartialClassifier(PartialLabelWrapper):
         self.cv = cv
         self.random_state = random_state
 
-    def _fit(self, X: Any, y: Any, sets: CandidateSets, rng: np.random.RandomState) -> None:
+    def _fit(self, data: TrainingRows, rng: np.random.RandomState) -> None:
         inner = self._inner(rng)
-        self.estimator_ = inner.fit(X, y)
-        self._seen: NDArray[np.bool_] = np.asarray(sets.mask.any(axis=0))
-        mask = sets.mask[:, self._seen]
+        self.estimator_ = data.fit(inner)
+        self._seen: NDArray[np.bool_] = np.asarray(data.sets.mask.any(axis=0))
+        mask = data.sets.mask[:, self._seen]
         if len(mask) < 2:
             raise ValueError(
                 "Calibration holds rows out and needs two at least, but got n_samples=1."
             )
-        held_out = held_out_probabilities(inner, X, y, sets, self.cv, rng)[:, self._seen]
+        held_out = held_out_probabilities(inner, data, self.cv, rng)[:, self._seen]
         self.false_rates_ = None
         if self.method == "corrected":
             self.false_rates_ = false_candidate_rates(held_out, mask)

@@ -19,10 +19,9 @@ from sklearn.model_selection import KFold, ShuffleSplit
 from sklearn.utils.validation import check_is_fitted
 
 from gmpll._columns import sets_of_known_labels
-from gmpll._meta import PartialLabelWrapper, label_probabilities, rows_of
+from gmpll._meta import PartialLabelWrapper, TrainingRows, label_probabilities, rows_of
 from gmpll._sklearn import Integral, Interval, Real, StrOptions
 from gmpll.calibration import candidate_temperature, temper
-from gmpll.candidates import CandidateSets
 from gmpll.rounding import confidences_within
 
 __all__ = ["ConformalPartialClassifier", "conformal_rank"]
@@ -183,11 +182,11 @@ class ConformalPartialClassifier(PartialLabelWrapper):
         self.cv = cv
         self.random_state = random_state
 
-    def _fit(self, X: Any, y: Any, sets: CandidateSets, rng: np.random.RandomState) -> None:
+    def _fit(self, data: TrainingRows, rng: np.random.RandomState) -> None:
         inner = self._inner(rng)
-        n_samples = len(sets.mask)
+        n_samples = len(data.sets.mask)
         if n_samples < 2:
-            clone(inner).fit(X, y)  # whatever else is wrong is said first
+            data.fit(clone(inner))  # whatever else is wrong is said first
             raise ValueError(
                 "Conformal sets need rows for fitting and rows for calibration, but got "
                 "n_samples=1."
@@ -195,9 +194,9 @@ class ConformalPartialClassifier(PartialLabelWrapper):
         splits = self._splitter(n_samples, rng).split(np.zeros(n_samples))
         self._parts = []
         for train, held_out in splits:
-            model = clone(inner).fit(rows_of(X, train), rows_of(y, train))
-            self._parts.append(self._calibrated(model, rows_of(X, held_out), sets.mask[held_out]))
-        self.estimator_ = self._parts[0].model if self.cv is None else inner.fit(X, y)
+            model, mask = data.fit(clone(inner), train), data.sets.mask[held_out]
+            self._parts.append(self._calibrated(model, rows_of(data.X, held_out), mask))
+        self.estimator_ = self._parts[0].model if self.cv is None else data.fit(inner)
         self.calibration_rows_ = np.arange(n_samples) if self.cv else np.sort(held_out)
         self.n_calibration_ = len(self.calibration_rows_)
 

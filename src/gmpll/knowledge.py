@@ -19,6 +19,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
+from sklearn import get_config  # type: ignore[attr-defined]
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import has_fit_parameter
 
 from gmpll.candidates import CandidateSets
 from gmpll.rounding import confidences_within
@@ -30,6 +33,8 @@ __all__ = [
     "known_labels",
     "narrowed",
     "trust_in_weights",
+    "weight_argument",
+    "weights_by_label",
 ]
 
 #: Stands for an unknown label, as in ``sklearn.semi_supervised``, unless it is one of the labels.
@@ -122,6 +127,61 @@ def known_labels(gold: Any, classes: NDArray[Any], *, n_samples: int) -> NDArray
     return codes
 
 
+def weight_argument(estimator: Any) -> str | None:
+    """Return the name under which ``fit`` takes weights of candidates, None if it takes none.
+
+    Examples
+    --------
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from gmpll import GMPLL, PLKNN
+    >>> from gmpll.knowledge import weight_argument
+    >>> weight_argument(make_pipeline(StandardScaler(), GMPLL()))
+    'gmpll__candidate_weight'
+    >>> weight_argument(PLKNN()) is None
+    True
+    """
+    if isinstance(estimator, Pipeline):
+        name, last = estimator.steps[-1]
+        argument = weight_argument(last)
+        routed = get_config()["enable_metadata_routing"]
+        return argument if argument is None or routed else f"{name}__{argument}"
+    taken = "candidate_weight" if has_fit_parameter(estimator, "candidate_weight") else None
+    inner = getattr(estimator, "estimator", None)
+    if inner is None:
+        return taken
+    argument = weight_argument(inner)  # a wrapper takes what it can pass on, so does a search
+    return argument and (taken or argument)
+
+
+def weights_by_label(weights: Any, sets: CandidateSets) -> NDArray[np.float64]:
+    """Return checked weights of candidates, columns in the order of the sets' classes.
+
+    Parameters
+    ----------
+    weights, sets
+        As in :func:`candidate_prior`.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from gmpll import as_candidates
+    >>> from gmpll.knowledge import weights_by_label
+    >>> sets = as_candidates([{"cat", "dog"}])
+    >>> weights_by_label(pd.DataFrame({"dog": [1], "cat": [3]}), sets)
+    array([[3., 1.]])
+    """
+    values = _by_label(weights, sets.classes, "candidate_weight", n_samples=len(sets.mask))
+    bad = np.argwhere(~(np.isfinite(values) & (values >= 0)))
+    if bad.size:
+        row, column = bad[0]
+        raise ValueError(
+            f"candidate_weight is {values[row, column]} in row {row} for the label "
+            f"{sets.classes.tolist()[column]!r}: weights are numbers that are not negative."
+        )
+    return values
+
+
 def candidate_prior(weights: Any, sets: CandidateSets) -> NDArray[np.float64]:
     """Return how likely the weights make every candidate, relative to the best of its row.
 
@@ -148,15 +208,7 @@ def candidate_prior(weights: Any, sets: CandidateSets) -> NDArray[np.float64]:
     array([[1.  , 0.38],
            [1.  , 1.  ]])
     """
-    mask = sets.mask
-    values = _by_label(weights, sets.classes, "candidate_weight", n_samples=len(mask))
-    bad = np.argwhere(~(np.isfinite(values) & (values >= 0)))
-    if bad.size:
-        row, column = bad[0]
-        raise ValueError(
-            f"candidate_weight is {values[row, column]} in row {row} for the label "
-            f"{sets.classes.tolist()[column]!r}: weights are numbers that are not negative."
-        )
+    mask, values = sets.mask, weights_by_label(weights, sets)
     even = confidences_within(mask.astype(np.float64), mask)
     # Divided by the largest first, so that no sum overflows and equal weights stay exactly equal.
     largest = np.where(mask, values, 0.0).max(axis=1, keepdims=True)

@@ -8,9 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from gmpll._meta import PartialLabelWrapper, held_out_probabilities, label_probabilities
+from gmpll._meta import (
+    PartialLabelWrapper,
+    TrainingRows,
+    held_out_probabilities,
+    label_probabilities,
+)
 from gmpll._sklearn import Integral, Interval, Real
-from gmpll.candidates import CandidateSets
 
 __all__ = ["RejectingClassifier", "coverage_threshold"]
 
@@ -120,20 +124,20 @@ class RejectingClassifier(PartialLabelWrapper):
         self.cv = cv
         self.random_state = random_state
 
-    def _fit(self, X: Any, y: Any, sets: CandidateSets, rng: np.random.RandomState) -> None:
-        if self.reject_label in sets.classes.tolist():
+    def _fit(self, data: TrainingRows, rng: np.random.RandomState) -> None:
+        if self.reject_label in data.sets.classes.tolist():
             raise ValueError(
                 f"reject_label={self.reject_label!r} is one of the labels in y: rejected rows "
                 "could not be told from answered ones. Choose another."
             )
         inner = self._inner(rng)
-        self.estimator_ = inner.fit(X, y)
+        self.estimator_ = data.fit(inner)
         if self.threshold is not None:
             self.threshold_ = float(self.threshold)
             return
-        if len(sets.mask) < 2:
+        if len(data.sets.mask) < 2:
             raise ValueError("A coverage is set on held-out rows, but got n_samples=1.")
-        held_out = held_out_probabilities(inner, X, y, sets, self.cv, rng)
+        held_out = held_out_probabilities(inner, data, self.cv, rng)
         self.threshold_ = coverage_threshold(held_out.max(axis=1), self.coverage)
 
     def predict(self, X: Any) -> NDArray[Any]:
