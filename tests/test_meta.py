@@ -123,3 +123,16 @@ class TestCandidateWeight:
         weight[7, 2] = -1
         with pytest.raises(ValueError, match=r"-1\.0 in row 7"):
             RejectingClassifier(random_state=0).fit(X, frame, candidate_weight=weight)
+
+
+@pytest.mark.parametrize("wrapper", WRAPPERS)
+def test_nothing_is_left_of_an_earlier_fit(wrapper):
+    X, frame = frame_problem(m=30)
+    model = wrapper(PLKNN(random_state=0), random_state=0)
+    model.fit(pd.DataFrame(X, columns=list("wxyz")), frame)
+    assert model.feature_names_in_.tolist() == list("wxyz")
+    model.fit(X, frame)
+    assert not hasattr(model, "feature_names_in_")
+    model.set_params(estimator=Recorder()).fit(X, frame)
+    for attribute in ("n_features_in_", "labels_", "label_confidences_"):
+        assert not hasattr(model, attribute)

@@ -34,6 +34,9 @@ __all__ = [
     "seeded",
 ]
 
+#: What a fitted wrapper has only if its learner has it too.
+OPTIONAL_ATTRIBUTES = ("n_features_in_", "feature_names_in_", "labels_", "label_confidences_")
+
 
 class PartialLabelWrapper(MetaEstimatorMixin, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     """Base of the estimators that add something to a partial label learner.
@@ -91,6 +94,8 @@ class PartialLabelWrapper(MetaEstimatorMixin, ClassifierMixin, BaseEstimator, me
         if not (gold is None and impossible is None and candidate_weight is None):
             y = sets = narrowed(sets, gold=gold, impossible=impossible)
         weights = None if candidate_weight is None else weights_by_label(candidate_weight, sets)
+        for attribute in OPTIONAL_ATTRIBUTES:  # of an earlier fit
+            self.__dict__.pop(attribute, None)
         self.classes_ = sets.classes
         self._fit(TrainingRows(X, y, sets, weights), check_random_state(self.random_state))
         for attribute in ("n_features_in_", "feature_names_in_"):
