@@ -16,6 +16,7 @@ from gmpll import (
     ConformalPartialClassifier,
     RejectingClassifier,
     as_candidates,
+    candidates_from_votes,
 )
 from problems import random_problem
 
@@ -116,6 +117,12 @@ class TestCandidateWeight:
         for inside in (PLKNN(), make_pipeline("passthrough", PLKNN()), nested):
             with pytest.raises(ValueError, match="takes no candidate_weight: leave it out"):
                 wrapper(inside, random_state=0).fit(X, frame, candidate_weight=frame * 1.0)
+
+    def test_votes_are_weights(self):
+        voted = candidates_from_votes(np.repeat(np.arange(30), 3), ["a", "a", "b"] * 30)
+        Recorder.fits.clear()
+        RejectingClassifier(Recorder(), threshold=0.5).fit(np.zeros((30, 1)), voted)
+        np.testing.assert_array_equal(Recorder.fits[0][2], voted.weights)
 
     def test_wrong_weights_are_named_by_their_row(self):
         X, frame = frame_problem(m=30)

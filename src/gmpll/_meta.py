@@ -20,8 +20,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from gmpll._columns import aligned_columns, sets_by_name
 from gmpll._sklearn import HasMethods, fit_context
-from gmpll.candidates import CandidateSets, VotedCandidates, as_candidates
-from gmpll.knowledge import narrowed, weight_argument, weights_by_label
+from gmpll.candidates import CandidateSets, as_candidates
+from gmpll.knowledge import narrowed, votes_as_weights, weight_argument, weights_by_label
 from gmpll.metrics import covering_rate
 
 __all__ = [
@@ -89,7 +89,7 @@ class PartialLabelWrapper(MetaEstimatorMixin, ClassifierMixin, BaseEstimator, me
         self
         """
         X = X if hasattr(X, "shape") else np.asarray(X)
-        y = y.candidates if isinstance(y, VotedCandidates) else y
+        y, candidate_weight = votes_as_weights(self, y, candidate_weight)
         sets = as_candidates(y, n_samples=X.shape[0] if X.ndim else None)
         if not (gold is None and impossible is None and candidate_weight is None):
             y = sets = narrowed(sets, gold=gold, impossible=impossible)

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from gmpll._columns import sets_by_name
 from gmpll._sklearn import Integral, fit_context
 from gmpll.candidates import as_candidates
-from gmpll.knowledge import candidate_prior, narrowed
+from gmpll.knowledge import candidate_prior, narrowed, votes_as_weights
 from gmpll.metrics import covering_rate
 from gmpll.rounding import best_labels
 
@@ -88,7 +88,9 @@ class PartialLabelClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             Features.
         y : candidate sets
             A 0/1 matrix, sparse matrix or DataFrame with a column per label, a sequence of label
-            sets, or a label vector; see :func:`gmpll.as_candidates`.
+            sets, or a label vector; see :func:`gmpll.as_candidates`. Of what
+            :func:`gmpll.candidates_from_votes` returns the weights count as well in methods that
+            take them, see :meth:`gmpll.GMPLL.fit`.
         gold : array-like of shape (n_samples,), default=None
             Labels that are known for certain; None, NaN or -1 where there is none (-1 is a label
             if y has it). A known label becomes the only candidate of its row, also if it was
@@ -107,6 +109,7 @@ class PartialLabelClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         self, X: Any, y: Any, *, gold: Any, impossible: Any, candidate_weight: Any = None
     ) -> Self:
         """Fit; a method whose ``fit`` takes candidate weights gets their prior in ``_fit``."""
+        y, candidate_weight = votes_as_weights(self, y, candidate_weight)
         features = self._check_X(X, reset=True)
         sets = as_candidates(y, n_samples=features.shape[0])
         sets = narrowed(sets, gold=gold, impossible=impossible)

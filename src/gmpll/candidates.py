@@ -90,7 +90,7 @@ def as_candidates(y: Any, *, n_samples: int | None = None) -> CandidateSets:
           known: every label that occurs is its candidate;
         * a 1-D sequence of labels: every row's set holds that one label. A numeric array of
           shape (n_samples, 1) is read so too, with a warning, as everywhere in scikit-learn;
-        * what :func:`candidates_from_votes` returns.
+        * what :func:`candidates_from_votes` returns; only the sets of it are read.
     n_samples : int, default=None
         If given, the number of rows that ``y`` must have.
 
@@ -458,7 +458,9 @@ def candidates_from_votes(
     Returns
     -------
     VotedCandidates
-        Candidate sets, the items they belong to, and the summed weights.
+        Candidate sets, the items they belong to, and the summed weights. As y of ``fit`` it is
+        candidates and ``candidate_weight`` at once, if the rows of X are in the order of
+        ``items``.
 
     Examples
     --------

@@ -11,6 +11,7 @@ frequencies of the classes, towards which every turn draws the masses of the lab
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -23,7 +24,8 @@ from sklearn import get_config  # type: ignore[attr-defined]
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
-from gmpll.candidates import CandidateSets
+from gmpll._columns import aligned_columns
+from gmpll.candidates import CandidateSets, VotedCandidates
 from gmpll.rounding import confidences_within
 
 __all__ = [
@@ -33,6 +35,7 @@ __all__ = [
     "known_labels",
     "narrowed",
     "trust_in_weights",
+    "votes_as_weights",
     "weight_argument",
     "weights_by_label",
 ]
@@ -152,6 +155,52 @@ def weight_argument(estimator: Any) -> str | None:
         return taken
     argument = weight_argument(inner)  # a wrapper takes what it can pass on, so does a search
     return argument and (taken or argument)
+
+
+def votes_as_weights(
+    estimator: Any, y: Any, candidate_weight: Any = None, classes: NDArray[Any] | None = None
+) -> tuple[Any, Any]:
+    """Take candidates that were made from votes apart: sets and, unless given, their weights.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Whose ``fit`` is called. If it takes no ``candidate_weight``, a warning says so.
+    y : candidate sets
+        What :func:`gmpll.candidates_from_votes` returns; any other form is left as it is.
+    candidate_weight : default=None
+        Weights that were given, which count instead of the votes.
+    classes : ndarray of shape (n_classes,), default=None
+        The labels of the weights' columns; those of the votes by default.
+
+    Returns
+    -------
+    y, candidate_weight
+
+    Examples
+    --------
+    >>> from gmpll import GMPLL, candidates_from_votes
+    >>> from gmpll.knowledge import votes_as_weights
+    >>> voted = candidates_from_votes(["x", "x", "x"], ["cat", "cat", "dog"])
+    >>> sets, weights = votes_as_weights(GMPLL(), voted)
+    >>> sets.to_lists(), weights.tolist()
+    ([['cat', 'dog']], [[2.0, 1.0]])
+    """
+    if not isinstance(y, VotedCandidates):
+        return y, candidate_weight
+    if candidate_weight is None and weight_argument(estimator) is None:
+        warnings.warn(
+            f"The fit of {type(estimator).__name__} takes no candidate_weight, so that only the "
+            "sets of the voted candidates count, not how many voted: use GMPLL, or pass "
+            "y.candidates.",
+            stacklevel=3,
+        )
+    elif candidate_weight is None:
+        labels = y.candidates.classes
+        candidate_weight = aligned_columns(
+            y.weights, labels, labels if classes is None else classes
+        )
+    return y.candidates, candidate_weight
 
 
 def weights_by_label(weights: Any, sets: CandidateSets) -> NDArray[np.float64]:

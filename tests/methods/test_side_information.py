@@ -1,6 +1,7 @@
 """Knowledge beyond the candidate sets, as users of the estimators see it."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,14 @@ from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from gmpll import GMPLL
+from gmpll import (
+    GMPLL,
+    PLKNN,
+    CandidateSets,
+    RejectingClassifier,
+    VotedCandidates,
+    candidates_from_votes,
+)
 from gmpll.datasets import random_candidates
 from gmpll.explanation import explain_rows
 from gmpll.methods import METHODS
@@ -261,3 +269,64 @@ def test_explanations_replay_what_happened():
     for why in explain_rows(model, range(60), mask, max_turns=1000):
         if why.afterwards is not None:
             assert max(map(abs, why.afterwards.changes.values())) < 1e-3
+
+
+class TestVotedCandidates:
+    """What candidates_from_votes returns is candidates and weights at once."""
+
+    def voted(self, seed=2):
+        X, mask, truth = case(seed)
+        counts = votes(mask, truth, care=0.6)
+        rows, labels = np.nonzero(mask)
+        weights = counts[rows, labels] + 0.5
+        return X, candidates_from_votes(rows, np.array(list("abcd"))[labels], weights=weights)
+
+    def test_the_weights_of_votes_count(self):
+        X = np.zeros((2, 1))
+        voted = candidates_from_votes([0, 0, 0, 1, 1], ["a", "a", "b", "a", "b"])
+        found = GMPLL(trust=1.0, random_state=0).fit(X, voted).label_confidences_
+        assert found[0, 0] > 0.55
+
+    @every_gmpll
+    def test_as_if_they_were_given(self, params):
+        X, voted = self.voted()
+        model = GMPLL(random_state=0, **params)
+        expected = clone(model).fit(X, voted.candidates, candidate_weight=voted.weights)
+        found = clone(model).fit(X, voted)
+        np.testing.assert_array_equal(found.label_confidences_, expected.label_confidences_)
+        assert found.trust_ == expected.trust_ is not None
+        even = np.ones_like(voted.weights)
+        plain = clone(model).fit(X, voted.candidates)
+        given = clone(model).fit(X, voted, candidate_weight=even)
+        np.testing.assert_array_equal(given.label_confidences_, plain.label_confidences_)
+
+    def test_rows_that_come_later_have_other_labels(self):
+        X, voted = self.voted()
+        rows = voted.candidates.mask[:, 1:].any(axis=1).nonzero()[0][:6]
+        later = VotedCandidates(
+            CandidateSets(voted.candidates.mask[rows, 1:], np.array(list("bcd"))),
+            voted.items[rows],
+            voted.weights[rows, 1:],
+        )
+        weight = np.zeros((6, 5))
+        weight[:, 1:4] = later.weights
+        first = GMPLL(random_state=0).partial_fit(X, voted, list("abcde"))
+        np.testing.assert_array_equal(
+            first.resolve(X[rows], later).confidences,
+            first.resolve(X[rows], later.candidates, candidate_weight=weight).confidences,
+        )
+        second = clone(first).partial_fit(X, voted, list("abcde"))
+        first.partial_fit(X[rows], later)
+        second.partial_fit(X[rows], later.candidates, candidate_weight=weight)
+        np.testing.assert_array_equal(first.label_confidences_, second.label_confidences_)
+
+    @pytest.mark.parametrize(
+        "model", [PLKNN(random_state=0), RejectingClassifier(PLKNN(), threshold=0.5)]
+    )
+    def test_methods_that_take_no_weights_say_so(self, model):
+        X, voted = self.voted()
+        with pytest.warns(UserWarning, match="takes no candidate_weight, so that only the sets"):
+            model.fit(X, voted)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            model.fit(X, voted.candidates)

@@ -15,7 +15,7 @@ from gmpll._columns import sets_of_known_labels
 from gmpll._sklearn import fit_context
 from gmpll.candidates import CandidateSets
 from gmpll.graph.growing import GrowingGraphs, edges_of_new_rows
-from gmpll.knowledge import Prior, candidate_prior, class_shares, narrowed
+from gmpll.knowledge import Prior, candidate_prior, class_shares, narrowed, votes_as_weights
 from gmpll.matching import match
 from gmpll.matching.anchored import AnchoredAffinity
 from gmpll.methods._learner import ConfidenceLearner
@@ -81,6 +81,7 @@ class GrowingMixin:
         """
         _check_grows(self)
         features = self._check_X(X, reset=False)
+        y, candidate_weight = votes_as_weights(self, y, candidate_weight, self.classes_)
         sets = sets_of_known_labels(y, self.classes_, n_samples=len(features), possible=self._seen)
         affinity: Any = AnchoredAffinity(
             edges_of_new_rows(self._relation, [view.transform(features) for view in self._views]),
@@ -157,9 +158,11 @@ class GrowingMixin:
         (['a', 'a', 'b', 'b', 'b', 'a'], 6)
         """
         knowledge = {"gold": gold, "impossible": impossible}
+        labels = self.classes_ if hasattr(self, "classes_") else _unique_labels(classes)
+        y, candidate_weight = votes_as_weights(self, y, candidate_weight, labels)
         if not hasattr(self, "classes_"):
-            if classes is not None:
-                y = sets_of_known_labels(y, _unique_labels(classes))
+            if labels is not None:
+                y = sets_of_known_labels(y, labels)
             return self.fit(X, y, **knowledge, candidate_weight=candidate_weight)
         _check_grows(self)
         _check_same_labels(classes, self.classes_)
@@ -257,7 +260,9 @@ def _check_grows(model: Any) -> None:
         )
 
 
-def _unique_labels(classes: Any) -> NDArray[Any]:
+def _unique_labels(classes: Any) -> NDArray[Any] | None:
+    if classes is None:
+        return None
     labels = np.asarray(classes)
     if labels.ndim != 1 or len(set(labels.tolist())) != len(labels):
         raise ValueError("classes must be a sequence of labels, each of them once.")
@@ -265,8 +270,9 @@ def _unique_labels(classes: Any) -> NDArray[Any]:
 
 
 def _check_same_labels(classes: Any, settled: NDArray[Any]) -> None:
-    if classes is not None and _unique_labels(classes).tolist() != settled.tolist():
+    labels = _unique_labels(classes)
+    if labels is not None and labels.tolist() != settled.tolist():
         raise ValueError(
-            f"classes is {np.asarray(classes).tolist()}, but the labels of this model are "
+            f"classes is {labels.tolist()}, but the labels of this model are "
             f"{settled.tolist()} since the first call: leave classes out, or call fit."
         )
