@@ -58,13 +58,14 @@ class TestImpossible:
         "impossible",
         [
             [{"cat"}, ["emu"], None],
-            [{"cat", "no such label"}, ("emu",), set()],
+            [{"cat"}, ("emu",), set()],
             np.array([[1, 0, 0], [0, 0, 1], [0, 0, 0]]),
             sp.csr_matrix(np.array([[1, 0, 0], [0, 0, 1], [0, 0, 0]])),
             pd.DataFrame({"emu": [0, 1, 0], "cat": [True, False, False]}),
+            pd.DataFrame({"cat": [1, 0, 0], "emu": [0, 1, 0], "cow": [0, 0, 0]}),
             pd.Series([{"cat"}, {"emu"}, None]),
         ],
-        ids=["sets", "unknown label", "matrix", "sparse", "frame", "series"],
+        ids=["sets", "tuples", "matrix", "sparse", "frame", "wide frame", "series"],
     )
     def test_every_form(self, impossible):
         assert narrowed(SETS, impossible=impossible).to_lists() == [
@@ -88,6 +89,17 @@ class TestImpossible:
             narrowed(SETS, impossible=np.array([[0, 0, 0], [0, 2, 0], [0, 0, 0]]))
         with pytest.raises(ValueError, match="impossible has 1 sets for 3 rows"):
             narrowed(SETS, impossible=[None])
+        with pytest.raises(ValueError, match="Row 1 of impossible has the label 'cow', which y"):
+            narrowed(SETS, impossible=[None, {"cow"}, None])
+        with pytest.raises(ValueError, match="Row 2 of impossible has the label 'cow', which y"):
+            narrowed(SETS, impossible=pd.DataFrame({"cat": [1, 0, 0], "cow": [0, 0, 1]}))
+
+    def test_a_matrix_in_lists_is_not_read_as_sets(self):
+        sets = as_candidates(np.ones((2, 3), dtype=bool))
+        rows = [[1, 0, 0], [0, 0, 1]]
+        with pytest.raises(ValueError, match=r"pass np.asarray\(impossible\)"):
+            narrowed(sets, impossible=rows)
+        assert narrowed(sets, impossible=np.asarray(rows)).to_lists() == [[1, 2], [0, 1]]
 
 
 class TestCandidatePrior:
@@ -105,7 +117,9 @@ class TestCandidatePrior:
         np.testing.assert_array_equal(prior[2], [0, 0, 1])
 
     def test_frames_are_read_by_name(self):
-        frame = pd.DataFrame({"dog": [2, 5, 0], "cat": [6, 0, 0], "cow": [1, 1, 1]})
+        frame = pd.DataFrame(
+            {"dog": [2, 5, 0], "cat": [6, 0, 0], "cow": [1, 1, 1], "emu": [0, 0, 0]}
+        )
         np.testing.assert_array_equal(
             candidate_prior(frame, SETS), candidate_prior([[6, 2, 0], [0, 5, 0], [0, 0, 0]], SETS)
         )
@@ -117,6 +131,9 @@ class TestCandidatePrior:
             candidate_prior([[1, 1, np.nan], [1, 1, 1], [1, 1, 1]], SETS)
         with pytest.raises(ValueError, match=r"candidate_weight has shape \(3, 2\)"):
             candidate_prior(np.ones((3, 2)), SETS)
+        frame = pd.DataFrame({"cat": [1, 1, 1]})
+        with pytest.raises(ValueError, match="has no column for the labels 'dog', 'emu': give"):
+            candidate_prior(frame, SETS)
         with pytest.raises(ValueError, match="must hold numbers"):
             candidate_prior([["a", "b", "c"]] * 3, SETS)
 

@@ -6,11 +6,12 @@ their columns may come in any order.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from gmpll.candidates import CandidateSets, VotedCandidates, as_candidates
 
@@ -44,7 +45,7 @@ def is_plain_matrix(y: Any) -> bool:
     return bool(y.shape[1] != 1 or np.asarray(y).dtype == bool)
 
 
-def label_codes(labels: ArrayLike, classes: NDArray[Any]) -> NDArray[np.intp]:
+def label_codes(labels: NDArray[Any] | Sequence[Any], classes: NDArray[Any]) -> NDArray[np.intp]:
     """Return the place of every label among the classes, -1 for one that is none of them.
 
     Examples
@@ -55,8 +56,8 @@ def label_codes(labels: ArrayLike, classes: NDArray[Any]) -> NDArray[np.intp]:
     array([ 2, -1,  0])
     """
     code_of = {label: code for code, label in enumerate(classes.tolist())}
-    codes = [code_of.get(label, -1) for label in np.asarray(labels).tolist()]
-    return np.array(codes, dtype=np.intp)
+    rows = labels.tolist() if hasattr(labels, "tolist") else list(labels)
+    return np.array([code_of.get(label, -1) for label in rows], dtype=np.intp)
 
 
 def aligned_columns(

@@ -190,7 +190,7 @@ def _from_known_sets(
     if (sizes == 0).any():
         raise ValueError(_empty_set_message(numbers[sizes == 0]))
     flat = [label for row in rows for label in row]
-    if _looks_like_a_mask(rows, flat):
+    if looks_like_a_mask(rows):
         raise ValueError(
             "y is a list of equally long lists of 0 and 1 that repeat labels, which reads as "
             "candidate sets of the labels 0 and 1. If it is a 0/1 matrix, pass np.asarray(y)."
@@ -310,11 +310,13 @@ def _is_sequence_of_sets(y: Any) -> bool:
     return True
 
 
-def _looks_like_a_mask(rows: list[Collection[Any]], flat: list[Any]) -> bool:
+def looks_like_a_mask(rows: list[Collection[Any]]) -> bool:
+    """Whether sets of labels may be meant as the rows of a 0/1 matrix."""
     if not all(isinstance(row, (list, tuple)) for row in rows):
         return False
     if len({len(row) for row in rows}) != 1 or len(rows[0]) < 2:
         return False
+    flat = (value for row in rows for value in row)
     if not all(isinstance(v, (bool, int, float, np.number)) and v in (0, 1) for v in flat):
         return False
     return any(len(set(row)) < len(row) for row in rows)

@@ -24,8 +24,8 @@ from sklearn import get_config  # type: ignore[attr-defined]
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
-from gmpll._columns import aligned_columns
-from gmpll.candidates import CandidateSets, VotedCandidates
+from gmpll._columns import aligned_columns, label_codes
+from gmpll.candidates import CandidateSets, VotedCandidates, looks_like_a_mask
 from gmpll.rounding import confidences_within
 
 __all__ = [
@@ -62,7 +62,8 @@ def narrowed(sets: CandidateSets, *, gold: Any = None, impossible: Any = None) -
         none before.
     impossible : candidate sets that may be empty, default=None
         Labels that a row cannot have, as a sequence of sets (None for none), or as a matrix, sparse
-        matrix or DataFrame of 0 and 1 with a column per label.
+        matrix or DataFrame of 0 and 1 with a column per label. A label without a column in a
+        DataFrame is possible everywhere.
 
     Returns
     -------
@@ -71,8 +72,8 @@ def narrowed(sets: CandidateSets, *, gold: Any = None, impossible: Any = None) -
     Raises
     ------
     ValueError
-        If a known label is no label of the sets, a row is left without a candidate, or a label is
-        known for a row that cannot have it. The message names the first such row.
+        If a known or impossible label is no label of the sets, a row is left without a candidate,
+        or a label is known for a row that cannot have it. The message names the first such row.
 
     Examples
     --------
@@ -123,10 +124,7 @@ def known_labels(gold: Any, classes: NDArray[Any], *, n_samples: int) -> NDArray
         except (KeyError, TypeError):
             if isinstance(label, (int, float, np.number)) and label == UNKNOWN:
                 continue
-            raise ValueError(
-                f"Row {row} of gold has the label {label!r}, which y does not know: mend it, or "
-                "give y as a table with a column for every label."
-            ) from None
+            raise _unknown_label("gold", row, label) from None
     return codes
 
 
@@ -238,7 +236,7 @@ def candidate_prior(weights: Any, sets: CandidateSets) -> NDArray[np.float64]:
     ----------
     weights : array-like, sparse matrix or DataFrame of shape (n_samples, n_classes)
         Not negative, of any scale, in the order of the classes; a DataFrame is read by the names
-        of its columns. What is not a candidate is ignored.
+        of its columns and has one for every class. What is not a candidate is ignored.
     sets : CandidateSets
         Candidate sets.
 
@@ -390,7 +388,8 @@ class Prior:
 
 def _impossible(impossible: Any, classes: NDArray[Any], *, n_samples: int) -> NDArray[np.bool_]:
     if sp.issparse(impossible) or getattr(impossible, "ndim", 1) == 2:
-        values = _by_label(impossible, classes, "impossible", n_samples=n_samples)
+        table = _of_known_labels(impossible, classes)
+        values = _by_label(table, classes, "impossible", n_samples=n_samples)
         bad = np.argwhere((values != 0) & (values != 1))
         if bad.size:
             row, column = bad[0]
@@ -405,8 +404,14 @@ def _impossible(impossible: Any, classes: NDArray[Any], *, n_samples: int) -> ND
             f"impossible has {len(rows)} sets for {n_samples} rows: give one for every row, None "
             "where nothing is excluded."
         )
-    code_of = {label: code for code, label in enumerate(classes.tolist())}
-    mask = np.zeros((n_samples, len(classes)), dtype=bool)
+    if looks_like_a_mask([labels for labels in rows if not _is_missing(labels)]):
+        raise ValueError(
+            "impossible is a list of equally long lists of 0 and 1 that repeat labels, which "
+            "reads as sets of the labels 0 and 1: if it is a 0/1 matrix, pass "
+            "np.asarray(impossible)."
+        )
+    owners: list[int] = []
+    excluded: list[Any] = []
     for row, labels in enumerate(rows):
         if _is_missing(labels):
             continue
@@ -414,17 +419,51 @@ def _impossible(impossible: Any, classes: NDArray[Any], *, n_samples: int) -> ND
             raise ValueError(
                 f"Row {row} of impossible is {labels!r}: write a set of labels, single ones too."
             )
-        mask[row, [code_of[label] for label in labels if label in code_of]] = True
+        owners.extend([row] * len(labels))
+        excluded.extend(labels)
+    codes = label_codes(excluded, classes)
+    if (codes < 0).any():
+        first = int(np.argmax(codes < 0))
+        raise _unknown_label("impossible", owners[first], excluded[first])
+    mask = np.zeros((n_samples, len(classes)), dtype=bool)
+    mask[owners, codes] = True
     return mask
+
+
+def _of_known_labels(impossible: Any, classes: NDArray[Any]) -> Any:
+    """Fill a table up with labels that are nowhere impossible; refuse labels unknown to y."""
+    if not _has_names(impossible):
+        return impossible
+    for label in impossible.columns.difference(classes.tolist(), sort=False):
+        rows = np.flatnonzero(impossible[label].to_numpy())
+        if rows.size:
+            raise _unknown_label("impossible", int(rows[0]), label)
+    return impossible.reindex(columns=classes.tolist(), fill_value=0)
+
+
+def _unknown_label(name: str, row: int, label: Any) -> ValueError:
+    return ValueError(
+        f"Row {row} of {name} has the label {label!r}, which y does not know: mend it, or give y "
+        "as a table with a column for every label."
+    )
+
+
+def _has_names(table: Any) -> bool:
+    return hasattr(table, "columns") and hasattr(table, "reindex")
 
 
 def _by_label(
     table: Any, classes: NDArray[Any], name: str, *, n_samples: int
 ) -> NDArray[np.float64]:
     """Return a table with a row per instance and a column per label as an array of numbers."""
-    if hasattr(table, "columns") and hasattr(table, "reindex"):
-        # Nobody has a label that y does not know, so what is said of it changes nothing.
-        table = table.reindex(columns=classes.tolist(), fill_value=0)
+    if _has_names(table):
+        missing = [label for label in classes.tolist() if label not in table.columns]
+        if missing:
+            raise ValueError(
+                f"{name} has no column for {_enumerated(missing)}: give one for every label of y, "
+                "of zeros if there is nothing to say."
+            )
+        table = table[classes.tolist()]  # no row has a label that y does not know
     dense = table.toarray() if hasattr(table, "toarray") else table
     try:
         values = np.asarray(dense, dtype=np.float64)
@@ -436,6 +475,13 @@ def _by_label(
             "labels: give a row per instance and a column per label, in the order of classes_."
         )
     return values
+
+
+def _enumerated(labels: list[Any], most: int = 5) -> str:
+    """Name labels in a sentence, the first few of many."""
+    more = f" and {len(labels) - most} more" if len(labels) > most else ""
+    word = "label" if len(labels) == 1 else "labels"
+    return f"the {word} {', '.join(map(repr, labels[:most]))}{more}"
 
 
 def _check_not_empty(
