@@ -220,8 +220,6 @@ def seeded(estimator: Any, rng: np.random.RandomState) -> Any:
 
 def rows_of(data: Any, rows: NDArray[np.intp]) -> Any:
     """Return some rows of features or of candidates, in the form that they came in."""
-    if isinstance(data, CandidateSets):
-        return CandidateSets(data.mask[rows], data.classes)
     if hasattr(data, "iloc"):
         return data.iloc[rows]
     if hasattr(data, "tocsr"):

@@ -35,6 +35,9 @@ _SET_TYPES = (set, frozenset, list, tuple)
 class CandidateSets(NamedTuple):
     """Candidate sets in the library's own form.
 
+    It has the ``shape`` of its mask, and an array of row numbers picks rows, so that scikit-learn's
+    tools can cut it into folds.
+
     Attributes
     ----------
     mask : ndarray of shape (n_samples, n_classes), bool
@@ -50,10 +53,27 @@ class CandidateSets(NamedTuple):
     [['cat', 'dog'], ['dog']]
     >>> sets.statistics().mean_size
     1.5
+    >>> sets[[1]].to_lists()
+    [['dog']]
     """
 
     mask: NDArray[np.bool_]
     classes: NDArray[Any]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and labels."""
+        return self.mask.shape
+
+    def __getitem__(self, key: Any) -> Any:
+        """Pick rows by an array, a list or a slice; a number picks a field, as in any tuple."""
+        if isinstance(key, (int, np.integer)):
+            return tuple.__getitem__(self, key)
+        rows = _rows_of_key(key)
+        return CandidateSets(self.mask[rows], self.classes)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.array(self.mask, dtype=dtype, copy=copy)
 
     def to_lists(self) -> list[list[Any]]:
         """Return a list of labels for every row, in the order of ``classes``."""
@@ -121,7 +141,7 @@ def as_candidates(y: Any, *, n_samples: int | None = None) -> CandidateSets:
     if isinstance(y, VotedCandidates):
         y = y.candidates
     if isinstance(y, CandidateSets):
-        sets = CandidateSets(_mask_from_matrix(np.asarray(y.mask)), np.asarray(y.classes))
+        sets = _checked_sets(y)
     elif y is None:
         raise ValueError(
             "requires y to be passed, but the target y is None: "
@@ -142,6 +162,29 @@ def as_candidates(y: Any, *, n_samples: int | None = None) -> CandidateSets:
             "they need one row each per instance."
         )
     return sets
+
+
+def _rows_of_key(key: Any) -> Any:
+    """Return what picks rows: scikit-learn writes ``y[rows, ...]``."""
+    return key[0] if isinstance(key, tuple) and key[1:] == (Ellipsis,) else key
+
+
+def _checked_sets(sets: CandidateSets) -> CandidateSets:
+    mask, classes = _mask_from_matrix(np.asarray(sets.mask)), np.asarray(sets.classes)
+    if classes.shape != mask.shape[1:]:
+        raise ValueError(
+            f"The mask of the CandidateSets has {mask.shape[1]} columns, but its classes have the "
+            f"shape {classes.shape}: give one label for each column."
+        )
+    seen: set[Any] = set()
+    for label in classes.tolist():
+        if label in seen:
+            raise ValueError(
+                f"The CandidateSets have two columns for the label {label!r}: give one for each "
+                "label."
+            )
+        seen.add(label)
+    return CandidateSets(mask, classes)
 
 
 def _from_array(y: Any) -> CandidateSets:
@@ -425,11 +468,32 @@ class VotedCandidates(NamedTuple):
         The items, in the order of their first vote.
     weights : ndarray of shape (n_items, n_classes), float
         The summed weight of the votes for each label, zero outside the candidates.
+
+    Notes
+    -----
+    As with :class:`CandidateSets`, an array of row numbers picks rows.
     """
 
     candidates: CandidateSets
     items: NDArray[Any]
     weights: NDArray[np.float64]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and labels."""
+        return self.candidates.shape
+
+    def __getitem__(self, key: Any) -> Any:
+        """Pick rows by an array, a list or a slice; a number picks a field, as in any tuple."""
+        if isinstance(key, (int, np.integer)):
+            return tuple.__getitem__(self, key)
+        rows = _rows_of_key(key)
+        mask, classes = self.candidates
+        sets = CandidateSets(mask[rows], classes)
+        return VotedCandidates(sets, self.items[rows], self.weights[rows])
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return self.candidates.__array__(dtype, copy)
 
 
 def candidates_from_votes(
