@@ -1,6 +1,7 @@
 """What every method of the family promises."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from gmpll import GMPLL
+from gmpll import GMPLL, IPAL, PLKNN, PLLEAF
 from gmpll.methods import METHODS
 from problems import random_problem
 
@@ -148,3 +149,13 @@ def test_unseen_labels_keep_their_place(method):
 def test_parameter_tables_cover_the_constructors():
     for Method in METHODS.values():
         assert set(Method._parameter_constraints) == set(Method().get_params()), Method
+
+
+@pytest.mark.parametrize("Method", [PLKNN, IPAL, PLLEAF])
+def test_no_more_rows_than_neighbours(Method):
+    X, mask, _ = random_problem(0, m=8)
+    with pytest.warns(UserWarning, match="n_samples=8 rows and n_neighbors=8, so that every row"):
+        Method(n_neighbors=8, random_state=0).fit(X, mask)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Method(n_neighbors=7, random_state=0).fit(X, mask)

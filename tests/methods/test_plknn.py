@@ -148,6 +148,7 @@ def test_degenerate_data(name, weights):
     X, mask = np.asarray(DEGENERATE[name][0]), np.asarray(DEGENERATE[name][1])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", message=".* n_neighbors=10, so that")  # few rows
         model = PLKNN(weights=weights, random_state=0).fit(X, mask)
         shares = model.predict_proba(X)
         labels = model.predict(X)

@@ -382,6 +382,7 @@ def test_degenerate_data(name, transductive):
     X, mask = np.asarray(DEGENERATE[name][0]), np.asarray(DEGENERATE[name][1])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", message=".* n_neighbors=10, so that")  # few rows
         model = PLLEAF(transductive=transductive, random_state=0).fit(X, mask)
         scores = model.decision_function(X)
         labels = model.predict(X)

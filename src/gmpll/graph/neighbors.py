@@ -18,6 +18,7 @@ __all__ = [
     "choose_search",
     "nearest_neighbors",
     "neighbor_recall",
+    "warn_of_few_rows",
 ]
 
 #: From this many rows on ``"auto"`` searches approximately. An exact search takes O(m^2 d) time,
@@ -79,6 +80,28 @@ def nearest_neighbors(
         return Neighbors(np.zeros((n_queries, 0)), np.zeros((n_queries, 0), dtype=np.intp))
     search = NearestNeighbors(n_neighbors=k, n_jobs=n_jobs).fit(rows)
     return Neighbors(*search.kneighbors(queries))
+
+
+def warn_of_few_rows(method: str, n_neighbors: int, n_samples: int) -> None:
+    """Warn that a method is given no more rows than it asks for neighbours.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from gmpll.graph.neighbors import warn_of_few_rows
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     warn_of_few_rows("PLKNN", n_neighbors=10, n_samples=11)
+    ...     warn_of_few_rows("PLKNN", n_neighbors=10, n_samples=10)
+    >>> len(caught)
+    1
+    """
+    if n_samples <= n_neighbors:
+        warnings.warn(
+            f"{method} was given n_samples={n_samples} rows and n_neighbors={n_neighbors}, so that "
+            "every row has all others for neighbours: give more rows or ask for fewer neighbours.",
+            stacklevel=2,
+        )
 
 
 def approximate_neighbors(

@@ -12,7 +12,7 @@ from sklearn.utils import gen_batches
 from gmpll._sklearn import Integral, Interval, Real
 from gmpll.base import N_JOBS, DecisionMixin, PartialLabelClassifier
 from gmpll.graph.features import Scaling, unit_rows
-from gmpll.graph.neighbors import nearest_neighbors
+from gmpll.graph.neighbors import nearest_neighbors, warn_of_few_rows
 from gmpll.graph.reconstruction import reconstruction_weights
 from gmpll.rounding import confidences_within
 
@@ -45,7 +45,7 @@ class IPAL(DecisionMixin, PartialLabelClassifier):
     Parameters
     ----------
     n_neighbors : int, default=10
-        Number of neighbours k; all there are if there are fewer.
+        Number of neighbours k; all there are, with a warning, if there are fewer.
     alpha : float, default=0.95
         Share of a row's confidences that comes from its neighbours, at least 0 and less than 1.
     max_iter : int, default=100
@@ -139,6 +139,7 @@ class IPAL(DecisionMixin, PartialLabelClassifier):
     def _fit(
         self, X: NDArray[np.float64], mask: NDArray[np.bool_], rng: np.random.RandomState
     ) -> NDArray[np.float64]:
+        warn_of_few_rows("IPAL", self.n_neighbors, len(X))
         self._scaling = Scaling(X, standardize=self.standardize)
         self._rows = unit_rows(self._scaling.transform(X))
         graph = self._reconstruction_graph()

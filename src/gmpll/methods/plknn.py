@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from gmpll._sklearn import Integral, Interval, StrOptions
 from gmpll.base import N_JOBS, PartialLabelClassifier, ProbabilityMixin
 from gmpll.graph.features import Scaling
-from gmpll.graph.neighbors import Neighbors, nearest_neighbors
+from gmpll.graph.neighbors import Neighbors, nearest_neighbors, warn_of_few_rows
 from gmpll.rounding import confidences_within
 
 __all__ = ["PLKNN"]
@@ -40,7 +40,7 @@ class PLKNN(ProbabilityMixin, PartialLabelClassifier):
     Parameters
     ----------
     n_neighbors : int, default=10
-        Number of neighbours k; all there are if there are fewer.
+        Number of neighbours k; all there are, with a warning, if there are fewer.
     weights : {"distance", "uniform", "rank"}, default="distance"
         Weight of a neighbour's vote: the formula above; 1 for each; or k for the nearest, k - 1
         for the second and so on.
@@ -122,6 +122,7 @@ class PLKNN(ProbabilityMixin, PartialLabelClassifier):
     def _fit(
         self, X: NDArray[np.float64], mask: NDArray[np.bool_], rng: np.random.RandomState
     ) -> NDArray[np.float64]:
+        warn_of_few_rows("PLKNN", self.n_neighbors, len(X))
         self._scaling = Scaling(X, standardize=self.standardize)
         self._rows = self._scaling.transform(X)
         self._ballots = mask.astype(np.float64)

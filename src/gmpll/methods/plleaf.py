@@ -17,7 +17,7 @@ from sklearn.utils import gen_batches
 from gmpll._sklearn import Integral, Interval, Real, StrOptions
 from gmpll.base import N_JOBS, DecisionMixin, PartialLabelClassifier
 from gmpll.graph.features import Scaling, unit_rows
-from gmpll.graph.neighbors import nearest_neighbors
+from gmpll.graph.neighbors import nearest_neighbors, warn_of_few_rows
 from gmpll.graph.reconstruction import reconstruction_weights
 from gmpll.methods._simplex import project_on_simplex
 from gmpll.rounding import confidences_within
@@ -56,7 +56,7 @@ class PLLEAF(DecisionMixin, PartialLabelClassifier):
     Parameters
     ----------
     n_neighbors : int, default=10
-        Number of neighbours k; all there are if there are fewer.
+        Number of neighbours k; all there are, with a warning, if there are fewer.
     C1 : float, default=10.0
         Weight of the distance between confidences and regressor.
     C2 : float, default=1.0
@@ -192,6 +192,7 @@ class PLLEAF(DecisionMixin, PartialLabelClassifier):
         self, X: NDArray[np.float64], mask: NDArray[np.bool_], rng: np.random.RandomState
     ) -> NDArray[np.float64]:
         refuse_large_kernel(X.shape[0])
+        warn_of_few_rows("PLLEAF", self.n_neighbors, len(X))
         self._scaling = Scaling(X, standardize=self.standardize)
         self._rows = self._scaling.transform(X)
 
