@@ -86,3 +86,27 @@ def test_missing_libraries_are_named(run, table, monkeypatch):
     code, _, error = run(table, "--dry-run")
     assert code == 2
     assert "pip install 'gmpll[tables]'" in error
+
+
+def test_force_keeps_what_a_reviewer_decided(run, table, tmp_path):
+    from gmpll.review.opening import open_review
+    from gmpll.review.store import Decision
+
+    out = tmp_path / "o"
+    assert run(table, "--out", out)[0] == 0
+    session = open_review(out)
+    session.decide(0, Decision("label", code=1), seen_version=0, tab="a")
+    code, _, error = run(table, "--out", out, "--force")
+    assert code == 2
+    assert "is under review" in error
+    session.store.close()
+    table.write_text(table.read_text() + "24,5.1,a|c\n")
+    code, printed, error = run(table, "--out", out, "--force")
+    assert code == 0, error
+    assert "1 of 1 reviewed rows" in printed
+    assert str(out / "earlier-review-1") in printed
+    for folder in (out, out / "earlier-review-1"):
+        session = open_review(folder)
+        first = next(session.results())
+        assert (first.id, first.label, first.origin) == ("00", "b", "reviewer")
+        session.store.close()

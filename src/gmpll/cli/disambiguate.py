@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from gmpll.disambiguation.options import Options
     from gmpll.disambiguation.resolving import Prepared, Resolution
     from gmpll.disambiguation.tables import Table
+    from gmpll.review.keeping import Kept
 
 __all__ = ["disambiguate", "plain_errors", "split"]
 
@@ -247,9 +248,11 @@ def _run(
     from gmpll.disambiguation.output import check_target
     from gmpll.disambiguation.resolving import prepare, resolve
     from gmpll.disambiguation.tables import read_table
+    from gmpll.review.keeping import check_not_under_review
 
     if not dry_run:
         check_target(folder, force=force, own_files=OWN_FILES)
+        check_not_under_review(folder)
     with _progress(console) as step:
         step(f"Reading {path}")
         table = read_table(path, **reading)
@@ -266,8 +269,10 @@ def _run(
         resolution = resolve(prepared, step=step)
         written = write_folder(resolution, folder, defuse=defuse, step=step)
     _print_results(console, resolution)
-    for file in written:
+    for file in written.files:
         console.print(f"  {file}", markup=False, soft_wrap=True)
+    if written.kept is not None:
+        _print_kept(console, written.kept)
     console.print("Next: open the report, or go through the doubtful rows with")
     console.print(f"  gmpll review {folder}", markup=False, soft_wrap=True)
 
@@ -329,6 +334,17 @@ def _print_results(console: Console, resolution: Resolution) -> None:
         f"Resolved {counted(int(ambiguous.sum()), 'ambiguous row')}, mean confidence "
         f"{found.confidence[ambiguous].mean():.2f}; {int(found.review.sum())} are worth a look."
     )
+
+
+def _print_kept(console: Console, kept: Kept) -> None:
+    console.print(
+        f"Note: the rows, labels or candidates are others than those reviewed in this folder. "
+        f"{kept.taken_over} of {kept.rows} reviewed rows were recognised by their ids and "
+        f"keep their decision. The earlier review is in {kept.folder}; to have its labels:",
+        markup=False,
+        soft_wrap=True,
+    )
+    console.print(f"  gmpll review {kept.folder} --export FILE", markup=False, soft_wrap=True)
 
 
 def _character(delimiter: str | None) -> str | None:

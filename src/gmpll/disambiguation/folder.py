@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gmpll.disambiguation import model_file, saved
 from gmpll.disambiguation.output import output_folder, table_suffix, write_table
@@ -14,12 +14,20 @@ from gmpll.disambiguation.resolving import result_columns
 
 if TYPE_CHECKING:
     from gmpll.disambiguation.resolving import Resolution
+    from gmpll.review.keeping import Kept
 
-__all__ = ["OWN_FILES", "PAGE", "write_folder"]
+__all__ = ["OWN_FILES", "PAGE", "Written", "write_folder"]
 
 PAGE = "report.html"
 #: Where one of these lies, a run has been written.
 OWN_FILES = (saved.FILE_NAME, model_file.FILE_NAME, PAGE)
+
+
+class Written(NamedTuple):
+    """The files of a run, the resolved rows first, and decisions that had to make room."""
+
+    files: list[Path]
+    kept: Kept | None
 
 
 def write_folder(
@@ -28,8 +36,10 @@ def write_folder(
     *,
     defuse: bool = True,
     step: Callable[[str], None] = lambda text: None,
-) -> list[Path]:
+) -> Written:
     """Write everything that a run found; all files appear together at the end.
+
+    Decisions of a review that do not fit what was found are kept beside it.
 
     Parameters
     ----------
@@ -42,13 +52,14 @@ def write_folder(
 
     Returns
     -------
-    list of Path
-        The files, the resolved rows first.
+    Written
     """
+    from gmpll.review.keeping import decisions_kept, take_over
+
     prepared = resolution.prepared
     table = prepared.table
     results = f"resolved{table_suffix(table)}"
-    with output_folder(folder) as staging:
+    with decisions_kept(folder) as make_room, output_folder(folder) as staging:
         step("Writing the resolved rows")
         columns = result_columns(
             resolution.verdicts, prepared.sets.classes, set(table.frame.columns)
@@ -70,4 +81,8 @@ def write_folder(
         step("Explaining and drawing the report")
         page = render_page(page_facts(resolution, matching.display))
         (staging / PAGE).write_text(page, encoding="utf-8")
-    return [folder / name for name in (results, PAGE, model_file.FILE_NAME, saved.FILE_NAME)]
+        kept = make_room(matching)
+    if kept is not None:
+        kept = take_over(kept, folder, matching, prepared.roles.id)
+    files = [folder / name for name in (results, PAGE, model_file.FILE_NAME, saved.FILE_NAME)]
+    return Written(files, kept)

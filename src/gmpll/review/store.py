@@ -249,7 +249,9 @@ class Store:
             self._read_on()
             return list(self._log.values())
 
-    def decide(self, row: int, decision: Decision, *, seen_version: int, tab: str) -> Entry:
+    def decide(
+        self, row: int, decision: Decision, *, seen_version: int, tab: str, at: str = ""
+    ) -> Entry:
         """Write a decision.
 
         Parameters
@@ -260,6 +262,8 @@ class Store:
             The version of the row that the reviewer was looking at.
         tab : str
             Who writes; undo goes back over one's own decisions only.
+        at : str, default=""
+            When it was decided, in ISO format; by default now.
 
         Returns
         -------
@@ -276,7 +280,7 @@ class Store:
         with self._transaction():
             if seen_version != self._version(row):
                 raise ConflictError("This row was decided elsewhere in the meantime.")
-            number = self._append(row, tab, decision.action, decision.code, decision.name, None)
+            number = self._append(row, tab, *decision, None, at)
         return self._entry(number)
 
     def undo(self, tab: str) -> Entry | None:
@@ -317,8 +321,9 @@ class Store:
         code: int | None,
         name: str | None,
         undoes: int | None,
+        at: str = "",
     ) -> int:
-        at = datetime.now(UTC).isoformat(timespec="milliseconds")
+        at = at or datetime.now(UTC).isoformat(timespec="milliseconds")
         cursor = self._connection.execute(
             "INSERT INTO log (at, tab, item, version, action, code, name, undoes) "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
