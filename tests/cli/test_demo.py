@@ -36,6 +36,13 @@ def test_an_unusable_folder_is_one_sentence(tmp_path, monkeypatch, capsys):
     assert "name another with --out" in error
 
 
+def test_files_are_replaced_only_by_force(tmp_path, monkeypatch, capsys):
+    (tmp_path / "labels.csv").write_text("mine")
+    assert run_main(monkeypatch, "demo", "--out", str(tmp_path)) == 2
+    assert "labels.csv exists" in capsys.readouterr().err
+    assert (tmp_path / "labels.csv").read_text() == "mine"
+
+
 @pytest.mark.parametrize("arguments", [["demo", "--wrong"], ["nonsense"], ["demo", "--seed", "x"]])
 def test_wrong_usage_exits_with_2(arguments, monkeypatch, capsys):
     assert run_main(monkeypatch, *arguments) == 2

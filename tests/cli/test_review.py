@@ -84,6 +84,18 @@ def test_labels_are_exported_without_a_page(folder, served, tmp_path, capsys):
     assert served == []
 
 
+def test_an_existing_file_is_replaced_only_by_force(folder, tmp_path):
+    out = tmp_path / "mine.csv"
+    out.write_text("mine")
+    with pytest.raises(UserError, match=r"mine\.csv exists: name another with --export"):
+        review(folder, export=out)
+    assert out.read_text() == "mine"
+    review(folder, export=out, force=True)
+    assert out.read_text().startswith("id,label")
+    with pytest.raises(UserError, match="is a folder: name a file"):
+        review(folder, export=tmp_path, force=True)
+
+
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [

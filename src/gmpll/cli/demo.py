@@ -10,6 +10,7 @@ import typer
 
 from gmpll._unfinished import written_beside
 from gmpll.cli.errors import UserError
+from gmpll.cli.outputs import check_file
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,6 +23,7 @@ __all__ = ["demo"]
 PARTIAL_SHARE = 0.8
 EXTRA_LABELS = 3
 TEST_SHARE = 0.25
+SCORES, LABELS, PICTURE = "scores.csv", "labels.csv", "confidence.png"
 
 
 class Result(NamedTuple):
@@ -37,11 +39,16 @@ def demo(
         "gmpll-demo"
     ),
     seed: Annotated[int, typer.Option(help="Seed of the split and of the wrong candidates.")] = 0,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace what an earlier demo wrote.")
+    ] = False,
 ) -> None:
     """Resolve ambiguous labels of handwritten digits, and compare with simple baselines."""
     from rich.console import Console
 
     console = Console()
+    for name in (SCORES, LABELS, PICTURE):
+        check_file(out / name, force=force)
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -59,10 +66,10 @@ def demo(
     results, model = _compare(problem, seed, console)
     _print_table(results, console)
     written = [
-        _write_scores(out / "scores.csv", results),
-        _write_labels(out / "labels.csv", model, mask),
+        _write_scores(out / SCORES, results),
+        _write_labels(out / LABELS, model, mask),
     ]
-    picture = _draw(out / "confidence.png", model, problem["y"], mask)
+    picture = _draw(out / PICTURE, model, problem["y"], mask)
     if picture is None:
         console.print("Install gmpll\\[plot] to have the picture of the confidences as well.")
     else:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from gmpll.cli.disambiguate import plain_errors, split
-from gmpll.cli.errors import UserError
+from gmpll.cli.outputs import check_file
 
 __all__ = ["predict"]
 
@@ -54,10 +54,7 @@ def predict(
         saved = load_model(model)
         table = read_table(input, format=format, delimiter=delimiter, encoding=encoding)
         target = out or input.with_name(f"{input.stem}-predicted{table_suffix(table)}")
-        if target.is_dir() or (target.exists() and not force):
-            raise UserError(
-                f"{target} exists: name another with --out, or replace it with --force."
-            )
+        check_file(target, force=force)
         files = [Path(name) for name in split(features)]
         found = predict_table(saved, table, files, id or "")
         columns = result_columns(found, saved.model.classes_, set(table.frame.columns))

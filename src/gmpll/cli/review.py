@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gmpll.cli.errors import UserError
+from gmpll.cli.outputs import check_file
 
 if TYPE_CHECKING:
     from gmpll.review.session import ReviewSession
@@ -41,12 +42,17 @@ def review(
     export_format: Annotated[
         str, typer.Option("--format", help="Of --export: csv, label-studio or argilla.")
     ] = "csv",
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace an existing FILE of --export.")
+    ] = False,
 ) -> None:
     """Go through the doubtful rows on a local web page, the most informative first."""
     if not directory.is_dir():
         raise UserError(f"{directory} is no folder: name the one that gmpll disambiguate wrote to.")
     if images is not None and not images.is_dir():
         raise UserError(f"{images} is no folder: name the folder of the pictures.")
+    if export is not None:
+        check_file(export, force=force, option="--export")
     try:
         from gmpll.review.errors import ReviewError
         from gmpll.review.opening import open_review
