@@ -23,7 +23,7 @@ $(VENV)/.installed: pyproject.toml
 	@touch $@
 
 demo: venv
-	$(BIN)/gmpll demo
+	$(BIN)/gmpll demo --force
 
 # Two test processes share the cores: threads inside each would only be in the way.
 test: export OMP_NUM_THREADS ?= 1

@@ -2,6 +2,9 @@
 
 It gets the target's name when it is complete and on the disk. A process that is killed cannot tidy
 up; the next one that writes the same target does, for whoever wrote is gone then.
+
+A target that is no regular file (a pipe, a terminal, a device) is never replaced: what is complete
+is written into it.
 """
 
 from __future__ import annotations
@@ -11,15 +14,20 @@ import os
 import platform
 import re
 import shutil
+import stat
 import sys
+import tempfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
+from typing import BinaryIO
 
 __all__ = [
     "abandoned",
+    "is_special",
+    "is_stdout",
     "put_in_place",
     "remove_abandoned",
     "sync_file",
@@ -32,6 +40,7 @@ __all__ = [
 _KEPT_CHARACTERS = 50
 _WRITER = re.compile(r"-(?P<machine>[0-9a-f]{8})-(?P<process>\d+)-\d+\.tmp\Z", re.ASCII)
 _numbers = itertools.count()
+_STDOUT = 1
 
 
 def unfinished_path(target: Path) -> Path:
@@ -84,7 +93,8 @@ def written_beside(target: Path) -> Iterator[Path]:
     """Give the name of a file that takes the place of ``target`` if the block ends well.
 
     Nobody ever sees half a file, also where two processes write the same one; whatever goes
-    wrong in the block, nothing is left behind.
+    wrong in the block, nothing is left behind. Links are followed. A target that is there and is no
+    regular file gets the content of the file and stays what it is.
 
     Examples
     --------
@@ -97,6 +107,13 @@ def written_beside(target: Path) -> Iterator[Path]:
     ...     [path.name for path in Path(folder).iterdir()]
     ['file.txt']
     """
+    if is_special(target):
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / (target.name or "file")
+            yield file
+            _pour(file, target)
+        return
+    target = Path(os.path.realpath(target))
     remove_abandoned(target.parent, target.name)
     beside = unfinished_path(target)
     try:
@@ -105,6 +122,36 @@ def written_beside(target: Path) -> Iterator[Path]:
     except BaseException:
         _remove(beside)
         raise
+
+
+def is_special(path: Path) -> bool:
+    """Whether there is something that must not be replaced: a pipe, a device, standard output."""
+    try:
+        kind = path.stat().st_mode
+    except OSError:
+        return False
+    return is_stdout(path) or not (stat.S_ISREG(kind) or stat.S_ISDIR(kind))
+
+
+def is_stdout(path: Path) -> bool:
+    """Whether a path leads to where standard output goes, as ``/dev/stdout`` does."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(_STDOUT))
+    except OSError:
+        return False
+
+
+def _pour(file: Path, target: Path) -> None:
+    with file.open("rb") as content, _opened(target) as sink:
+        shutil.copyfileobj(content, sink)
+
+
+def _opened(target: Path) -> BinaryIO:
+    if not is_stdout(target):
+        return open(target, "wb")
+    # Opened anew, a file that it goes to would be overwritten from its beginning.
+    sys.stdout.flush()
+    return os.fdopen(os.dup(_STDOUT), "wb")
 
 
 def put_in_place(file: Path, target: Path) -> None:

@@ -414,7 +414,7 @@ def _pages(folder: str) -> tuple[str, ...]:
 
 
 _ALL = (
-    Scenario("demo", "demo", ("--out", "out"), ("out/*.*",)),
+    Scenario("demo", "demo", ("--out", "out", "--force"), ("out/*.*",)),
     Scenario("disambiguate", "gmpll", (*_RESOLVE, "plknn"), _RESOLVED_FILES, keeps=True),
     Scenario(
         "disambiguate --force",
@@ -435,7 +435,7 @@ _ALL = (
     Scenario(
         "review --export",
         "gmpll",
-        ("review", "out", "--export", "reviewed.csv"),
+        ("review", "out", "--export", "reviewed.csv", "--force"),
         ("reviewed.csv",),
         needs=("disambiguate", "decide"),
     ),

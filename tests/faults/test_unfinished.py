@@ -6,6 +6,7 @@ import errno
 import os
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -140,3 +141,52 @@ def test_only_what_a_killed_run_left_incomplete_is_replaced_without_being_told(r
     assert list(results.parent.iterdir()) == [results]
     with pytest.raises(InputError, match="holds results already"):
         check_target(results, force=False, own_files=OWN)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no named pipes in folders")
+def test_a_pipe_is_written_into_and_stays_a_pipe(tmp_path):
+    pipe = tmp_path / "pipe.csv"
+    os.mkfifo(pipe)
+    got = []
+    reader = threading.Thread(target=lambda: got.append(pipe.read_bytes()))
+    reader.start()
+    with written_beside(pipe) as beside:
+        beside.write_bytes(b"content")
+    reader.join(timeout=30)
+    assert got == [b"content"]
+    assert pipe.is_fifo()
+    assert list(tmp_path.iterdir()) == [pipe]
+
+
+def test_a_link_is_followed(tmp_path):
+    (tmp_path / "folder").mkdir()
+    file, link = tmp_path / "folder" / "file.csv", tmp_path / "link.csv"
+    file.write_text("old")
+    link.symlink_to(file)
+    with written_beside(link) as beside:
+        beside.write_text("new")
+    assert link.is_symlink()
+    assert file.read_text() == "new"
+    assert list((tmp_path / "folder").iterdir()) == [file]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/stdout"), reason="standard output has no name")
+def test_standard_output_goes_on_where_it_was(tmp_path):
+    code = (
+        "from pathlib import Path\n"
+        "from gmpll._unfinished import written_beside\n"
+        "print('before')\n"
+        "with written_beside(Path('/dev/stdout')) as beside:\n"
+        "    beside.write_text('content\\n')\n"
+        "print('after')\n"
+    )
+    for out in (tmp_path / "file", subprocess.PIPE):
+        if out is subprocess.PIPE:
+            done = subprocess.run([sys.executable, "-c", code], stdout=out, check=True)
+            printed = done.stdout
+        else:
+            out.write_text("earlier\n")
+            with out.open("ab") as file:
+                subprocess.run([sys.executable, "-c", code], stdout=file, check=True)
+            printed = out.read_bytes().removeprefix(b"earlier\n")
+        assert printed == b"before\ncontent\nafter\n"

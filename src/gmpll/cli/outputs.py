@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from gmpll._unfinished import is_special
 from gmpll.cli.errors import UserError
 
 __all__ = ["check_file"]
@@ -11,6 +12,8 @@ __all__ = ["check_file"]
 
 def check_file(path: Path, *, force: bool, option: str = "--out") -> None:
     """Refuse a folder, and a file that is there already unless it may be replaced.
+
+    Pipes and devices are written into and not replaced.
 
     Parameters
     ----------
@@ -26,5 +29,7 @@ def check_file(path: Path, *, force: bool, option: str = "--out") -> None:
     """
     if path.is_dir():
         raise UserError(f"{path} is a folder: name a file with {option}.")
-    if path.is_file() and not force:
+    if is_special(path):
+        return
+    if path.exists() and not force:
         raise UserError(f"{path} exists: name another with {option}, or replace it with --force.")

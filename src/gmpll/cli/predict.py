@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from gmpll._unfinished import is_stdout
 from gmpll.cli.disambiguate import plain_errors, split
 from gmpll.cli.outputs import check_file
 
@@ -60,9 +61,10 @@ def predict(
         columns = result_columns(found, saved.model.classes_, set(table.frame.columns))
         with output_file(target) as temporary:
             write_table(table, columns, temporary, defuse=defuse)
+        aside = is_stdout(target)  # the rows alone
         for note in found.notes:
-            typer.echo(f"Note: {note}.")
+            typer.echo(f"Note: {note}.", err=aside)
         n = len(found.labels)
         judged = "" if np.isnan(found.confidence).any() else f", {found.review.sum()} worth a look"
-        typer.echo(f"Predicted {n} row{'s' * (n != 1)}{judged}.")
-        typer.echo(str(target))
+        typer.echo(f"Predicted {n} row{'s' * (n != 1)}{judged}.", err=aside)
+        typer.echo(str(target), err=aside)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gmpll._unfinished import is_stdout
 from gmpll.cli.errors import UserError
 from gmpll.cli.outputs import check_file
 
@@ -82,7 +83,7 @@ def _export(session: ReviewSession, path: Path, export_format: str) -> None:
         write_atomically(path, FORMATS[export_format].write(session).encode())
     except OSError as error:
         raise UserError(f"{path} cannot be written: {error.strerror}.") from error
-    typer.echo(str(path))
+    typer.echo(str(path), err=is_stdout(path))
 
 
 def _serve(session: ReviewSession, host: str, port: int, open_browser: bool) -> None:
