@@ -54,7 +54,7 @@ def orders(X, mask, labels, support, seed):
     doubts = doubt(support, labels)
     rng = np.random.RandomState(seed)
     return {
-        "proposed": propose_order(doubts, ambiguous, Similarity(X)),
+        "proposed": propose_order(doubts, ambiguous, Similarity(X, labels=labels)),
         "doubt alone": np.argsort(-np.where(ambiguous, doubts, -1.0), kind="stable"),
         "random, ambiguous rows": rng.permutation(np.flatnonzero(ambiguous)),
         "random, all rows": rng.permutation(len(X)),

@@ -239,13 +239,13 @@ def test_two_tabs_do_not_lose_each_others_decisions(page, address, session):
     contested = _row(page)
     index = int(contested.removeprefix("r"))
     # A third one comes to the same row by way of the neighbours, and is faster.
-    session.decide(index, Decision("label", code=3), seen_version=0, tab="other")
+    session.decide(index, Decision("other", name="mole"), seen_version=0, tab="other")
     page.keyboard.press("1")
     page.wait_for_selector("#alarm:has-text('not written')")
-    assert "=HYPERLINK(1)" in page.inner_text("#standing")
-    assert _decided(session)[contested].code == 3
+    assert "mole" in page.inner_text("#standing")
+    assert _decided(session)[contested].name == "mole"
     _press(page, "1")
-    assert _decided(session)[contested].code != 3
+    assert _decided(session)[contested].name is None
     _press(other, "1")
     assert len(_decided(session)) == 2
 

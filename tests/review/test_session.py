@@ -251,3 +251,15 @@ def test_the_real_matching_can_be_run_again(folder):
     assert session.rematched.labels[25] == 2
     assert session.rematched.labels[0] == 0
     session.store.close()
+
+
+def test_neighbours_show_what_they_are_judged_by(folder, tmp_path, session):
+    shown = session.item(25)["neighbors"][0]
+    row = shown["row"]
+    assert shown["excerpt"] == f"{json.loads(session.saved.display[row])['text']}, page: {row}"
+    cells = [json.dumps({"id": f"r{i}", "tags": "a|b", "x": str(i), "none": ""}) for i in range(30)]
+    review_problem.write(tmp_path, display=np.array(cells), text_column=np.asarray(""))
+    without_text = open_review(folder, rematch=review_problem.rematch)
+    shown = without_text.item(25)["neighbors"][0]
+    assert shown["excerpt"] == f"tags: a|b, x: {shown['row']}"
+    without_text.store.close()

@@ -8,10 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.neighbors import NearestNeighbors
 
-from gmpll.graph.features import DirectionSpace
+from gmpll.graph.features import DirectionSpace, TreeSpace
 from gmpll.graph.local import SCALE_NEIGHBOR
 
 __all__ = ["SimilarRows", "Similarity"]
+
+#: Directions are compared instead of values where so many more neighbours have the same label.
+CLEARLY_MORE = 0.05
+#: Rows and neighbours that this is judged by.
+_JUDGED_ROWS = 500
+_JUDGED_NEIGHBORS = 8
 
 
 class SimilarRows(NamedTuple):
@@ -22,7 +28,11 @@ class SimilarRows(NamedTuple):
 
 
 class Similarity:
-    r"""Nearest rows in the space that GM-PLL compares instances in.
+    r"""Nearest rows: those whose features have the nearest values, each feature z-scored.
+
+    With many features, as of pictures or texts, the direction of the z-scored features often says
+    more than their values: it is compared instead where neighbours then have the same label clearly
+    more often. Far outliers of a feature are brought in first.
 
     The weight of row j for row i is :math:`\exp(-d_{ij}^2 / \sigma_i^2)`, where :math:`\sigma_i`
     is the distance of row i to its seventh neighbour. Only the rows asked for are searched, so
@@ -33,6 +43,8 @@ class Similarity:
     features : ndarray of shape (n_samples, n_features)
     n_neighbors : int, default=20
         Neighbours of a row; fewer where there are not so many rows.
+    labels : ndarray of shape (n_samples,), default=None
+        The labels found; without them values are compared.
 
     Examples
     --------
@@ -43,8 +55,13 @@ class Similarity:
     array([[1]])
     """
 
-    def __init__(self, features: NDArray[np.floating], n_neighbors: int = 20) -> None:
-        self._points = DirectionSpace(np.asarray(features, dtype=np.float64)).rows
+    def __init__(
+        self,
+        features: NDArray[np.floating],
+        n_neighbors: int = 20,
+        labels: NDArray[np.integer] | None = None,
+    ) -> None:
+        self._points = _points(np.asarray(features, dtype=np.float64), labels)
         self.n_neighbors = min(n_neighbors, len(self._points) - 1)
         if self.n_neighbors > 0:
             self._search = NearestNeighbors().fit(self._points)
@@ -54,13 +71,40 @@ class Similarity:
         k = self.n_neighbors
         if k <= 0 or not len(rows):
             return SimilarRows(np.zeros((len(rows), 0), np.intp), np.zeros((len(rows), 0)))
-        distances, found = self._search.kneighbors(self._points[rows], k + 1)
-        # A row finds itself, though behind its duplicates or not at all where they are many.
-        itself = found == rows[:, None]
-        itself[~itself.any(axis=1), -1] = True
-        distances = distances[~itself].reshape(len(rows), k)
-        found = found[~itself].reshape(len(rows), k)
+        distances, found = _nearest_others(self._search, self._points, rows, k)
         return SimilarRows(found, _weights(distances))
+
+
+def _points(
+    features: NDArray[np.float64], labels: NDArray[np.integer] | None
+) -> NDArray[np.float64]:
+    """Return the rows in the space in which they are compared."""
+    positions = TreeSpace(features).rows
+    if labels is None or features.shape[1] < 2:  # a single feature has two directions only
+        return positions
+    directions = DirectionSpace(features).rows
+    gain = _agreement(directions, labels) - _agreement(positions, labels)
+    return directions if gain > CLEARLY_MORE else positions
+
+
+def _agreement(points: NDArray[np.float64], labels: NDArray[np.integer]) -> float:
+    """Return how often a neighbour has the label of the row."""
+    k = min(_JUDGED_NEIGHBORS, len(points) - 1)
+    if k < 1:
+        return 0.0
+    rows = np.arange(0, len(points), max(1, len(points) // _JUDGED_ROWS))
+    _, found = _nearest_others(NearestNeighbors().fit(points), points, rows, k)
+    return float((labels[found] == labels[rows, None]).mean())
+
+
+def _nearest_others(
+    search: NearestNeighbors, points: NDArray[np.float64], rows: NDArray[np.intp], k: int
+) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+    distances, found = search.kneighbors(points[rows], k + 1)
+    # A row finds itself, though behind its duplicates or not at all where they are many.
+    itself = found == rows[:, None]
+    itself[~itself.any(axis=1), -1] = True
+    return distances[~itself].reshape(len(rows), k), found[~itself].reshape(len(rows), k)
 
 
 def _weights(distances: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -41,8 +41,9 @@ REVIEW_BELOW = 0.25
 LEASE_SECONDS = 300.0
 #: Longest name of a label that the reviewer brings.
 MAX_LABEL_LENGTH = 200
-#: Characters of a text in a list of rows.
+#: Characters of a text in a list of rows, and how many other cells stand there.
 EXCERPT = 160
+EXCERPT_CELLS = 5
 
 
 def rows_key(saved: SavedMatching) -> str:
@@ -102,7 +103,7 @@ class ReviewSession:
         self._base = _matching_key(saved)
         self._review_below = float(json.loads(saved.settings).get("review_below", REVIEW_BELOW))
         self._ambiguous = (saved.mask.sum(axis=1) > 1) & (saved.gold < 0)
-        self._similarity = Similarity(saved.features)
+        self._similarity = Similarity(saved.features, labels=saved.labels)
         self._lock = threading.Lock()
         self._desks: dict[str, tuple[int, float]] = {}
         self._passed: dict[str, set[int]] = {}
@@ -250,7 +251,7 @@ class ReviewSession:
     def _line(self, row: int, held: Mapping[int, Entry]) -> dict[str, Any]:
         """Describe a row in one line of a list."""
         fields = self._fields(row)
-        text = fields.get(self.saved.text_column) or next(iter(fields.values()), "")
+        text = self._excerpt(row, fields)
         label, origin = self._label(row, held)
         return {
             "row": row,
@@ -260,6 +261,17 @@ class ReviewSession:
             "label": label,
             "origin": origin,
         }
+
+    def _excerpt(self, row: int, fields: Mapping[str, str]) -> str:
+        """Return the text of a row and a few of its other cells, its id and picture aside."""
+        text = fields.get(self.saved.text_column, "")
+        elsewhere = (self.saved.text_column, self.saved.image_column)
+        cells = [
+            f"{name}: {value}"
+            for name, value in fields.items()
+            if name not in elsewhere and value not in ("", str(self.saved.ids[row]))
+        ]
+        return ", ".join([*([text] if text else []), *cells[:EXCERPT_CELLS]])
 
     def _label(self, row: int, held: Mapping[int, Entry]) -> tuple[str | None, str]:
         """Return the label of a row as it stands, and who gave it: reviewer, input, matching."""
