@@ -43,10 +43,23 @@ def test_files_are_replaced_only_by_force(tmp_path, monkeypatch, capsys):
     assert (tmp_path / "labels.csv").read_text() == "mine"
 
 
-@pytest.mark.parametrize("arguments", [["demo", "--wrong"], ["nonsense"], ["demo", "--seed", "x"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["demo", "--wrong"],
+        ["nonsense"],
+        ["demo", "--seed", "x"],
+        ["demo", "--seed", "-1"],
+        ["disambiguate", "in.csv", "--dry-run", "--seed", "-1"],
+        ["disambiguate", "in.csv", "--dry-run", "--seed", str(2**32)],
+        ["reproduce", "--out", "run", "--seed", str(2**32)],
+    ],
+)
 def test_wrong_usage_exits_with_2(arguments, monkeypatch, capsys):
     assert run_main(monkeypatch, *arguments) == 2
-    assert "Traceback" not in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert "Traceback" not in error
+    assert "--seed" not in arguments or "Invalid value for '--seed'" in error
 
 
 def test_version(monkeypatch, capsys):

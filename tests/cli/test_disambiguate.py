@@ -110,3 +110,14 @@ def test_force_keeps_what_a_reviewer_decided(run, table, tmp_path):
         first = next(session.results())
         assert (first.id, first.label, first.origin) == ("00", "b", "reviewer")
         session.store.close()
+
+
+def test_methods_are_estimators_and_seeds_are_small_enough(run, table):
+    from gmpll.disambiguation import InputError
+    from gmpll.disambiguation.frames import disambiguate as resolve
+
+    code, _, error = run(table, "--dry-run", "--method", "methods")
+    assert code == 2
+    assert "There is no method 'methods': use one of gmpll, plknn, plsvm" in error
+    with pytest.raises(InputError, match="must be between 0 and 4294967295"):
+        resolve(pd.read_csv(table), random_state=-1)

@@ -11,6 +11,7 @@ import typer
 from gmpll._unfinished import written_beside
 from gmpll.cli.errors import UserError
 from gmpll.cli.outputs import check_file
+from gmpll.disambiguation.options import LARGEST_SEED
 
 if TYPE_CHECKING:
     import numpy as np
@@ -38,7 +39,12 @@ def demo(
     out: Annotated[Path, typer.Option(help="Folder for what the demo writes.")] = Path(
         "gmpll-demo"
     ),
-    seed: Annotated[int, typer.Option(help="Seed of the split and of the wrong candidates.")] = 0,
+    seed: Annotated[
+        int,
+        typer.Option(
+            min=0, max=LARGEST_SEED, help="Seed of the split and of the wrong candidates."
+        ),
+    ] = 0,
     force: Annotated[
         bool, typer.Option("--force", help="Replace what an earlier demo wrote.")
     ] = False,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gmpll.cli.errors import UserError
+from gmpll.disambiguation.options import LARGEST_SEED
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -103,7 +104,7 @@ def disambiguate(
             "are not calibrated (other methods, more than 20,000 rows)."
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Breaks ties.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Breaks ties.")] = 0,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Describe the data and their problems, write nothing.")
     ] = False,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gmpll.cli.errors import UserError
+from gmpll.disambiguation.options import LARGEST_SEED
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -53,7 +54,9 @@ def reproduce(
     folds: Annotated[
         int | None, typer.Option(min=2, help="Folds of the cross-validation; by default 10.")
     ] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Seed of the shuffling.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, max=LARGEST_SEED, help="Seed of the shuffling.")
+    ] = None,
     tune: Annotated[
         bool | None,
         typer.Option("--tune/--no-tune", help="Choose hyper-parameters on the training folds."),

@@ -18,7 +18,7 @@ from gmpll.disambiguation.errors import InputError, quoted
 from gmpll.disambiguation.features import FeatureEncoder, FeatureTable, feature_table
 from gmpll.disambiguation.guesses import Roles
 from gmpll.disambiguation.leaks import RESULT_COLUMNS
-from gmpll.disambiguation.options import Options
+from gmpll.disambiguation.options import LARGEST_SEED, Options
 from gmpll.disambiguation.tables import Table
 
 __all__ = [
@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 #: Names that ``--method`` takes.
-METHODS = {name.lower(): getattr(gmpll.methods, name) for name in gmpll.methods.__all__}
+METHODS = {method.__name__.lower(): method for method in gmpll.methods.METHODS.values()}
 #: From this many rows on GMPLL resolves by the graph alone, in one view of the features: the
 #: regression that refines it for smaller data and the second view would multiply time and memory.
 LARGE = 20_000
@@ -134,6 +134,8 @@ def prepare(table: Table, roles: Roles, options: Options) -> Prepared:
         raise InputError(f"--review-below is {options.review_below}; it must be between 0 and 1.")
     if options.empty not in ("error", "all"):
         raise InputError(f"--empty is {quoted(options.empty)}; it must be 'error' or 'all'.")
+    if not 0 <= options.seed <= LARGEST_SEED:
+        raise InputError(f"The seed is {options.seed}; it must be between 0 and {LARGEST_SEED}.")
     if options.trust is not None and (options.votes is None or options.method != "gmpll"):
         raise InputError("--trust says how much votes count: it goes with --votes and gmpll only.")
     if options.votes is None and (options.vote_columns or options.min_share):
