@@ -1,19 +1,23 @@
 """Partial label learning: graph matching (GM-PLL) and the methods it is compared with."""
 
-from gmpll.calibration import CalibratedPartialClassifier
-from gmpll.candidates import (
-    CandidateSets,
-    CandidateStatistics,
-    VotedCandidates,
-    as_candidates,
-    candidates_from_votes,
-)
-from gmpll.conformal import ConformalPartialClassifier
-from gmpll.disambiguation import disambiguate
-from gmpll.explanation import explain
-from gmpll.learner import ConfidenceClassifier
-from gmpll.methods import CLPL, GMPLL, IPAL, LSBCMM, M3PL, PLECOC, PLKNN, PLLEAF, PLSVM
-from gmpll.rejection import RejectingClassifier
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gmpll.calibration import CalibratedPartialClassifier
+    from gmpll.candidates import (
+        CandidateSets,
+        CandidateStatistics,
+        VotedCandidates,
+        as_candidates,
+        candidates_from_votes,
+    )
+    from gmpll.conformal import ConformalPartialClassifier
+    from gmpll.disambiguation import disambiguate
+    from gmpll.explanation import explain
+    from gmpll.learner import ConfidenceClassifier
+    from gmpll.methods import CLPL, GMPLL, IPAL, LSBCMM, M3PL, PLECOC, PLKNN, PLLEAF, PLSVM
+    from gmpll.rejection import RejectingClassifier
 
 __version__ = "0.1.0.dev0"
 
@@ -40,3 +44,44 @@ __all__ = [
     "disambiguate",
     "explain",
 ]
+
+#: Where the names are defined. They are loaded when they are asked for: the command line begins at
+#: once, and no module loads more than it uses.
+_HOMES = {
+    "gmpll.calibration": ("CalibratedPartialClassifier",),
+    "gmpll.candidates": (
+        "CandidateSets",
+        "CandidateStatistics",
+        "VotedCandidates",
+        "as_candidates",
+        "candidates_from_votes",
+    ),
+    "gmpll.conformal": ("ConformalPartialClassifier",),
+    "gmpll.disambiguation": ("disambiguate",),
+    "gmpll.explanation": ("explain",),
+    "gmpll.learner": ("ConfidenceClassifier",),
+    "gmpll.methods": (
+        "CLPL",
+        "GMPLL",
+        "IPAL",
+        "LSBCMM",
+        "M3PL",
+        "PLECOC",
+        "PLKNN",
+        "PLLEAF",
+        "PLSVM",
+    ),
+    "gmpll.rejection": ("RejectingClassifier",),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_HOME_OF[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,4 +1,6 @@
 import csv
+import subprocess
+import sys
 
 import pytest
 from typer.testing import CliRunner
@@ -60,6 +62,46 @@ def test_wrong_usage_exits_with_2(arguments, monkeypatch, capsys):
     error = capsys.readouterr().err
     assert "Traceback" not in error
     assert "--seed" not in arguments or "Invalid value for '--seed'" in error
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C is sent in another way")
+@pytest.mark.parametrize("module", ["typer", "sklearn.datasets"])
+def test_ctrl_c_while_loading_is_said_in_a_sentence(module, tmp_path):
+    """The signal comes when the module is about to be loaded."""
+    code = (
+        "import builtins, os, signal, sys\n"
+        "load = builtins.__import__\n"
+        "def interrupted(name, *rest, **options):\n"
+        f"    if name == {module!r}:\n"
+        "        os.kill(os.getpid(), signal.SIGINT)\n"
+        "    return load(name, *rest, **options)\n"
+        "builtins.__import__ = interrupted\n"
+        "sys.argv = ['gmpll', 'demo', '--out', sys.argv[1]]\n"
+        "import runpy; runpy.run_module('gmpll', run_name='__main__')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "out")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 130
+    assert done.stderr == "gmpll: interrupted.\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_command_line_begins_without_the_library():
+    code = "import sys, gmpll.cli; sys.exit('numpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_library_has_all_of_its_names():
+    import gmpll
+
+    assert all(getattr(gmpll, name) is not None for name in gmpll.__all__)
+    assert set(gmpll.__all__) <= set(dir(gmpll))
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        gmpll.nothing
 
 
 def test_version(monkeypatch, capsys):

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from gmpll._seeds import LARGEST_SEED
 from gmpll._unfinished import written_beside
 from gmpll.cli.errors import UserError
 from gmpll.cli.outputs import check_file
-from gmpll.disambiguation.options import LARGEST_SEED
 
 if TYPE_CHECKING:
     import numpy as np

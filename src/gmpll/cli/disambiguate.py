@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gmpll._seeds import LARGEST_SEED
 from gmpll.cli.errors import UserError
-from gmpll.disambiguation.options import LARGEST_SEED
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["LARGEST_SEED", "NONE", "Options"]
+__all__ = ["NONE", "Options"]
 
 #: Given for a column, it means that there is none, whatever a guess would say.
 NONE = "none"
-#: What random numbers can be seeded with.
-LARGEST_SEED = 2**32 - 1
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import has_fit_parameter
 
 import gmpll.methods
+from gmpll._seeds import LARGEST_SEED
 from gmpll.candidates import CandidateSets
 from gmpll.disambiguation.candidate_sets import LabelSets, label_sets, row_ids
 from gmpll.disambiguation.errors import InputError, quoted
 from gmpll.disambiguation.features import FeatureEncoder, FeatureTable, feature_table
 from gmpll.disambiguation.guesses import Roles
 from gmpll.disambiguation.leaks import RESULT_COLUMNS
-from gmpll.disambiguation.options import LARGEST_SEED, Options
+from gmpll.disambiguation.options import Options
 from gmpll.disambiguation.tables import Table
 
 __all__ = [
