@@ -28,10 +28,12 @@ __all__ = [
     "abandoned",
     "is_special",
     "is_stdout",
+    "nearest_folder",
     "put_in_place",
     "remove_abandoned",
     "sync_file",
     "sync_folder",
+    "takes_files",
     "unfinished_path",
     "written_beside",
 ]
@@ -152,6 +154,23 @@ def _opened(target: Path) -> BinaryIO:
     # Opened anew, a file that it goes to would be overwritten from its beginning.
     sys.stdout.flush()
     return os.fdopen(os.dup(_STDOUT), "wb")
+
+
+def nearest_folder(path: Path) -> Path:
+    """Return the folder, or whatever it is, in which the missing part of a path would begin."""
+    path = Path(os.path.realpath(path))
+    return next(place for place in (path, *path.parents) if place.exists())
+
+
+def takes_files(folder: Path) -> bool:
+    """Whether something can be made in a folder; it is tried, as rights alone do not tell."""
+    probe = unfinished_path(folder / "probe")
+    try:
+        probe.mkdir()
+        probe.rmdir()
+    except OSError:
+        return False
+    return True
 
 
 def put_in_place(file: Path, target: Path) -> None:

@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pandas as pd
 import pytest
 import typer
@@ -121,3 +123,11 @@ def test_methods_are_estimators_and_seeds_are_small_enough(run, table):
     assert "There is no method 'methods': use one of gmpll, plknn, plsvm" in error
     with pytest.raises(InputError, match="must be between 0 and 4294967295"):
         resolve(pd.read_csv(table), random_state=-1)
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="only there rights do not tell")
+def test_a_folder_that_cannot_be_made_is_refused_before_any_work(run, table):
+    code, out, error = run(table, "--out", "/proc/foo")
+    assert code == 2
+    assert error == "gmpll: /proc cannot be written to: name another folder with --out.\n"
+    assert out == ""

@@ -96,6 +96,7 @@ def test_bad_inputs_are_sentences(run, model, tmp_path):
         ((tmp_path / "junk.skops", tmp_path / "new.csv"), "is no model of gmpll"),
         ((model, tmp_path / "new.csv", "--out", tmp_path / "taken.csv"), "--force"),
         ((model, tmp_path / "new.csv", "--out", tmp_path, "--force"), "is a folder: name a file"),
+        ((model, tmp_path / "new.csv", "--out", "/proc/x.csv"), "/proc cannot be written to: name"),
         ((model, tmp_path / "new.csv", "--features", "e.npy"), "0 embedding files"),
         ((model, tmp_path / "new.csv", "--id", "key"), "which --id names"),
     ):

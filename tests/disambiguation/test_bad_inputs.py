@@ -312,7 +312,7 @@ def test_a_constant_column_is_left_out_and_said(tmp_path, command):
 
 def test_a_folder_that_cannot_be_written(tmp_path, monkeypatch, command):
     write_files(tmp_path, GOOD)
-    monkeypatch.setattr("gmpll.disambiguation.output._is_writable", lambda folder: False)
+    monkeypatch.setattr("gmpll.disambiguation.output.takes_files", lambda folder: False)
     code, _, error = command("disambiguate", tmp_path / "in.csv", "--out", tmp_path / "a" / "b")
     assert code == 2
     assert "cannot be written to" in error

@@ -10,7 +10,6 @@ import typer
 
 from gmpll._seeds import LARGEST_SEED
 from gmpll._unfinished import written_beside
-from gmpll.cli.errors import UserError
 from gmpll.cli.outputs import check_file
 
 if TYPE_CHECKING:
@@ -55,12 +54,6 @@ def demo(
     console = Console()
     for name in (SCORES, LABELS, PICTURE):
         check_file(out / name, force=force)
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(
-            f"The folder {out} cannot be made ({error.strerror}): name another with --out."
-        ) from error
 
     problem = _digits(seed)
     mask = problem["mask"]
@@ -71,6 +64,7 @@ def demo(
     )
     results, model = _compare(problem, seed, console)
     _print_table(results, console)
+    out.mkdir(parents=True, exist_ok=True)
     written = [
         _write_scores(out / SCORES, results),
         _write_labels(out / LABELS, model, mask),

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
-from gmpll._unfinished import is_special
+from gmpll._unfinished import is_special, nearest_folder, takes_files
 from gmpll.cli.errors import UserError
 
-__all__ = ["check_file"]
+__all__ = ["check_file", "check_folder"]
 
 
 def check_file(path: Path, *, force: bool, option: str = "--out") -> None:
-    """Refuse a folder, and a file that is there already unless it may be replaced.
+    """Refuse what cannot be written, and a file that is there already unless it may be replaced.
 
     Pipes and devices are written into and not replaced.
 
@@ -33,3 +34,23 @@ def check_file(path: Path, *, force: bool, option: str = "--out") -> None:
         return
     if path.exists() and not force:
         raise UserError(f"{path} exists: name another with {option}, or replace it with --force.")
+    check_folder(Path(os.path.realpath(path)).parent, option=option)
+
+
+def check_folder(folder: Path, *, option: str = "--out") -> None:
+    """Refuse a folder that cannot be made or written to.
+
+    Parameters
+    ----------
+    folder : Path
+    option : str, default="--out"
+        The option that names the folder or a file in it.
+
+    Raises
+    ------
+    UserError
+    """
+    near = nearest_folder(folder)
+    if not takes_files(near):
+        reason = "cannot be written to" if near.is_dir() else "is no folder"
+        raise UserError(f"{near} {reason}: name another with {option}.")

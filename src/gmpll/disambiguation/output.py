@@ -17,9 +17,11 @@ from typing import IO, TYPE_CHECKING, Any
 
 from gmpll._unfinished import (
     abandoned,
+    nearest_folder,
     remove_abandoned,
     sync_file,
     sync_folder,
+    takes_files,
     unfinished_path,
     written_beside,
 )
@@ -86,13 +88,9 @@ def check_target(folder: Path, *, force: bool, own_files: tuple[str, ...]) -> No
             f"{folder} holds results already: name another folder with --out, or replace them "
             "with --force."
         )
-    near = folder if folder.is_dir() else next(p for p in folder.absolute().parents if p.exists())
-    if not _is_writable(near):
+    near = nearest_folder(folder)
+    if not takes_files(near):
         raise InputError(f"{near} cannot be written to: name another folder with --out.")
-
-
-def _is_writable(folder: Path) -> bool:
-    return folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)
 
 
 @contextmanager
