@@ -97,6 +97,8 @@ def test_bad_inputs_are_sentences(run, model, tmp_path):
         ((model, tmp_path / "new.csv", "--out", tmp_path / "taken.csv"), "--force"),
         ((model, tmp_path / "new.csv", "--out", tmp_path, "--force"), "is a folder: name a file"),
         ((model, tmp_path / "new.csv", "--out", "/proc/x.csv"), "/proc cannot be written to: name"),
+        ((model, tmp_path / "new.csv", "--out", tmp_path / "p.parquet"), "ends in .csv with --out"),
+        ((model, tmp_path / "new.csv", "--out", tmp_path / "p.xlsx"), "ends in .csv with --out"),
         ((model, tmp_path / "new.csv", "--features", "e.npy"), "0 embedding files"),
         ((model, tmp_path / "new.csv", "--id", "key"), "which --id names"),
     ):
@@ -105,6 +107,7 @@ def test_bad_inputs_are_sentences(run, model, tmp_path):
         assert words in error
         assert error.count("\n") == 1
     assert (tmp_path / "taken.csv").read_text() == "mine"
+    assert not list(tmp_path.glob("p.*"))
 
 
 def test_a_missing_number_is_filled_in_a_single_row_as_in_many(run, model, tmp_path):

@@ -22,7 +22,11 @@ def predict(
         Path, typer.Argument(metavar="INPUT", help="CSV, TSV, Parquet or JSON Lines file.")
     ],
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="INPUT-predicted beside INPUT by default.")
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="In the format of INPUT; INPUT-predicted beside INPUT by default.",
+        ),
     ] = None,
     features: Annotated[
         str | None,
@@ -47,7 +51,12 @@ def predict(
         import numpy as np
 
         from gmpll.disambiguation.model_file import load_model
-        from gmpll.disambiguation.output import output_file, table_suffix, write_table
+        from gmpll.disambiguation.output import (
+            check_suffix,
+            output_file,
+            table_suffix,
+            write_table,
+        )
         from gmpll.disambiguation.predicting import predict_table
         from gmpll.disambiguation.resolving import result_columns
         from gmpll.disambiguation.tables import read_table
@@ -55,6 +64,7 @@ def predict(
         saved = load_model(model)
         table = read_table(input, format=format, delimiter=delimiter, encoding=encoding)
         target = out or input.with_name(f"{input.stem}-predicted{table_suffix(table)}")
+        check_suffix(target, table)
         check_file(target, force=force)
         files = [Path(name) for name in split(features)]
         found = predict_table(saved, table, files, id or "")

@@ -41,8 +41,12 @@ def review(
         typer.Option(metavar="FILE", help="Write the labels as they stand and serve no page."),
     ] = None,
     export_format: Annotated[
-        str, typer.Option("--format", help="Of --export: csv, label-studio or argilla.")
-    ] = "csv",
+        str | None,
+        typer.Option(
+            "--format",
+            help="Of --export: csv, label-studio or argilla; csv by default if FILE ends so.",
+        ),
+    ] = None,
     force: Annotated[
         bool, typer.Option("--force", help="Replace an existing FILE of --export.")
     ] = False,
@@ -73,10 +77,17 @@ def review(
         raise UserError(str(error)) from error
 
 
-def _export(session: ReviewSession, path: Path, export_format: str) -> None:
+def _export(session: ReviewSession, path: Path, export_format: str | None) -> None:
     from gmpll.experiments.store import write_atomically
     from gmpll.review.export import FORMATS
 
+    if export_format is None:
+        if path.suffix.lower() not in (".csv", ""):
+            raise UserError(
+                f"{path} does not end in .csv: say what to write with --format "
+                f"({', '.join(FORMATS)})."
+            )
+        export_format = "csv"
     if export_format not in FORMATS:
         raise UserError(f"--format {export_format} is unknown: use one of {', '.join(FORMATS)}.")
     try:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from gmpll.disambiguation.tables import Table
 
 __all__ = [
+    "check_suffix",
     "check_target",
     "defused",
     "output_file",
@@ -75,6 +76,24 @@ def restored(cell: str) -> str:
 def table_suffix(table: Table) -> str:
     """Return the ending of a file in the format of a table."""
     return _SUFFIX[table.format]
+
+
+def check_suffix(path: Path, table: Table) -> None:
+    """Refuse the name of a file that promises another format than the table's.
+
+    Raises
+    ------
+    InputError
+    """
+    from gmpll.disambiguation.tables import FORMATS
+
+    own = table_suffix(table)
+    is_text = table.format in ("csv", "tsv")
+    fitting = {suffix for suffix, kind in FORMATS.items() if kind == FORMATS[own]}
+    if path.suffix.lower() not in fitting | {"", *([".txt"] if is_text else [])}:
+        raise InputError(
+            f"{path} would hold the format of the input: name a file that ends in {own} with --out."
+        )
 
 
 def check_target(folder: Path, *, force: bool, own_files: tuple[str, ...]) -> None:
