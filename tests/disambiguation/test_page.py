@@ -1,5 +1,6 @@
 import re
 from html.parser import HTMLParser
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -7,7 +8,7 @@ import pytest
 
 from gmpll.disambiguation.guesses import guess_roles
 from gmpll.disambiguation.options import Options
-from gmpll.disambiguation.page import render_page
+from gmpll.disambiguation.page import _reason_tables, render_page
 from gmpll.disambiguation.page_facts import MAX_DOUBTFUL, MAX_POINTS, page_facts
 from gmpll.disambiguation.resolving import prepare, resolve
 from gmpll.disambiguation.saved import saved_matching
@@ -122,3 +123,21 @@ def test_one_feature_and_another_method(pets):
     assert facts.map.points.shape == (60, 2)
     assert all(row.reasons is None for row in facts.doubtful)
     assert "What would have changed it" not in render_page(facts)
+
+
+def test_the_turns_add_up():
+    """Every line of the turns goes on from the one before it, the last one too."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 3, 150)
+    frame = pd.DataFrame(rng.normal(size=(150, 4)) + np.eye(3, 4)[truth], columns=list("abcd"))
+    frame["tags"] = [f"{'abc'[t]}|{'abc'[(t + 1) % 3]}" for t in truth]
+    facts, _ = facts_of(frame)
+    tables = [table for row in facts.doubtful for table in _reason_tables(row)[1:]]
+    assert sum(line.cells[0].text == "afterwards" for t in tables for line in t.rows) > 10
+    for table in tables:
+        lines = [
+            np.array([re.findall(r"[-+\d.]+", cell.text) for cell in line.cells[1:]], dtype=float)
+            for line in table.rows
+        ]
+        for before, after in pairwise(lines):
+            np.testing.assert_allclose(after[:, 0] - after[:, 1], before[:, 0], atol=0.021)

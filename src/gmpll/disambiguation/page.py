@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 __all__ = ["render_page"]
 
 _MOST_NEIGHBORS = 8
-_MOST_TURNS = 6
 
 
 def render_page(facts: PageFacts) -> str:
@@ -92,7 +91,7 @@ def _reason_tables(row: DoubtfulRow) -> list[Table]:
     header = ["neighbour", "its label", "weight", "share of all weight"]
     tables = [_table("votes", f"Neighbours of {row.id}, the heaviest vote first", header, votes)]
     names = list(row.reasons.support)
-    told = [(f"turn {turn.number}", turn) for turn in row.reasons.turns[:_MOST_TURNS]]
+    told = [(f"turn {turn.number}", turn) for turn in row.reasons.turns]
     if row.reasons.afterwards is not None:
         told.append(("afterwards", row.reasons.afterwards))
     turns = [

@@ -31,6 +31,7 @@ MAX_DOUBTFUL = 40
 MAX_PAIRS = 25
 MAX_LABELS = 40
 MAX_POINTS = 1500
+MAX_TURNS = 6
 #: ... and projects with axes learned from so many.
 _PROJECTION_ROWS = 20_000
 _LONGEST_CELL = 300
@@ -269,7 +270,8 @@ def _doubtful(
 def _reasons(resolution: Resolution, rows: NDArray[np.intp]) -> list[Any]:
     if resolution.prepared.options.method != "gmpll" or rows.size == 0:
         return [None] * len(rows)
-    return list(explain_rows(resolution.model, rows.tolist(), resolution.prepared.sets.mask))
+    mask = resolution.prepared.sets.mask
+    return list(explain_rows(resolution.model, rows.tolist(), mask, max_turns=MAX_TURNS))
 
 
 def _short(text: str) -> str:
