@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import numpy as np
 import pytest
@@ -67,11 +68,20 @@ def test_two_tabs_get_different_rows_until_one_is_long_gone(session, monkeypatch
     first = session.next_item("a")["row"]
     assert session.next_item("a")["row"] == first
     assert session.next_item("b")["row"] != first
-    now = [0.0]
-    monkeypatch.setattr("gmpll.review.session.time.monotonic", lambda: now[0])
+    now = [time.time()]
+    monkeypatch.setattr("gmpll.review.store.time.time", lambda: now[0])
     session.next_item("a")
-    now[0] = LEASE_SECONDS + 1
+    now[0] += LEASE_SECONDS + 1
     assert session.next_item("c")["row"] == first
+
+
+def test_two_servers_on_a_folder_hand_out_different_rows(session, folder):
+    other = open_review(folder, rematch=review_problem.rematch)
+    rows = {s.next_item(tab)["row"] for s, tab in ((session, "a"), (other, "b"), (session, "c"))}
+    assert len(rows) == 3
+    lying = other.next_item("b")["row"]
+    other.store.close()
+    assert session.next_item("d")["row"] == lying  # nobody looks at it any more
 
 
 def test_rows_passed_over_come_again_after_all_others(session):

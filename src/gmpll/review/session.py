@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -105,7 +104,6 @@ class ReviewSession:
         self._ambiguous = (saved.mask.sum(axis=1) > 1) & (saved.gold < 0)
         self._similarity = Similarity(saved.features, labels=saved.labels)
         self._lock = threading.Lock()
-        self._desks: dict[str, tuple[int, float]] = {}
         self._passed: dict[str, set[int]] = {}
         self._folded = [str(name).casefold() for name in saved.classes]
         self._check_store()
@@ -157,28 +155,20 @@ class ReviewSession:
 
         A row that the tab has passed over comes again when it has seen all others.
         """
-        held = self.store.decisions()
         with self._lock:
-            elsewhere = self._rows_on_other_desks(tab)
             over = self._passed.setdefault(tab, set())
             if passed is not None:
                 over.add(passed)
-            row = self._first_waiting(held, elsewhere | over)
-            if row is None and over:
-                over.clear()
-                row = self._first_waiting(held, elsewhere)
-            if row is None:
-                self._desks.pop(tab, None)
-                return None
-            self._desks[tab] = (row, time.monotonic())
-        return self.item(row)
 
-    def _rows_on_other_desks(self, tab: str) -> set[int]:
-        now = time.monotonic()
-        self._desks = {
-            name: desk for name, desk in self._desks.items() if now - desk[1] < LEASE_SECONDS
-        }
-        return {row for name, (row, _) in self._desks.items() if name != tab}
+            def choose(held: dict[int, Entry], elsewhere: set[int]) -> int | None:
+                row = self._first_waiting(held, elsewhere | over)
+                if row is None and over:
+                    over.clear()
+                    row = self._first_waiting(held, elsewhere)
+                return row
+
+            row = self.store.take(tab, choose, lease_seconds=LEASE_SECONDS)
+        return None if row is None else self.item(row)
 
     def _first_waiting(self, held: Mapping[int, Entry], left_out: set[int]) -> int | None:
         for row in self._matching.order:

@@ -10,8 +10,9 @@ from __future__ import annotations
 import io
 import sqlite3
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -58,6 +59,11 @@ CREATE TABLE IF NOT EXISTS rematched (
     at      TEXT NOT NULL,
     base    TEXT NOT NULL,
     content BLOB NOT NULL
+) STRICT;
+CREATE TABLE IF NOT EXISTS desks (
+    tab     TEXT PRIMARY KEY,
+    item    INTEGER NOT NULL,
+    since   REAL NOT NULL
 ) STRICT;
 COMMIT;
 """
@@ -130,6 +136,7 @@ class Store:
         self._history: dict[int, list[Entry]] = {}
         self._undone: set[int] = set()
         self._last_number = 0
+        self._tabs: set[str] = set()
 
     @contextmanager
     def _plain_errors(self) -> Iterator[None]:
@@ -178,8 +185,11 @@ class Store:
             )
 
     def close(self) -> None:
-        """Close the file."""
+        """Clear the desks of the tabs that were served from here, and close the file."""
         with self._lock:
+            with suppress(sqlite3.Error):  # closed already, or full: the desks clear themselves
+                for tab in self._tabs:
+                    self._connection.execute("DELETE FROM desks WHERE tab = ?", (tab,))
             self._connection.close()
 
     @contextmanager
@@ -282,6 +292,44 @@ class Store:
                 raise ConflictError("This row was decided elsewhere in the meantime.")
             number = self._append(row, tab, *decision, None, at)
         return self._entry(number)
+
+    def take(
+        self,
+        tab: str,
+        choose: Callable[[dict[int, Entry], set[int]], int | None],
+        *,
+        lease_seconds: float,
+    ) -> int | None:
+        """Put a row on the desk of a tab, in place of the one that lay there.
+
+        Parameters
+        ----------
+        tab : str
+            Who takes.
+        choose : callable
+            ``choose(decisions, elsewhere)`` returns the row to take, or None; ``elsewhere`` are the
+            rows on other desks, those of other servers on the same file included.
+        lease_seconds : float
+            A desk on which nothing was put for so long is cleared.
+
+        Returns
+        -------
+        int or None
+            The row.
+        """
+        with self._transaction() as connection:
+            now = time.time()
+            self._tabs.add(tab)
+            # A time to come is one of a clock that was put right since.
+            connection.execute(
+                "DELETE FROM desks WHERE tab = ? OR since < ? OR since > ?",
+                (tab, now - lease_seconds, now + lease_seconds),
+            )
+            elsewhere = {row for (row,) in connection.execute("SELECT item FROM desks")}
+            row = choose(self.decisions(), elsewhere)
+            if row is not None:
+                connection.execute("INSERT INTO desks VALUES (?, ?, ?)", (tab, row, now))
+        return row
 
     def undo(self, tab: str) -> Entry | None:
         """Take back the last decision of a tab; None where there is nothing to take back.
