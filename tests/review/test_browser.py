@@ -130,6 +130,13 @@ def test_from_opening_to_export_by_keyboard(page, session):
     page.keyboard.press("Enter")  # faster than the search, which must not cut the name
     _wait_for_other_row(page, named)
     assert _decided(session)[named].name == "mole rat"
+    again = _row(page)
+    page.keyboard.press("/")
+    page.keyboard.type("mol")
+    page.wait_for_selector("#found [role=option]:has-text('mole rat')")
+    page.keyboard.press("Enter")
+    _wait_for_other_row(page, again)
+    assert _decided(session)[again].name == "mole rat"
 
     page.keyboard.press("m")
     page.wait_for_selector("#notice:has-text('Matched again')")

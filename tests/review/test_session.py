@@ -155,6 +155,18 @@ def test_labels_are_found_by_a_part_of_their_name(session):
     assert len(session.labels_like("")) == 4
 
 
+def test_labels_that_the_reviewer_brought_are_found_again(session):
+    session.decide(5, Decision("other", name="Dormouse"), seen_version=0, tab="a")
+    session.decide(6, Decision("other", name="Dormouse"), seen_version=0, tab="a")
+    assert session.labels_like("do") == [
+        {"code": 1, "name": "dog"},
+        {"code": None, "name": "Dormouse"},
+    ]
+    session.undo("a")
+    session.undo("a")
+    assert session.labels_like("do") == [{"code": 1, "name": "dog"}]
+
+
 def test_matching_again_uses_the_decisions_and_tells_what_changed(session):
     with pytest.raises(ConflictError, match="Decide a row first"):
         session.match_again()

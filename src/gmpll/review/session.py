@@ -297,13 +297,21 @@ class ReviewSession:
         return read_image(name, self.image_folder)
 
     def labels_like(self, part: str) -> list[dict[str, Any]]:
-        """Find labels by a part of their name, those that begin with it first."""
+        """Find labels by a part of their name, those that begin with it first.
+
+        Labels that the reviewer brought are among them; they have no code.
+        """
         part = part.casefold().strip()
-        found = [code for code, name in enumerate(self._folded) if part in name]
-        found.sort(key=lambda code: (not self._folded[code].startswith(part), self._folded[code]))
-        return [
-            {"code": code, "name": str(self.saved.classes[code])} for code in found[:SHOWN_LABELS]
+        decisions = (entry.decision for entry in self.store.decisions().values())
+        brought = {decision.name for decision in decisions if decision and decision.name}
+        labels: list[tuple[str, int | None, str]] = [
+            (folded, code, str(self.saved.classes[code]))
+            for code, folded in enumerate(self._folded)
         ]
+        labels += [(name.casefold(), None, name) for name in sorted(brought)]
+        found = [label for label in labels if part in label[0]]
+        found.sort(key=lambda label: (not label[0].startswith(part), label[0]))
+        return [{"code": code, "name": name} for _, code, name in found[:SHOWN_LABELS]]
 
     # Decisions
 

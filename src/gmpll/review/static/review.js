@@ -123,7 +123,11 @@ async function search() {
   const found = await get(`/api/labels?q=${encodeURIComponent(query)}`);
   if (query !== byId("query").value.trim()) return; // a later answer is on its way
   searchedFor = query;
-  options = found.map((label) => ({ decision: { action: "label", code: label.code }, label: label.name }));
+  options = found.map(({ code, name: label }) => ({
+    // A label that the reviewer brought has no code.
+    decision: code === null ? { action: "other", name: label } : { action: "label", code },
+    label,
+  }));
   if (query && !found.some((label) => label.name === query)) {
     options.push({ decision: { action: "other", name: query }, label: query, isNew: true });
   }
