@@ -74,9 +74,38 @@ _HOMES = {
     "gmpll.rejection": ("RejectingClassifier",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+#: Modules that are loaded when they are asked for, after ``import gmpll`` alone.
+_MODULES = (
+    "arrays",
+    "base",
+    "calibration",
+    "candidates",
+    "conformal",
+    "datasets",
+    "disambiguation",
+    "distributed",
+    "experiments",
+    "explanation",
+    "forest",
+    "graph",
+    "knowledge",
+    "learner",
+    "matching",
+    "methods",
+    "metrics",
+    "model_selection",
+    "rejection",
+    "reliability",
+    "report",
+    "review",
+    "ridge",
+    "rounding",
+)
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"gmpll.{name}")
     if name not in _HOME_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = globals()[name] = getattr(import_module(_HOME_OF[name]), name)
@@ -84,4 +113,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *_MODULES})
