@@ -186,3 +186,8 @@ class TestVotes:
     def test_what_is_wrong_is_said(self, kwargs, message):
         with pytest.raises(ValueError, match=message):
             candidates_from_votes(**kwargs)
+
+
+def test_a_large_thing_in_place_of_a_set_is_named_shortly():
+    with pytest.raises(ValueError, match=r"row 1 is .{1,40}\. Write every row"):
+        as_candidates([{"a"}, np.zeros((4, 4, 4))])

@@ -8,6 +8,7 @@ user has, and :class:`CandidateSets` turns it back.
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -347,7 +348,7 @@ def _is_sequence_of_sets(y: Any) -> bool:
     if not all(elements):
         first = elements.index(False)
         raise ValueError(
-            f"y mixes label sets and single labels: row {first} is {y[first]!r}. "
+            f"y mixes label sets and single labels: row {first} is {reprlib.repr(y[first])}. "
             "Write every row as a set, single labels too."
         )
     return True

@@ -11,6 +11,7 @@ frequencies of the classes, towards which every turn draws the masses of the lab
 
 from __future__ import annotations
 
+import reprlib
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -417,7 +418,8 @@ def _impossible(impossible: Any, classes: NDArray[Any], *, n_samples: int) -> ND
             continue
         if not isinstance(labels, (set, frozenset, list, tuple)):
             raise ValueError(
-                f"Row {row} of impossible is {labels!r}: write a set of labels, single ones too."
+                f"Row {row} of impossible is {reprlib.repr(labels)}: write a set of labels, single "
+                "ones too."
             )
         owners.extend([row] * len(labels))
         excluded.extend(labels)

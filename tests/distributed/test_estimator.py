@@ -199,6 +199,7 @@ def test_the_number_of_features_is_checked(problem):
 def test_dask_is_loaded_late_and_its_absence_is_explained():
     program = (
         "import sys, gmpll\n"
+        "gmpll.GMPLL\n"
         "print('dask' in sys.modules, 'gmpll.methods.gmpll' in sys.modules)\n"
         "sys.modules['dask'] = None\n"
         "try: import gmpll.distributed\n"
