@@ -61,6 +61,17 @@ def test_truth_plays_no_part_in_fitting():
     np.testing.assert_array_equal(again.label_confidences_, model.label_confidences_)
 
 
+def test_few_rows_see_every_view():
+    """The direction of a row of one feature is its sign: intervals need its place."""
+    rng = np.random.RandomState(0)
+    X = rng.uniform(0, 6, size=(225, 1))
+    truth = X[:, 0].astype(int) // 2
+    mask = random_candidates(truth[:25], 0.5, 1, n_classes=3, random_state=0)
+    model = GMPLL(random_state=0).fit(X[:25], mask)
+    assert model.selected_["scaling"] == "all"
+    assert (model.predict(X[25:]) == truth[25:]).mean() > 0.85
+
+
 def test_few_rows_and_fixed_predictions_choose_nothing():
     X, y = load_iris(return_X_y=True)
     small = GMPLL(random_state=0).fit(X[::10], y[::10])

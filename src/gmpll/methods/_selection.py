@@ -125,7 +125,9 @@ def select(
     Selection
     """
     if len(settings) * len(shares) == 1 or len(X) < FEWEST_ROWS:
-        only = replace(settings[0], forest=shares[0])
+        # Unless it is asked, no view is left out: each of them is blind to something.
+        widest = next((setting for setting in settings if setting.scaling == "all"), settings[0])
+        only = replace(widest, forest=shares[0])
         return Selection(only, [(only, np.nan)])
     trials: dict[Setting, list[Trial]] = {setting: [] for setting in settings}
     for train, held_out in _parts(len(X), rng):
