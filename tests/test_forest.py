@@ -115,9 +115,9 @@ def test_it_is_smaller_than_scikit_learns():
 @pytest.mark.parametrize(
     ("n_samples", "n_classes", "expected"),
     [
-        (99, 2, False),
+        (39, 2, False),
         (100, 1, False),
-        (100, 2, True),
+        (40, 2, True),
         (5000, 40, True),
         (5000, 41, False),
         (20_001, 3, False),

@@ -28,7 +28,7 @@ LEAF_ROWS = 2
 #: A tree sees no more rows than this.
 TREE_ROWS = 5000
 #: No forest is grown on fewer or more rows, or where a tree would have more values to keep.
-FEWEST_ROWS = 100
+FEWEST_ROWS = 40
 MOST_ROWS = 20_000
 MOST_VALUES = 200_000
 #: Up to so many values of the features further threads cost more than they bring.

@@ -92,6 +92,16 @@ class TestForestShare:
         y = (X[:, 0] > 0.2) + 2 * (X[:, 1] > -0.1)
         return X, random_candidates(y, 0.5, 1, n_classes=4, random_state=seed), y
 
+    def test_a_few_dozen_rows_are_enough_for_trees(self):
+        rng = np.random.RandomState(0)
+        X = rng.normal(size=(860, 20))
+        y = np.digitize(X[:, 0], [-0.5, 0.5])
+        mask = random_candidates(y[:60], 0.5, 1, n_classes=3, random_state=0)
+        model = GMPLL(random_state=0).fit(X[:60], mask)
+        alone = GMPLL(forest=0.0, random_state=0).fit(X[:60], mask)
+        assert model.selected_["forest"] > 0
+        assert model.score(X[60:], y[60:]) > alone.score(X[60:], y[60:]) + 0.1
+
     def test_trees_get_a_share_where_they_are_better(self):
         X, mask, y = self.problem()
         unseen, _, truth = self.problem(seed=1)
