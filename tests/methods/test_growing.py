@@ -358,7 +358,7 @@ def test_a_warm_fit_keeps_no_choice_that_was_not_made():
     assert model.temperature_ == 1.0
     assert len(model.fit(X, mask).selection_.scores) > 1
     assert model.temperature_ != 1.0
-    few = quick(warm_start=True).fit(X[:60], mask[:60])  # too few for a forest
+    few = quick(warm_start=True).fit(X[:35], mask[:35])  # too few for a forest
     assert not few.selection_.gains
     assert few.fit(X, mask).selection_.gains
 
