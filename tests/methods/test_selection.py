@@ -7,7 +7,8 @@ from sklearn.datasets import load_iris
 from gmpll import GMPLL
 from gmpll.datasets import random_candidates
 from gmpll.methods._learner import Setting, cooccurrence_similarity, ordered_labels
-from gmpll.methods._selection import FOREST_SHARES, alternatives, select
+from gmpll.methods._selection import FOREST_SHARES, READOUTS, alternatives, select
+from gmpll.readout import fit_readout
 
 
 class Known:
@@ -54,8 +55,9 @@ def test_truth_plays_no_part_in_fitting():
     X, y = load_iris(return_X_y=True)
     mask = random_candidates(y, 0.7, 1, random_state=0)
     model = GMPLL(random_state=0).fit(X, mask)
-    assert set(model.selected_) == {"balance", "width", "ridge", "scaling", "forest"}
-    assert len(model.selection_.scores) == len(alternatives(0.5)) + len(FOREST_SHARES) - 1
+    assert set(model.selected_) == {"balance", "width", "ridge", "scaling", "forest", "readout"}
+    beside = len(READOUTS) - 1 + len(FOREST_SHARES) - 1
+    assert len(model.selection_.scores) == len(alternatives(0.5)) + beside
     again = GMPLL(random_state=0).fit(X, mask)
     assert again.selected_ == model.selected_
     np.testing.assert_array_equal(again.label_confidences_, model.label_confidences_)
@@ -166,6 +168,66 @@ class TestForestShare:
         model = GMPLL(random_state=0).fit(X, mask)
         assert model.selected_["forest"] == 0
         assert {setting.forest for setting, _ in model.selection_.scores} == {0.0}
+
+
+class TestReadout:
+    """Rings: a regression rates those that lie between others too low."""
+
+    @staticmethod
+    def problem(seed=0, n=300):
+        rng = np.random.RandomState(seed)
+        X = rng.normal(size=(n, 2))
+        y = np.digitize(np.hypot(*X.T), [0.6, 0.9, 1.2, 1.6])
+        return X, random_candidates(y, 0.5, 1, n_classes=5, random_state=seed), y
+
+    def test_it_is_taken_where_it_is_better(self):
+        X, mask, _ = self.problem()
+        unseen, _, truth = self.problem(seed=1)
+        params = {"forest": 0.0, "random_state": 0}
+        model = GMPLL(**params).fit(X, mask)
+        plain = GMPLL(readout=0.0, **params).fit(X, mask)
+        assert model.selected_["readout"] > 0
+        assert plain.selected_["readout"] == 0
+        np.testing.assert_array_equal(model.labels_, plain.labels_)
+        assert model.score(unseen, truth) > plain.score(unseen, truth) + 0.02
+        gains = model.selection_.readout_gains
+        assert gains[0.0] == (0.0, 0.0)
+        surest = max(gains, key=lambda penalty: gains[penalty].mean - gains[penalty].error)
+        assert model.selected_["readout"] == surest
+        assert plain.selection_.readout_gains == {}
+
+    @pytest.mark.parametrize("penalty", [0.0, 3.0])
+    def test_a_given_penalty_is_taken(self, penalty):
+        X, mask, _ = self.problem(n=100)
+        model = GMPLL(readout=penalty, random_state=0).fit(X, mask)
+        assert model.selected_["readout"] == penalty
+        few = GMPLL(readout=penalty, random_state=0).fit(X[:20], mask[:20])
+        assert few.selected_["readout"] == penalty
+        assert few.predict_proba(X).shape == (100, 5)
+
+    def test_it_reads_what_the_regression_says_of_rows_it_has_not_seen(self):
+        X, mask, _ = self.problem(n=60)
+        model = GMPLL(readout=2.0, forest=0.0, random_state=0, calibrate=False).fit(X, mask)
+        rater, P = model._predictor, model.label_confidences_
+        K = rater.regression.kernel(rater.regression.kernel.landmarks)
+        A = np.linalg.inv(K + model.selected_["ridge"] * np.eye(60))
+        left_out = []
+        for row in range(60):  # the regression without the row, fitted anew
+            others = np.arange(60) != row
+            inner = np.linalg.inv(np.linalg.inv(A)[np.ix_(others, others)])
+            left_out.append(K[row, others] @ inner @ P[others])
+        readout = fit_readout(np.array(left_out), P, 2.0)
+        np.testing.assert_allclose(rater.readout.weights, readout.weights, rtol=1e-3, atol=1e-3)
+        plain = rater.regression([view.transform(X) for view in rater.views])
+        np.testing.assert_allclose(rater(X), rater.readout(plain))
+
+    def test_none_for_a_single_label_or_very_many(self, monkeypatch):
+        X, mask, _ = self.problem(n=50)
+        assert GMPLL(random_state=0).fit(X, np.zeros(50)).selected_["readout"] == 0
+        monkeypatch.setattr("gmpll.readout.MOST_LABELS", 4)
+        model = GMPLL(random_state=0).fit(X, mask)
+        assert model.selected_["readout"] == 0
+        assert {setting.readout for setting, _ in model.selection_.scores} == {0.0}
 
 
 class TestOrderedLabels:

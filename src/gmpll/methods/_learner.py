@@ -18,6 +18,7 @@ from gmpll.forest import N_TREES, Forest, grow_forest, out_of_bag_opinion
 from gmpll.knowledge import Prior, trust_in_weights
 from gmpll.matching import Affinity, Matching, match
 from gmpll.matching.feedback import FEEDBACK_TURNS, feedback
+from gmpll.readout import Readout, fit_readout
 from gmpll.ridge import ConfidenceRidge, RidgePredictor
 from gmpll.rounding import confidences_within
 
@@ -43,6 +44,8 @@ class Setting:
         In which features rows are compared, see :class:`gmpll.GMPLL`.
     forest : float
         Share of the forest in the opinion of regression and forest.
+    readout : float
+        Penalty of the readout of the regression's ratings; 0 if they are taken as they are.
     """
 
     balance: float = 0.5
@@ -50,6 +53,7 @@ class Setting:
     ridge: float = 0.1
     scaling: str = "both"
     forest: float = 0.0
+    readout: float = 0.0
 
 
 class ConfidenceLearner:
@@ -220,7 +224,18 @@ class ConfidenceLearner:
 
     def regression(self, setting: Setting, confidences: NDArray[np.float64]) -> LabelRater:
         """Return the regression's part of the predictor."""
-        return LabelRater(self.views, self.ridge(setting).predictor(confidences), self._spread)
+        readout = None
+        if setting.readout:
+            readout = self.readouts_on(setting, confidences)(setting.readout)
+        ratings = self.ridge(setting).predictor(confidences)
+        return LabelRater(self.views, ratings, self._spread, readout)
+
+    def readouts_on(
+        self, setting: Setting, confidences: NDArray[np.float64]
+    ) -> Callable[[float], Readout]:
+        """Return a function that learns, with a penalty, what the regression's ratings mean."""
+        ratings = self._spread(self.ridge(setting).leave_one_out(confidences))
+        return partial(fit_readout, ratings, confidences)
 
     def trees_on(self, confidences: NDArray[np.float64]) -> Callable[[int], ForestRater]:
         """Return a function that grows so many trees, and holds nothing else of the matching."""
@@ -246,13 +261,15 @@ class LabelRater:
     views: Sequence[Any]
     regression: RidgePredictor
     spread: Spread
+    readout: Readout | None = None
 
     def __call__(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         return self.of_views([view.transform(X) for view in self.views])
 
     def of_views(self, rows: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
         """Rate rows that lie in the views already."""
-        return self.spread(self.regression(rows))
+        ratings = self.spread(self.regression(rows))
+        return ratings if self.readout is None else self.readout(ratings)
 
 
 @dataclass(frozen=True)

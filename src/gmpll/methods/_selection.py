@@ -29,12 +29,14 @@ ALTERNATIVES = (
     *(("both", width, ridge) for width, ridge in REGRESSIONS),
     *(("all", width, ridge) for width in (0.5, 1.5, 5.0) for ridge in (0.1, 0.01)),
 )
+#: Penalties of the readout that are compared beside the best regression, none first.
+READOUTS = (0.0, 10.0, 1.0)
 #: Shares of the forest that are compared once the rest is chosen, none first.
-FOREST_SHARES = (0.0, 0.25, 0.5, 0.75)
+FOREST_SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 #: They are compared with fewer trees than are grown in the end, and on no more parts than this.
 N_TREES = 40
 FOREST_PARTS = 9
-#: A share must gain more than none by so many standard errors of the gain.
+#: A readout, and a share, must gain more than none by so many standard errors of the gain.
 ERRORS_LESS = 1.0
 #: Settings are fitted on parts of no more rows than this, cut into this many parts. Where there
 #: are further rows, each part is compared on so many more. Fewer rows are cut again and again, up
@@ -45,6 +47,10 @@ MORE_ROWS = 1000
 MOST_REPETITIONS = 5
 #: Fewer rows than this tell nothing about settings.
 FEWEST_ROWS = 30
+
+
+#: Rates the labels of rows.
+Rater = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 
 class Gain(NamedTuple):
@@ -61,10 +67,11 @@ class Selection:
     Attributes
     ----------
     setting : Setting
-        The best one; a forest has a share only if it gains more than the standard error of that.
+        The best one; there is a readout, and a forest, only if it gains more than the standard
+        error of that.
     scores : list of (Setting, float)
-        Every setting with its held-out candidate lift, the best first; with a forest that of the
-        regression and the gain.
+        Every setting with its held-out candidate lift, the best first; with a readout or a forest
+        that of the regression and the gain.
     rows : ndarray of shape (n_held_out,)
         The rows on which the settings were compared; empty if they were not.
     held_out : ndarray of shape (n_held_out, n_classes)
@@ -72,6 +79,8 @@ class Selection:
         sum to one.
     gains : dict from float to Gain
         What every share of the forest gained over none; empty if they were not compared.
+    readout_gains : dict from float to Gain
+        The same of every penalty of the readout.
     """
 
     setting: Setting
@@ -79,9 +88,10 @@ class Selection:
     rows: NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, dtype=np.intp), repr=False)
     held_out: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 0)), repr=False)
     gains: dict[float, Gain] = field(default_factory=dict)
+    readout_gains: dict[float, Gain] = field(default_factory=dict)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update({"gains": {}} | state)  # older saved models have none
+        vars(self).update({"gains": {}, "readout_gains": {}} | state)  # older saved ones have none
 
 
 def alternatives(balance: float, scaling: str = "auto") -> list[Setting]:
@@ -101,8 +111,9 @@ def select(
     settings: Sequence[Setting],
     rng: np.random.RandomState,
     shares: Sequence[float] = (0.0,),
+    readouts: Sequence[float] = (0.0,),
 ) -> Selection:
-    """Compare settings on held-out rows, and then shares of the forest beside the best one.
+    """Compare settings on held-out rows, then readouts of the best one, then shares of the forest.
 
     Parameters
     ----------
@@ -119,15 +130,17 @@ def select(
         Draws the rows and the parts.
     shares : sequence of float, default=(0.0,)
         Shares of the forest to compare.
+    readouts : sequence of float, default=(0.0,)
+        Penalties of the readout to compare.
 
     Returns
     -------
     Selection
     """
-    if len(settings) * len(shares) == 1 or len(X) < FEWEST_ROWS:
+    if len(settings) * len(shares) * len(readouts) == 1 or len(X) < FEWEST_ROWS:
         # Unless it is asked, no view is left out: each of them is blind to something.
         widest = next((setting for setting in settings if setting.scaling == "all"), settings[0])
-        only = replace(widest, forest=shares[0])
+        only = replace(widest, forest=shares[0], readout=readouts[0])
         return Selection(only, [(only, np.nan)])
     trials: dict[Setting, list[Trial]] = {setting: [] for setting in settings}
     for train, held_out in _parts(len(X), rng):
@@ -149,26 +162,59 @@ def select(
                         ),
                         scores=learner.regression(setting, confidences).of_views(unseen),
                         trees=learner.trees_on(confidences) if any(shares) else None,
+                        readouts=(
+                            learner.readouts_on(setting, confidences) if any(readouts) else None
+                        ),
                     )
                 )
     lifts = {setting: _mean_lift(trials[setting]) for setting in settings}
     chosen = max(settings, key=lambda setting: lifts[setting])  # the first of equals
     gains: dict[float, Gain] = {}
+    readout_gains: dict[float, Gain] = {}
+    if any(readouts):
+        readout_gains = _gains_of_readouts(chosen, readouts, trials)
+        for penalty, gain in readout_gains.items():
+            lifts[replace(chosen, readout=penalty)] = lifts[chosen] + gain.mean
+        chosen = replace(chosen, readout=_surest(readout_gains))
     if any(shares):
         gains = _gains_of_shares(chosen, shares, trials, X)
         for share, gain in gains.items():
             lifts[replace(chosen, forest=share)] = lifts[chosen] + gain.mean
-        # The parts are smaller than the whole, on which regressions catch up with forests: what
-        # is not clearly better on the parts would often be worse.
-        least = {share: gain.mean - ERRORS_LESS * gain.error for share, gain in gains.items()}
-        chosen = replace(chosen, forest=max(least, key=lambda share: least[share]))
+        chosen = replace(chosen, forest=_surest(gains))
     return Selection(
         chosen,
         sorted(lifts.items(), key=lambda pair: -pair[1]),
         np.concatenate([trial.rows for trial in trials[chosen]]),
         np.concatenate([_probabilities(trial.scores, trial.seen) for trial in trials[chosen]]),
         gains,
+        readout_gains,
     )
+
+
+def _surest(gains: dict[float, Gain]) -> float:
+    """Return what gains most, less the error of that; the first of equals.
+
+    The parts are smaller than the whole, on which regressions catch up with forests: what is not
+    clearly better on the parts would often be worse.
+    """
+    least = {value: gain.mean - ERRORS_LESS * gain.error for value, gain in gains.items()}
+    return max(least, key=lambda value: least[value])
+
+
+def _gains_of_readouts(
+    best: Setting, penalties: Sequence[float], trials: dict[Setting, list[Trial]]
+) -> dict[float, Gain]:
+    """Read the best setting's ratings with each penalty, and add these trials to the others."""
+    gains = {}
+    for penalty in penalties:
+        if penalty:
+            trials[replace(best, readout=penalty)] = [
+                replace(trial, scores=trial.readouts(penalty)(trial.scores))
+                for trial in trials[best]
+                if trial.readouts
+            ]
+        gains[penalty] = _gain(trials[replace(best, readout=penalty)], trials[best])
+    return gains
 
 
 def _gains_of_shares(
@@ -220,6 +266,8 @@ class Trial:
         The ratings.
     trees : callable or None
         Grows so many trees on what the setting found for the other rows.
+    readouts : callable or None
+        Learns from the same, with a penalty, what ratings mean.
     """
 
     rows: NDArray[np.intp]
@@ -227,7 +275,8 @@ class Trial:
     seen: NDArray[np.bool_]
     chance: NDArray[np.float64]
     scores: NDArray[np.float64]
-    trees: Callable[[int], Callable[[NDArray[np.float64]], NDArray[np.float64]]] | None
+    trees: Callable[[int], Rater] | None
+    readouts: Callable[[float], Rater] | None
 
     def lifts(self) -> NDArray[np.float64]:
         """Return the candidate lift of every row."""

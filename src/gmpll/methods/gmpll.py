@@ -30,7 +30,7 @@ from gmpll.methods._learner import (
     cooccurrence_similarity,
     ordered_labels,
 )
-from gmpll.methods._selection import FOREST_SHARES, Selection, alternatives, select
+from gmpll.methods._selection import FOREST_SHARES, READOUTS, Selection, alternatives, select
 from gmpll.methods._standing import Standing, batch_of, warm_probabilities
 from gmpll.methods._tensor_fit import (
     fit_tensors,
@@ -39,6 +39,7 @@ from gmpll.methods._tensor_fit import (
     predict_tensors,
     predicts_tensors,
 )
+from gmpll.readout import is_worth_reading
 from gmpll.rounding import confidences_within
 
 __all__ = ["GMPLL", "assigned_set_size"]
@@ -119,11 +120,14 @@ class GMPLL(GrowingMixin, ProbabilityMixin, PartialLabelClassifier):
         paper: the answer for a row depends on the batch that it comes in. ``"independent"``
         matches each of them against the training instances only, in one turn that starts from
         the vote. ``"auto"`` is ridge on the local graph, independent on the full one.
+    readout : float or "auto", default="auto"
+        Ridge prediction: penalty of the logistic regression that reads the regression's ratings
+        of unseen rows, see :mod:`gmpll.readout`; 0 takes them as they are. ``"auto"`` chooses it;
+        with fewer than 30 rows or more than 200 labels it is 0.
     forest : float or "auto", default="auto"
-        Ridge prediction: share of a forest of extremely randomised trees in the opinion of
-        regression and forest, between 0 (the regression alone) and 1, see :mod:`gmpll.forest`.
-        ``"auto"`` chooses it; with fewer than 100 or more than 20,000 rows, or very many labels,
-        it is 0.
+        Ridge prediction: share of a forest of randomised trees in the opinion of regression and
+        forest, between 0 (the regression alone) and 1, see :mod:`gmpll.forest`. ``"auto"``
+        chooses it; with fewer than 40 or more than 20,000 rows, or very many labels, it is 0.
     max_iter : int, default=100
         Largest number of turns of the matching.
     tol : float, default=1e-4
@@ -158,11 +162,12 @@ class GMPLL(GrowingMixin, ProbabilityMixin, PartialLabelClassifier):
         Share of the support that the candidates of a row get from the neighbours' confidences;
         zero outside the candidates, rows sum to one.
     selected_ : dict
-        The chosen ``balance`` and ``scaling``, the ``width`` and ``ridge`` of the regression, and
-        the share of the ``forest``.
+        The chosen ``balance`` and ``scaling``, the ``width`` and ``ridge`` of the regression, the
+        penalty of its ``readout``, and the share of the ``forest``.
     selection_ : Selection
-        Every alternative with its score, the candidate lift on held-out rows; in ``gains`` what
-        each share of the forest gained there, with the standard error of that.
+        Every alternative with its score, the candidate lift on held-out rows; in
+        ``readout_gains`` and ``gains`` what each readout and each share of the forest gained
+        there, with the standard error of that.
     temperature_ : float
         By which the probabilities of unseen rows are calibrated; 1 leaves them as they are.
     prediction_ : str
@@ -233,6 +238,7 @@ class GMPLL(GrowingMixin, ProbabilityMixin, PartialLabelClassifier):
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "r": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
         "prediction": [StrOptions({"auto", "ridge", "independent", "joint"})],
+        "readout": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
         "forest": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="both")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
@@ -258,6 +264,7 @@ class GMPLL(GrowingMixin, ProbabilityMixin, PartialLabelClassifier):
         n_neighbors: int = 10,
         r: int | str = "auto",
         prediction: str = "auto",
+        readout: float | str = "auto",
         forest: float | str = "auto",
         max_iter: int = 100,
         tol: float = 1e-4,
@@ -279,6 +286,7 @@ class GMPLL(GrowingMixin, ProbabilityMixin, PartialLabelClassifier):
         self.n_neighbors = n_neighbors
         self.r = r
         self.prediction = prediction
+        self.readout = readout
         self.forest = forest
         self.max_iter = max_iter
         self.tol = tol
@@ -364,7 +372,8 @@ class GMPLL(GrowingMixin, ProbabilityMixin, PartialLabelClassifier):
         return super().predict_proba(X)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__({"forest": 0.0} | state)  # models saved before there were forests
+        # Models saved before there were these.
+        super().__setstate__({"forest": 0.0, "readout": 0.0} | state)
 
     def _fit(
         self,
@@ -467,8 +476,8 @@ class GMPLL(GrowingMixin, ProbabilityMixin, PartialLabelClassifier):
         if self.prediction_ == "ridge":
             is_open = self.scaling == "auto" and self.graph == "local"
             settings = alternatives(balance, "auto" if is_open else self._scaling_of_graph())
-        shares = self._forest_shares(mask)
-        if keep and self._offers(settings, shares, mask.shape[1]):
+        shares, readouts = self._forest_shares(mask), self._readouts(mask)
+        if keep and self._offers(settings, shares, readouts, mask.shape[1]):
             return self.selection_.setting
 
         def learner_of(
@@ -487,7 +496,7 @@ class GMPLL(GrowingMixin, ProbabilityMixin, PartialLabelClassifier):
                 make_table=lambda: TreeSpace(X[rows]),
             )
 
-        self.selection_: Selection = select(learner_of, X, mask, settings, rng, shares)
+        self.selection_: Selection = select(learner_of, X, mask, settings, rng, shares, readouts)
         self.selected_ = asdict(self.selection_.setting)
         return self.selection_.setting
 
@@ -499,12 +508,29 @@ class GMPLL(GrowingMixin, ProbabilityMixin, PartialLabelClassifier):
             return (float(self.forest),)
         return FOREST_SHARES if is_worth_growing(*mask.shape) else (0.0,)
 
-    def _offers(self, settings: Sequence[Setting], shares: Sequence[float], n_labels: int) -> bool:
+    def _readouts(self, mask: NDArray[np.bool_]) -> tuple[float, ...]:
+        """Return the penalties that the readout may have."""
+        if self.prediction_ != "ridge":
+            return (0.0,)
+        if not isinstance(self.readout, str):
+            return (float(self.readout),)
+        return READOUTS if is_worth_reading(mask.shape[1]) else (0.0,)
+
+    def _offers(
+        self,
+        settings: Sequence[Setting],
+        shares: Sequence[float],
+        readouts: Sequence[float],
+        n_labels: int,
+    ) -> bool:
         """Whether what was chosen last time, of the same labels, can be chosen again."""
         last = self.selection_
-        if last.held_out.shape[1] != n_labels or bool(last.gains) != any(shares):
+        compared = (bool(last.gains), bool(last.readout_gains))
+        if last.held_out.shape[1] != n_labels or compared != (any(shares), any(readouts)):
             return False  # nothing was compared then, or not all of this
-        return replace(last.setting, forest=0.0) in settings and last.setting.forest in shares
+        chosen = last.setting
+        regression = replace(chosen, forest=0.0, readout=0.0)
+        return regression in settings and chosen.forest in shares and chosen.readout in readouts
 
     def _learner(
         self,
