@@ -1,6 +1,7 @@
 """Any learner on what any method found."""
 
 import itertools
+from dataclasses import asdict
 
 import numpy as np
 import pandas as pd
@@ -18,9 +19,10 @@ from sklearn.svm import SVC, SVR, LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from gmpll import GMPLL, PLKNN, ConfidenceClassifier
-from gmpll.datasets import make_partial_label_problem
-from gmpll.learner import LEAST_CONFIDENCE, LearnerTraining, Plan, RidgeTrainer
+from gmpll.datasets import make_partial_label_problem, random_candidates
+from gmpll.learner import LEAST_CONFIDENCE, LearnerTraining, Plan, RidgeTrainer, UnseenRows
 from gmpll.methods import METHODS
+from gmpll.methods._selection import ALTERNATIVES
 from gmpll.methods.baselines import MostFrequentCandidate, RandomCandidate
 from gmpll.model_selection import candidate_lift_scorer
 from gmpll.ridge import ConfidenceRidge
@@ -48,6 +50,19 @@ def problem(seed=0, n_samples=400):
     )
     half = n_samples // 2
     return (data.data[:half], data.candidates[:half]), (data.data[half:], data.target[half:])
+
+
+def line(n_samples, rng):
+    """Four labels along one feature."""
+    truth = rng.randint(4, size=n_samples)
+    return (truth + 0.2 * rng.randn(n_samples))[:, None], truth
+
+
+def rings(n_samples, rng):
+    """Three labels around each other."""
+    truth = rng.randint(3, size=n_samples)
+    angle, radius = 2 * np.pi * rng.rand(n_samples), 1 + truth + 0.15 * rng.randn(n_samples)
+    return np.column_stack([radius * np.cos(angle), radius * np.sin(angle)]), truth
 
 
 @parametrize_with_checks(
@@ -116,6 +131,43 @@ def test_ridge_is_the_closed_form_on_the_soft_confidences():
     np.testing.assert_allclose(
         model.predict_proba(X_test), rated / rated.sum(axis=1, keepdims=True), atol=1e-6
     )
+
+
+@pytest.mark.parametrize(("make", "few"), [(line, 0.8), (rings, 0.5)])
+def test_ridge_sees_positions(make, few):
+    X, truth = make(725, np.random.RandomState(0))
+    candidates = random_candidates(truth, p=0.6, r=1, random_state=0)
+    model = ConfidenceClassifier(PLKNN(), random_state=0)
+    model.fit(X[:200], candidates[:200])
+    assert model.selected_["scaling"] == "all"
+    assert model.score(X[225:], truth[225:]) > 0.95
+    model.fit(X[200:225], candidates[200:225])  # too few to compare
+    assert model.selected_ == {"feedback": False, "width": 0.5, "ridge": 0.1, "scaling": "all"}
+    assert model.score(X[225:], truth[225:]) > few
+
+
+def test_views_are_chosen_by_held_out_lift():
+    (X, candidates), _ = problem(n_samples=120)
+    model = ConfidenceClassifier(PLKNN(), random_state=0).fit(X, candidates)
+    compared = {(plan.scaling, plan.width, plan.ridge) for plan, _ in model.selection_}
+    assert compared == set(ALTERNATIVES)
+    assert len(model.selection_) == 2 * len(ALTERNATIVES)
+    best, lift = model.selection_[0]
+    assert model.selected_ == asdict(best)
+    assert lift == max(lift for _, lift in model.selection_)
+    assert len(model.learner_.views) == {"both": 2, "all": 3}[best.scaling]
+
+
+def test_many_raters_of_the_same_rows_say_what_each_says():
+    X, mask, _ = random_problem(4, m=40)
+    confidences = mask / mask.sum(axis=1, keepdims=True)
+    trainer = RidgeTrainer(X[:30], "auto", np.random.RandomState(0))
+    plans = [Plan(False, width, ridge, scaling) for scaling, width, ridge in ALTERNATIVES]
+    raters = [trainer(plan).fit(confidences[:30]) for plan in plans]
+    raters.append(LearnerTraining(X[:30], Ridge(), "auto", trainer._rng).fit(confidences[:30]))
+    unseen = UnseenRows(X[30:])
+    for rater in raters:
+        np.testing.assert_array_equal(unseen.rated_by(rater), rater(X[30:]))
 
 
 def test_opinions_have_not_seen_the_row():

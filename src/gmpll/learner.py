@@ -27,11 +27,11 @@ from gmpll._meta import aligned_columns, label_probabilities, seeded
 from gmpll._sklearn import HasMethods, StrOptions
 from gmpll.base import DecisionMixin, PartialLabelClassifier, ProbabilityMixin
 from gmpll.candidates import CandidateSets
-from gmpll.graph.features import DirectionSpace, RankSpace
+from gmpll.graph.features import spaces_of
 from gmpll.matching.feedback import FEEDBACK_TURNS, feedback
 from gmpll.methods._selection import (
+    ALTERNATIVES,
     FEWEST_ROWS,
-    REGRESSIONS,
     SELECTION_FOLDS,
     SELECTION_ROWS,
 )
@@ -62,11 +62,15 @@ class Plan:
         Whether the learner's opinion goes back to the training rows.
     width, ridge : float or None
         Kernel width and weight of the norm of the ridge regression, None for other learners.
+    scaling : str or None
+        In which features the ridge regression compares rows, "both" or "all" as in
+        :class:`gmpll.GMPLL`, None for other learners.
     """
 
     feedback: bool
     width: float | None = None
     ridge: float | None = None
+    scaling: str | None = None
 
 
 class ConfidenceClassifier(ProbabilityMixin, DecisionMixin, PartialLabelClassifier):
@@ -80,9 +84,10 @@ class ConfidenceClassifier(ProbabilityMixin, DecisionMixin, PartialLabelClassifi
     learner : "ridge", scikit-learn classifier or regressor, default="ridge"
         What is trained on the result and predicts unseen rows. ``"ridge"`` is the kernel ridge
         regression of :class:`gmpll.GMPLL`: closed form for few rows, Nystroem landmarks for many;
-        its width and penalty are chosen by the candidate lift on held-out rows. A pipeline is a
-        classifier or regressor too, and the place for scaling: other learners get the features
-        as they are.
+        its views of the features (``scaling`` "both" or "all"), width and penalty are chosen by
+        the candidate lift on held-out rows; with fewer than 30 rows it sees all views. A pipeline
+        is a classifier or regressor too, and the place for scaling: other learners get the
+        features as they are.
     targets : {"auto", "soft", "hard"}, default="auto"
         What the learner is trained on. ``"soft"``: the confidences of all candidates, as the
         values of a regression with one output per label; a classifier gets a copy of the row for
@@ -110,7 +115,7 @@ class ConfidenceClassifier(ProbabilityMixin, DecisionMixin, PartialLabelClassifi
     learner_ : estimator or callable
         The fitted learner; for ``"ridge"`` a function that rates the labels.
     selected_ : dict
-        The chosen ``feedback``, and ``width`` and ``ridge`` of the regression.
+        The chosen ``feedback``, and ``width``, ``ridge`` and ``scaling`` of the regression.
     selection_ : list of (Plan, float)
         Every alternative with its held-out candidate lift, the best first.
     n_features_in_ : int
@@ -207,9 +212,9 @@ class ConfidenceClassifier(ProbabilityMixin, DecisionMixin, PartialLabelClassifi
         plans = [Plan(option) for option in options]
         if isinstance(self.learner, str):
             plans = [
-                replace(plan, width=width, ridge=ridge)
+                replace(plan, width=width, ridge=ridge, scaling=scaling)
                 for plan in plans
-                for width, ridge in REGRESSIONS
+                for scaling, width, ridge in ALTERNATIVES
             ]
         return plans
 
@@ -225,6 +230,8 @@ class ConfidenceClassifier(ProbabilityMixin, DecisionMixin, PartialLabelClassifi
                 of_fold = self._lifts(X, mask, rows[train], rows[held_out], plans, rng)
                 for values, lift in zip(lifts, of_fold, strict=True):
                     values.append(lift)
+        else:  # as in GMPLL no view is left out: each of them is blind to something
+            plans.sort(key=lambda plan: plan.scaling == "both")
         means = [float(np.concatenate(values).mean()) if values else np.nan for values in lifts]
         order = np.argsort(-np.array(means), kind="stable")
         self.selection_ = [(plans[index], means[index]) for index in order]
@@ -245,11 +252,12 @@ class ConfidenceClassifier(ProbabilityMixin, DecisionMixin, PartialLabelClassifi
         part = np.ascontiguousarray(mask[train][:, seen])
         found = self._found(self._resolve(X[train], part, seen))
         trainer = self._trainer(X[train], rng)
+        unseen = UnseenRows(X[held_out])
         lifts = []
         for plan in plans:
             training = trainer(plan)
             confidences = self._refined(training, part, found, plan)
-            ratings = training.fit(confidences)(X[held_out])
+            ratings = unseen.rated_by(training.fit(confidences))
             predicted = best_labels(ratings, rng=rng)
             chance = chance_of_covering(part.mean(axis=0), confidences.mean(axis=0))[predicted]
             hit = mask[held_out][:, seen][np.arange(len(held_out)), predicted]
@@ -344,26 +352,34 @@ class Training(Protocol):
 
 
 class RidgeTrainer:
-    """Kernel ridge regressions on the same rows, in the two views that GM-PLL uses."""
+    """Kernel ridge regressions on the same rows, in the views that GM-PLL uses."""
 
     def __init__(self, X: NDArray[np.float64], targets: str, rng: np.random.RandomState) -> None:
+        self.X = X
         self.hard = targets == "hard"
-        self.views: list[Any] = [DirectionSpace(X), RankSpace(X, random_state=_seed(rng))]
         self._rng = rng
-        self._kernel_seed = _seed(rng)
-        self._kernels: dict[float, ConfidenceRidge] = {}
+        self._seed = _seed(rng)
+        self._views: dict[str, list[Any]] = {}
+        self._kernels: dict[tuple[str, float], ConfidenceRidge] = {}
+        self._regressions: dict[tuple[str, float, float], ConfidenceRidge] = {}
 
     def __call__(self, plan: Plan) -> RidgeTraining:
-        width, ridge = plan.width or 1.0, plan.ridge or 0.1
-        if width not in self._kernels:
-            self._kernels[width] = ConfidenceRidge(
-                [view.rows for view in self.views],
+        scaling, width, ridge = plan.scaling or "all", plan.width or 1.0, plan.ridge or 0.1
+        if scaling not in self._views:
+            self._views[scaling] = spaces_of(self.X, scaling, np.random.RandomState(self._seed))
+        views = self._views[scaling]
+        if (scaling, width) not in self._kernels:
+            self._kernels[scaling, width] = ConfidenceRidge(
+                [view.rows for view in views],
                 width=width,
                 ridge=ridge,
-                rng=np.random.RandomState(self._kernel_seed),
+                rng=np.random.RandomState(self._seed),
             )
-        regression = self._kernels[width].with_ridge(ridge)
-        return RidgeTraining(self.views, regression, self._rng if self.hard else None)
+        if (scaling, width, ridge) not in self._regressions:
+            kernel = self._kernels[scaling, width]
+            self._regressions[scaling, width, ridge] = kernel.with_ridge(ridge)
+        regression = self._regressions[scaling, width, ridge]
+        return RidgeTraining(views, regression, self._rng if self.hard else None)
 
 
 @dataclass(frozen=True)
@@ -456,6 +472,23 @@ class RidgeRater:
 
     def __call__(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         return _as_probabilities(self.regression([view.transform(X) for view in self.views]))
+
+
+class UnseenRows:
+    """Rows that many raters rate; regressions of the same kernel share it."""
+
+    def __init__(self, X: NDArray[np.float64]) -> None:
+        self.X = X
+        self._kernels: dict[int, NDArray[np.float64]] = {}
+
+    def rated_by(self, rater: Rater) -> NDArray[np.float64]:
+        """Return what the rater says of the rows."""
+        if not isinstance(rater, RidgeRater):
+            return rater(self.X)
+        kernel = rater.regression.kernel
+        if id(kernel) not in self._kernels:
+            self._kernels[id(kernel)] = kernel([view.transform(self.X) for view in rater.views])
+        return _as_probabilities(self._kernels[id(kernel)] @ rater.regression.weights)
 
 
 @dataclass(frozen=True)
