@@ -2,6 +2,7 @@
 
 import itertools
 from dataclasses import asdict
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -18,7 +19,13 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR, LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from gmpll import GMPLL, PLKNN, ConfidenceClassifier
+from gmpll import (
+    GMPLL,
+    PLKNN,
+    CalibratedPartialClassifier,
+    ConfidenceClassifier,
+    candidates_from_votes,
+)
 from gmpll.datasets import make_partial_label_problem, random_candidates
 from gmpll.learner import LEAST_CONFIDENCE, LearnerTraining, Plan, RidgeTrainer, UnseenRows
 from gmpll.methods import METHODS
@@ -259,6 +266,76 @@ def test_known_labels_reach_the_learner():
     assert model.fit(X, candidates, gold=gold).labels_[3] == 2
 
 
+class TestCandidateWeight:
+    """Every set holds every label: all that tells them apart are features and weights."""
+
+    @staticmethod
+    def problem():
+        X, mask, truth = random_problem(1, m=60)
+        return X, np.ones_like(mask), truth, np.eye(4)[truth]
+
+    @staticmethod
+    def method(trust):
+        return GMPLL(trust=trust, prediction="independent")
+
+    @pytest.mark.parametrize("feedback", [False, True])
+    @pytest.mark.parametrize("learner", ["ridge", Ridge()])
+    def test_it_changes_what_is_found(self, learner, feedback):
+        X, mask, truth, weight = self.problem()
+        model = ConfidenceClassifier(self.method(1.0), learner, feedback=feedback, random_state=0)
+        assert (model.fit(X, mask, candidate_weight=weight).labels_ == truth).mean() > 0.9
+        assert model.disambiguator_.trust_ == 1.0
+        assert (model.fit(X, mask).labels_ == truth).mean() < 0.9
+
+    def test_it_is_passed_on_and_cut_with_rows_and_labels(self):
+        X, mask, _ = random_problem(2, m=60, absent=True)
+        X[:, 0] = np.arange(60)  # the row can be told from its features
+        mask[11] = [False, False, False, True]  # in two of three parts
+        weight = np.arange(240.0).reshape(60, 4)
+        table = pd.DataFrame(weight, columns=list("abcd"))[list("cdab")]
+        Recorder.fits.clear()
+        model = ConfidenceClassifier(Recorder(), GaussianNB(), random_state=0)
+        model.fit(X, pd.DataFrame(mask, columns=list("abcd")), candidate_weight=table)
+        assert [len(rows) for rows, *_ in Recorder.fits] == [40, 40, 40, 60]
+        assert sorted(sets.mask.shape[1] for _, sets, _ in Recorder.fits) == [3, 4, 4, 4]
+        for rows, sets, given in Recorder.fits:
+            columns = ["abcd".index(label) for label in sets.classes]
+            expected = weight[np.ix_(rows[:, 0].astype(int), columns)]
+            np.testing.assert_array_equal(given, expected)
+
+    def test_feedback_trusts_the_weights_as_the_method_does(self):
+        X, mask, _, weight = self.problem()
+        wrong = np.roll(weight, 1, axis=1)
+        for method in (self.method(0.0), CalibratedPartialClassifier(self.method(0.0))):
+            model = ConfidenceClassifier(method, GaussianNB(), feedback=True, random_state=0)
+            plain = clone(model).fit(X, mask).label_confidences_
+            ignored = clone(model).fit(X, mask, candidate_weight=wrong).label_confidences_
+            np.testing.assert_allclose(ignored, plain)
+
+    def test_votes_are_weights(self):
+        voted = candidates_from_votes(np.repeat(np.arange(30), 3), ["a", "a", "b"] * 30)
+        X = np.random.RandomState(0).randn(30, 2)
+        model = ConfidenceClassifier(self.method(1.0), GaussianNB(), random_state=0)
+        assert model.fit(X, voted).labels_.tolist() == ["a"] * 30
+        given = clone(model).fit(X, voted.candidates, candidate_weight=voted.weights)
+        np.testing.assert_array_equal(given.label_confidences_, model.label_confidences_)
+        with pytest.warns(UserWarning, match="takes no candidate_weight, so that only the sets"):
+            ConfidenceClassifier(PLKNN(), GaussianNB(), random_state=0).fit(X, voted)
+
+    def test_a_method_that_cannot_take_it(self):
+        X, mask, _, weight = self.problem()
+        nested = CalibratedPartialClassifier(ConfidenceClassifier(PLKNN()))
+        for wrapper in (ConfidenceClassifier(PLKNN()), nested):
+            with pytest.raises(ValueError, match="takes no candidate_weight: leave it out"):
+                wrapper.fit(X, mask, candidate_weight=weight)
+
+    def test_inside_another_wrapper(self):
+        X, mask, truth, weight = self.problem()
+        inside = ConfidenceClassifier(self.method(1.0), GaussianNB(), feedback=False)
+        model = CalibratedPartialClassifier(inside, random_state=0)
+        assert (model.fit(X, mask, candidate_weight=weight).labels_ == truth).mean() > 0.9
+
+
 def test_one_label_for_all():
     model = ConfidenceClassifier(PLKNN(), LogisticRegression(), random_state=0)
     X = np.random.RandomState(0).randn(8, 2)
@@ -281,3 +358,13 @@ class PartOnly(StandardScaler):
 
     def fit(self, X, y=None):
         return self
+
+
+class Recorder(PLKNN):
+    """A method that notes what it was fitted on."""
+
+    fits: ClassVar[list] = []
+
+    def fit(self, X, y, candidate_weight=None):
+        self.fits.append((X, y, candidate_weight))
+        return super().fit(X, y)
