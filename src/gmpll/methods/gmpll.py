@@ -16,7 +16,7 @@ from gmpll._sklearn import Integral, Interval, Real, StrOptions, fit_context
 from gmpll.base import N_JOBS, PartialLabelClassifier, ProbabilityMixin
 from gmpll.calibration import candidate_temperature, confidence_exponent, sharpen, temper
 from gmpll.forest import is_worth_growing
-from gmpll.graph.features import DirectionSpace, PositionSpace, RankSpace, TreeSpace
+from gmpll.graph.features import TreeSpace, spaces_of
 from gmpll.graph.local import LocalGraphs
 from gmpll.graph.neighbors import Neighbors, nearest_neighbors
 from gmpll.graph.reconstruction import reconstruction_weights
@@ -544,7 +544,7 @@ class GMPLL(GrowingMixin, ProbabilityMixin, PartialLabelClassifier):
         make_table: Callable[[], TreeSpace] | None = None,
     ) -> ConfidenceLearner:
         return ConfidenceLearner(
-            _spaces(X, scaling, rng),
+            spaces_of(X, scaling, rng),
             mask,
             lambda views: self._relate(views, rng),
             self._affinity,
@@ -711,18 +711,6 @@ def assigned_set_size(mask: NDArray[np.bool_]) -> int:
     if n_classes == 1:
         return 1
     return int(np.rint(1 + mask.sum(axis=1).mean() / np.log10(n_classes)))
-
-
-def _spaces(X: NDArray[np.float64], scaling: str, rng: np.random.RandomState) -> list[Any]:
-    """Return the spaces in which rows are compared."""
-    spaces: list[Any] = []
-    if scaling in ("standard", "both", "all"):
-        spaces.append(DirectionSpace(X))
-    if scaling in ("rank", "both", "all"):
-        spaces.append(RankSpace(X, random_state=rng.randint(np.iinfo(np.int32).max)))
-    if scaling == "all":
-        spaces.append(PositionSpace(X))
-    return spaces
 
 
 def _one_hot(labels: NDArray[np.intp], n_classes: int) -> NDArray[np.bool_]:
