@@ -28,6 +28,7 @@ from gmpll.methods._learner import (
     ConfidenceLearner,
     Setting,
     cooccurrence_similarity,
+    features_follow,
     ordered_labels,
 )
 from gmpll.methods._selection import FOREST_SHARES, READOUTS, Selection, alternatives, select
@@ -91,8 +92,9 @@ class GMPLL(GrowingMixin, ProbabilityMixin, PartialLabelClassifier):
     label_similarity : array-like of shape (n_classes, n_classes), "auto" or None, default="auto"
         Known similarity of the labels in the order of ``classes_``: symmetric, between 0 and 1,
         ones on the diagonal. None: different labels have similarity 0. ``"auto"``: the same,
-        unless the labels are numbers along which the candidate sets gather (ages, grades), in
-        which case labels that share many sets are similar; the full graph takes None.
+        unless the labels are numbers along which the candidate sets gather and the features
+        change (ages, grades), in which case labels that share many sets are similar; the full
+        graph takes None.
     class_prior : array-like of shape (n_classes,), dict of label to number or None, default=None
         Known frequencies of the labels, of any scale, as an array in the order of ``classes_``.
         Every turn draws the summed probabilities of the labels towards them. None: nothing is
@@ -383,7 +385,7 @@ class GMPLL(GrowingMixin, ProbabilityMixin, PartialLabelClassifier):
         prior: NDArray[np.float64] | None = None,
     ) -> NDArray[np.float64]:
         before = self._standing_before(X)
-        beliefs = self._prepared(mask, prior, keep_trust=before is not None)
+        beliefs = self._prepared(mask, prior, X, keep_trust=before is not None)
         labels = self.classes_[self._seen]
         keep = before is not None and np.array_equal(before.labels, labels)
         setting = self._choose(X, mask, rng, beliefs, keep=keep)
@@ -397,12 +399,13 @@ class GMPLL(GrowingMixin, ProbabilityMixin, PartialLabelClassifier):
         self,
         mask: NDArray[np.bool_],
         prior: NDArray[np.float64] | None,
+        X: NDArray[np.float64] | None = None,
         *,
         keep_trust: bool,
     ) -> Prior:
-        """Settle what follows from parameters and candidates; return what is likely beforehand."""
+        """Settle what follows from parameters and data; return what is likely beforehand."""
         self.prediction_ = self._resolved_prediction()
-        self._similarity = self._label_similarity(mask)
+        self._similarity = self._label_similarity(mask, X)
         self.r_ = assigned_set_size(mask) if self.r == "auto" else int(self.r)
         return self._beliefs(prior, keep_trust=keep_trust)
 
@@ -684,13 +687,22 @@ class GMPLL(GrowingMixin, ProbabilityMixin, PartialLabelClassifier):
             return self.prediction
         return "ridge" if self.graph == "local" else "independent"
 
-    def _label_similarity(self, mask: NDArray[np.bool_]) -> NDArray[np.float64] | None:
-        """Return the similarity of the labels that some row contains, None if all differ."""
+    def _label_similarity(
+        self, mask: NDArray[np.bool_], X: NDArray[np.float64] | None
+    ) -> NDArray[np.float64] | None:
+        """Return the similarity of the labels that some row contains, None if all differ.
+
+        Without X what was found about the features before is kept.
+        """
         if self.label_similarity is None:
             return None
         if isinstance(self.label_similarity, str):
-            ordered = self.graph == "local" and ordered_labels(self.classes_[self._seen], mask)
-            return cooccurrence_similarity(mask) if ordered else None
+            labels = self.classes_[self._seen]
+            ordered = self.graph == "local" and ordered_labels(labels, mask)
+            if X is not None:
+                self._follow = not ordered or features_follow(X, labels, mask)
+            follow = getattr(self, "_follow", True)  # older saved models have none
+            return cooccurrence_similarity(mask) if ordered and follow else None
         similarity = check_label_similarity(
             np.asarray(self.label_similarity, dtype=np.float64), len(self.classes_)
         )
