@@ -55,6 +55,8 @@ class Setting:
         Share of the forest in the opinion of regression and forest.
     readout : float
         Penalty of the readout of the regression's ratings; 0 if they are taken as they are.
+    linear : float
+        Penalty of what the features say in that readout; 0 if they are not asked.
     """
 
     balance: float = 0.5
@@ -63,6 +65,7 @@ class Setting:
     scaling: str = "both"
     forest: float = 0.0
     readout: float = 0.0
+    linear: float = 0.0
 
 
 class ConfidenceLearner:
@@ -233,18 +236,18 @@ class ConfidenceLearner:
 
     def regression(self, setting: Setting, confidences: NDArray[np.float64]) -> LabelRater:
         """Return the regression's part of the predictor."""
-        readout = None
+        reader = None
         if setting.readout:
-            readout = self.readouts_on(setting, confidences)(setting.readout)
+            reader = self.readers_on(setting, confidences)(setting)
         ratings = self.ridge(setting).predictor(confidences)
-        return LabelRater(self.views, ratings, self._spread, readout)
+        return LabelRater(self.views, ratings, self._spread, reader)
 
-    def readouts_on(
+    def readers_on(
         self, setting: Setting, confidences: NDArray[np.float64]
-    ) -> Callable[[float], Readout]:
-        """Return a function that learns, with a penalty, what the regression's ratings mean."""
+    ) -> Callable[[Setting], Reader]:
+        """Return a function that learns, with any penalties, what the regression's ratings mean."""
         ratings = self._spread(self.ridge(setting).leave_one_out(confidences))
-        return partial(fit_readout, ratings, confidences)
+        return partial(Reader.fitted, self._make_table, ratings, confidences)
 
     def trees_on(self, confidences: NDArray[np.float64]) -> Callable[[int], ForestRater]:
         """Return a function that grows so many trees, and holds nothing else of the matching."""
@@ -270,15 +273,40 @@ class LabelRater:
     views: Sequence[Any]
     regression: RidgePredictor
     spread: Spread
-    readout: Readout | None = None
+    reader: Reader | None = None
 
     def __call__(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self.of_views([view.transform(X) for view in self.views])
+        ratings = self.of_views([view.transform(X) for view in self.views])
+        return ratings if self.reader is None else self.reader(ratings, X)
 
     def of_views(self, rows: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-        """Rate rows that lie in the views already."""
-        ratings = self.spread(self.regression(rows))
-        return ratings if self.readout is None else self.readout(ratings)
+        """Rate rows that lie in the views already, without the reader."""
+        return self.spread(self.regression(rows))
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Read the ratings of unseen rows and, if the readout asks them, their features."""
+
+    readout: Readout
+    table: Any
+
+    @classmethod
+    def fitted(
+        cls,
+        make_table: Callable[[], Any],
+        ratings: NDArray[np.float64],
+        confidences: NDArray[np.float64],
+        setting: Setting,
+    ) -> Reader:
+        """Fit the readout."""
+        table = make_table() if setting.linear else None
+        rows = None if table is None else table.rows
+        readout = fit_readout(ratings, confidences, setting.readout, rows, setting.linear)
+        return cls(readout, table)
+
+    def __call__(self, ratings: NDArray[np.float64], X: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self.readout(ratings, None if self.table is None else self.table.transform(X))
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,8 @@ from gmpll.rounding import confidences_within
 
 __all__ = ["GMPLL", "assigned_set_size"]
 
+#: Ratings are taken as they are.
+NO_READOUT = (0.0, 0.0)
 #: The class-mass correction where nothing is chosen.
 DEFAULT_BALANCE = 0.5
 
@@ -122,10 +124,12 @@ class GMPLL(GrowingMixin, ProbabilityMixin, PartialLabelClassifier):
         paper: the answer for a row depends on the batch that it comes in. ``"independent"``
         matches each of them against the training instances only, in one turn that starts from
         the vote. ``"auto"`` is ridge on the local graph, independent on the full one.
-    readout : float or "auto", default="auto"
+    readout : float, pair of floats or "auto", default="auto"
         Ridge prediction: penalty of the logistic regression that reads the regression's ratings
-        of unseen rows, see :mod:`gmpll.readout`; 0 takes them as they are. ``"auto"`` chooses it;
-        with fewer than 30 rows or more than 200 labels it is 0.
+        of unseen rows, see :mod:`gmpll.readout`; 0 takes them as they are. With a second number,
+        the penalty of what the features themselves say, it reads these too. ``"auto"`` chooses
+        both; with fewer than 30 rows or more than 200 labels they are 0, with more than 300
+        features the second.
     forest : float or "auto", default="auto"
         Ridge prediction: share of a forest of randomised trees in the opinion of regression and
         forest, between 0 (the regression alone) and 1, see :mod:`gmpll.forest`. ``"auto"``
@@ -165,7 +169,8 @@ class GMPLL(GrowingMixin, ProbabilityMixin, PartialLabelClassifier):
         zero outside the candidates, rows sum to one.
     selected_ : dict
         The chosen ``balance`` and ``scaling``, the ``width`` and ``ridge`` of the regression, the
-        penalty of its ``readout``, and the share of the ``forest``.
+        penalties of its ``readout`` and of the ``linear`` part of that, and the share of the
+        ``forest``.
     selection_ : Selection
         Every alternative with its score, the candidate lift on held-out rows; in
         ``readout_gains`` and ``gains`` what each readout and each share of the forest gained
@@ -240,7 +245,7 @@ class GMPLL(GrowingMixin, ProbabilityMixin, PartialLabelClassifier):
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "r": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
         "prediction": [StrOptions({"auto", "ridge", "independent", "joint"})],
-        "readout": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
+        "readout": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left"), tuple, list],
         "forest": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="both")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
@@ -266,7 +271,7 @@ class GMPLL(GrowingMixin, ProbabilityMixin, PartialLabelClassifier):
         n_neighbors: int = 10,
         r: int | str = "auto",
         prediction: str = "auto",
-        readout: float | str = "auto",
+        readout: float | tuple[float, float] | str = "auto",
         forest: float | str = "auto",
         max_iter: int = 100,
         tol: float = 1e-4,
@@ -425,7 +430,7 @@ class GMPLL(GrowingMixin, ProbabilityMixin, PartialLabelClassifier):
         self.converged_ = matching.converged
         self.objective_path_ = matching.objective_path
         self._views, self._relation = learner.views, learner.relation
-        self._table = learner.table if setting.forest else None
+        self._table = learner.table if setting.forest or setting.linear else None
         self.neighbor_recall_ = np.nan if self.graph == "full" else learner.relation.recall
         confidences = matching.probabilities
         if self.prediction_ == "ridge":
@@ -479,7 +484,7 @@ class GMPLL(GrowingMixin, ProbabilityMixin, PartialLabelClassifier):
         if self.prediction_ == "ridge":
             is_open = self.scaling == "auto" and self.graph == "local"
             settings = alternatives(balance, "auto" if is_open else self._scaling_of_graph())
-        shares, readouts = self._forest_shares(mask), self._readouts(mask)
+        shares, readouts = self._forest_shares(mask), self._readouts(mask.shape[1], X.shape[1])
         if keep and self._offers(settings, shares, readouts, mask.shape[1]):
             return self.selection_.setting
 
@@ -511,29 +516,36 @@ class GMPLL(GrowingMixin, ProbabilityMixin, PartialLabelClassifier):
             return (float(self.forest),)
         return FOREST_SHARES if is_worth_growing(*mask.shape) else (0.0,)
 
-    def _readouts(self, mask: NDArray[np.bool_]) -> tuple[float, ...]:
-        """Return the penalties that the readout may have."""
+    def _readouts(self, n_classes: int, n_features: int) -> list[tuple[float, float]]:
+        """Return the readouts that are open."""
         if self.prediction_ != "ridge":
-            return (0.0,)
+            return [NO_READOUT]
         if not isinstance(self.readout, str):
-            return (float(self.readout),)
-        return READOUTS if is_worth_reading(mask.shape[1]) else (0.0,)
+            return [_penalties(self.readout)]
+        return [
+            penalties
+            for penalties in READOUTS
+            if penalties == NO_READOUT
+            or is_worth_reading(n_classes, n_features if penalties[1] else 0)
+        ]
 
     def _offers(
         self,
         settings: Sequence[Setting],
         shares: Sequence[float],
-        readouts: Sequence[float],
+        readouts: Sequence[tuple[float, float]],
         n_labels: int,
     ) -> bool:
         """Whether what was chosen last time, of the same labels, can be chosen again."""
         last = self.selection_
         compared = (bool(last.gains), bool(last.readout_gains))
-        if last.held_out.shape[1] != n_labels or compared != (any(shares), any(readouts)):
+        wanted = (any(shares), list(readouts) != [NO_READOUT])
+        if last.held_out.shape[1] != n_labels or compared != wanted:
             return False  # nothing was compared then, or not all of this
         chosen = last.setting
-        regression = replace(chosen, forest=0.0, readout=0.0)
-        return regression in settings and chosen.forest in shares and chosen.readout in readouts
+        regression = replace(chosen, forest=0.0, readout=0.0, linear=0.0)
+        read = (chosen.readout, chosen.linear)
+        return regression in settings and chosen.forest in shares and read in readouts
 
     def _learner(
         self,
@@ -723,6 +735,22 @@ def assigned_set_size(mask: NDArray[np.bool_]) -> int:
     if n_classes == 1:
         return 1
     return int(np.rint(1 + mask.sum(axis=1).mean() / np.log10(n_classes)))
+
+
+def _penalties(readout: ArrayLike) -> tuple[float, float]:
+    """Return the penalties of what ratings and features say."""
+    given = np.atleast_1d(np.asarray(readout))
+    if given.dtype.kind not in "iuf" or given.shape not in [(1,), (2,)] or not (given >= 0).all():
+        raise ValueError(
+            f"readout={readout!r} is neither 'auto' nor one or two numbers that are not negative."
+        )
+    of_ratings, of_features = float(given[0]), float(given[1:].sum())
+    if of_features and not of_ratings:
+        raise ValueError(
+            f"readout={readout!r} asks features without reading ratings: the first number must be "
+            "positive."
+        )
+    return of_ratings, of_features
 
 
 def _one_hot(labels: NDArray[np.intp], n_classes: int) -> NDArray[np.bool_]:
