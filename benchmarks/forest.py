@@ -4,20 +4,20 @@
 
 Needs the data sets (environment variable GMPLL_DATA). The problems are those of
 benchmarks/study.py. Protocol: KFold(5, shuffle=True, random_state=0), all five folds of sets of up
-to 1000 rows, three of sets of up to 1800 and the first of larger ones; "unseen" is the accuracy on
+to 600 rows, two of sets of up to 1800 and the first of larger ones; "unseen" is the accuracy on
 the held-out fold, "training" that of the labels found for the training rows. GMPLL chooses as
 always; then there are fitted beside each other, and compared with true labels here alone,
 
-* each of the nine regressions, and every readout and share of the forest beside the regression
-  that was chosen and beside the one that is best on average: what do the three choices cost
-  together, against the setting that is best on average over the folds?
-* further penalties of the readout beside the chosen regression: is one for all as good as choosing?
+* each of the nine regressions; every readout beside the one that was chosen and the one that is
+  best on average; every share of the forest beside both, without readout and with the chosen one:
+  what do the three choices cost together, against what is best on average over the folds?
 * on sets of up to 1800 rows the chosen setting with a forest of share 0.5 one of whose constants
   is changed: is the default's value also the best of the other data sets?
 
 Tables: fits.csv (every fit), regret.csv (per problem), defaults.csv (one data set left out, with
-all problems made from it). The rule for readout and share is tried with other numbers of standard
-errors on what was fitted. Problems that fits.csv holds are not run again.
+all problems made from it). The rule for the share is tried with other numbers of standard errors
+on the shares that were fitted, and each readout for all problems. Problems that fits.csv holds are
+not run again.
 """
 
 import argparse
@@ -49,7 +49,6 @@ from gmpll.methods._selection import (
 REGRESSION = ["scaling", "width", "ridge"]
 #: Constant of the forest -> its value, and others with what takes whose place for them.
 CONSTANTS = {
-    "trees": (100, {50: {"gmpll.methods._learner.N_TREES": 50, "gmpll.forest.N_TREES": 50}}),
     "feature share": (1.0, {0.6: {"gmpll.forest.FEATURE_SHARE": 0.6}}),
     "best splits": (
         0.5,
@@ -58,13 +57,11 @@ CONSTANTS = {
             1.0: {"gmpll.forest.ExtraTreesRegressor": RandomForestRegressor},
         },
     ),
-    "leaf rows": (2, {rows: {"gmpll.forest.LEAF_ROWS": rows} for rows in (1, 5)}),
-    "turns": (2, {1: {"gmpll.methods._learner.FOREST_TURNS": 1}}),
+    "leaf rows": (2, {1: {"gmpll.forest.LEAF_ROWS": 1}}),
 }
-#: Penalties of the readout that are tried for all problems, beside those that are chosen from.
-PENALTIES = (0.1, 100.0)
-#: Most rows of small sets and of those that are not large, and how many folds are run of them.
-SMALL, LARGE = 1000, 1800
+NONE = (0.0, 0.0)
+#: Most rows of small sets and of those that are not large.
+SMALL, LARGE = 600, 1800
 #: The share with which the constants are compared.
 MIDDLE = 0.5
 #: Numbers of standard errors to try, of which the default is one.
@@ -77,7 +74,8 @@ class Fold:
     def __init__(self, X, mask, truth, train, test):
         self.model = GMPLL(random_state=0).fit(X[train], mask[train])
         self.selection, self.chosen = self.model.selection_, self.model.selection_.setting
-        self.regression = replace(self.chosen, forest=0.0, readout=0.0)
+        self.regression = replace(self.chosen, forest=0.0, readout=0.0, linear=0.0)
+        self.readout = (self.chosen.readout, self.chosen.linear)
         self.labels = np.flatnonzero(self.model._seen)
         self.candidates = np.ascontiguousarray(mask[train][:, self.labels])
         self.X, self.X_unseen = X[train], X[test]
@@ -98,11 +96,15 @@ class Fold:
         confidences = learner.confidences(setting)
         rater = learner.predictor(setting, confidences)
         rows = []
-        for penalty in readouts:
-            read = learner.regression(replace(setting, readout=penalty), confidences)
-            rated = (replace(rater, regression=read) if setting.forest else read)(self.X_unseen)
+        for of_ratings, of_features in dict.fromkeys(readouts):
+            read = replace(setting, readout=of_ratings, linear=of_features)
+            regression = learner.regression(read, confidences)
+            if setting.forest:
+                rated = replace(rater, regression=regression)(self.X_unseen)
+            else:
+                rated = regression(self.X_unseen)
             rows.append(
-                self.described(replace(setting, readout=penalty))
+                self.described(read)
                 | {
                     "constant": constant,
                     "value": value,
@@ -114,20 +116,21 @@ class Fold:
 
     def described(self, setting):
         """Return a setting and what the choice knew of it."""
-        beside = replace(setting, forest=0.0, readout=0.0) == self.regression
+        beside = replace(setting, forest=0.0, readout=0.0, linear=0.0) == self.regression
+        readout = (setting.readout, setting.linear)
         gain = readout_gain = Gain(np.nan, np.nan)
         if beside and not setting.forest:
-            readout_gain = self.selection.readout_gains.get(setting.readout, readout_gain)
-        if beside and setting.readout == self.chosen.readout:
+            readout_gain = self.selection.readout_gains.get(readout, readout_gain)
+        if beside and readout == self.readout:
             gain = self.selection.gains.get(setting.forest, gain)
         return {
             "scaling": setting.scaling,
             "width": setting.width,
             "ridge": setting.ridge,
-            "readout": setting.readout,
+            "readout": f"{setting.readout:g}/{setting.linear:g}",
             "share": setting.forest,
             "beside chosen": beside,
-            "chosen readout": setting.readout == self.chosen.readout,
+            "chosen readout": readout == self.readout,
             "chosen": setting == self.chosen,
             "readout gain": readout_gain.mean,
             "readout error": readout_gain.error,
@@ -135,9 +138,10 @@ class Fold:
             "error": gain.error,
         }
 
-    def with_shares(self, setting):
+    def with_readouts_and_shares(self, setting):
+        yield from self.fit(setting, READOUTS[1:])
         for share in FOREST_SHARES[1:]:
-            yield from self.fit(replace(setting, forest=share), READOUTS)
+            yield from self.fit(replace(setting, forest=share), [NONE, self.readout])
 
     def with_other_constants(self):
         for constant, (_, values) in CONSTANTS.items():
@@ -146,7 +150,7 @@ class Fold:
                     for place, other in places.items():
                         stack.enter_context(patch(place, other))
                     setting = replace(self.regression, forest=MIDDLE)
-                    yield from self.fit(setting, [self.chosen.readout], constant, value)
+                    yield from self.fit(setting, [self.readout], constant, value)
 
 
 def fits_of(folds):
@@ -154,37 +158,33 @@ def fits_of(folds):
     balance = folds[0].chosen.balance
     regressions = [Setting(balance, width, ridge, name) for name, width, ridge in ALTERNATIVES]
     rows = []
-    alone = np.zeros((len(folds), len(regressions)))
     for number, fold in enumerate(folds):
-        fits = []
-        for which, setting in enumerate(regressions):
-            further = PENALTIES if setting == fold.regression else ()
-            fits += fold.fit(setting, (*READOUTS, *further))
-            alone[number, which] = fits[-len(READOUTS) - len(further)]["unseen"]
-        fits += fold.with_shares(fold.regression)
+        fits = [row for setting in regressions for row in fold.fit(setting, [NONE])]
+        fits += fold.with_readouts_and_shares(fold.regression)
         if len(fold.X) <= LARGE:
             fits += fold.with_other_constants()
         rows += [{"fold": number} | row for row in fits]
-    best = regressions[int(alone.mean(axis=0).argmax())]
+    alone = [row["unseen"] for row in rows if not row["share"] and row["readout"] == "0/0"]
+    best = regressions[int(np.reshape(alone, (len(folds), -1)).mean(axis=0).argmax())]
     for number, fold in enumerate(folds):
         if fold.regression != best:
-            rows += [{"fold": number} | row for row in fold.with_shares(best)]
+            rows += [{"fold": number} | row for row in fold.with_readouts_and_shares(best)]
     return rows
 
 
 def choices(fits):
     """Compare the default's choice with the best in hindsight, per problem."""
-    compared = fits[fits["constant"].isna() & fits["readout"].isin(READOUTS)]
+    compared = fits[fits["constant"].isna()]
     rows = []
     for name, part in compared.groupby("problem", sort=False):
         beside, alone = part[part["beside chosen"]], part[part["share"] == 0]
         no_forest = beside[beside["share"] == 0]
-        plain = alone[alone["readout"] == 0]
+        plain = alone[alone["readout"] == "0/0"]
         rows.append(
             {
                 "problem": name,
                 "folds": part["fold"].nunique(),
-                "regression": no_forest.loc[no_forest["readout"] == 0, "unseen"].mean(),
+                "regression": no_forest.loc[no_forest["readout"] == "0/0", "unseen"].mean(),
                 "readout": no_forest.loc[no_forest["chosen readout"], "unseen"].mean(),
                 "chosen": part.loc[part["chosen"], "unseen"].mean(),
                 "best regression": best_on_average(plain, REGRESSION),
@@ -242,8 +242,7 @@ def values_compared(fits):
     penalties = by_source(alone, "readout")
     penalties.insert(0, "chosen", by_source(alone[alone["chosen readout"]])["unseen"])
     yield "readout", "chosen", penalties
-    yield "errors of readout", ERRORS_LESS, by_errors(alone, "readout gain", "readout error")
-    yield "errors of share", ERRORS_LESS, by_errors(fitted, "gain", "error")
+    yield "standard errors", ERRORS_LESS, by_errors(fitted)
 
 
 def by_source(fits, *values):
@@ -252,13 +251,13 @@ def by_source(fits, *values):
     return means.unstack() if values else means.to_frame()
 
 
-def by_errors(fits, gain, error):
-    """Choose with other numbers of standard errors."""
+def by_errors(fits):
+    """Choose the share with other numbers of standard errors."""
     rows = []
-    compared = fits[fits[gain].notna()]
+    compared = fits[fits["gain"].notna()]
     for (source, *_), part in compared.groupby(["source", "problem", "fold"], sort=False):
         for errors in ERRORS:
-            taken = (part[gain] - errors * part[error]).idxmax()
+            taken = (part["gain"] - errors * part["error"]).idxmax()
             rows.append((source, errors, part.loc[taken, "unseen"]))
     return by_source(pd.DataFrame(rows, columns=["source", "errors", "unseen"]), "errors")
 
@@ -294,7 +293,7 @@ def main():
         if not name.startswith(tuple(options.problems.split(","))) or name in set(table["problem"]):
             continue
         splits = KFold(5, shuffle=True, random_state=0).split(X)
-        n_folds = 5 if len(X) <= SMALL else 3 if len(X) <= LARGE else 1
+        n_folds = 5 if len(X) <= SMALL else 2 if len(X) <= LARGE else 1
         folds = [Fold(X, mask, truth, *split) for split in itertools.islice(splits, n_folds)]
         rows = pd.DataFrame(fits_of(folds)).replace({"constant": {"": None}})
         rows.insert(0, "problem", name)
