@@ -120,7 +120,7 @@ class Fold:
         readout = (setting.readout, setting.linear)
         gain = readout_gain = Gain(np.nan, np.nan)
         if beside and not setting.forest:
-            readout_gain = self.selection.readout_gains.get(readout, readout_gain)
+            readout_gain = dict(self.selection.readout_gains).get(readout, readout_gain)
         if beside and readout == self.readout:
             gain = self.selection.gains.get(setting.forest, gain)
         return {

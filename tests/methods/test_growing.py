@@ -275,13 +275,15 @@ def test_a_model_saved_before_there_were_forests_and_readouts_goes_on():
              if name not in ("forest", "readout", "_table")}  # fmt: skip
     chosen = {name: value for name, value in vars(model.selection_).items()
               if name not in ("gains", "readout_gains")}  # fmt: skip
-    for older, field in [(chosen["setting"], "readout"), (model._predictor, "readout")]:
-        vars(older).pop(field)
+    for older, name in [
+        (chosen["setting"], "readout"), (chosen["setting"], "linear"), (model._predictor, "reader")
+    ]:  # fmt: skip
+        vars(older).pop(name)
     revived, state["selection_"] = GMPLL.__new__(GMPLL), Selection.__new__(Selection)
     state["selection_"].__setstate__(chosen)
     revived.__setstate__(state)
     assert "GMPLL" in repr(revived)
-    assert revived.selection_.gains == revived.selection_.readout_gains == {}
+    assert (revived.selection_.gains, revived.selection_.readout_gains) == ({}, [])
     np.testing.assert_array_equal(revived.predict(X), model.predict(X))
     assert revived.partial_fit(X[60:], mask[60:]).n_samples_seen_ == 90
     again = clone(revived).fit(X, mask).selected_

@@ -79,8 +79,8 @@ class Selection:
         sum to one.
     gains : dict from float to Gain
         What every share of the forest gained over none; empty if they were not compared.
-    readout_gains : dict from (float, float) to Gain
-        The same of every readout, by its penalties; of those that ask features what they gained
+    readout_gains : list of ((float, float), Gain)
+        The same of every readout, with its penalties; of those that ask features what they gained
         over the surest of the others.
     """
 
@@ -89,10 +89,10 @@ class Selection:
     rows: NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, dtype=np.intp), repr=False)
     held_out: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 0)), repr=False)
     gains: dict[float, Gain] = field(default_factory=dict)
-    readout_gains: dict[tuple[float, float], Gain] = field(default_factory=dict)
+    readout_gains: list[tuple[tuple[float, float], Gain]] = field(default_factory=list)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update({"gains": {}, "readout_gains": {}} | state)  # older saved ones have none
+        vars(self).update({"gains": {}, "readout_gains": []} | state)  # older saved ones have none
 
 
 def alternatives(balance: float, scaling: str = "auto") -> list[Setting]:
@@ -170,7 +170,7 @@ def select(
     lifts = {setting: _mean_lift(trials[setting]) for setting in settings}
     chosen = max(settings, key=lambda setting: lifts[setting])  # the first of equals
     gains: dict[float, Gain] = {}
-    readout_gains: dict[tuple[float, float], Gain] = {}
+    readout_gains: list[tuple[tuple[float, float], Gain]] = []
     if reads:
         of_ratings = [penalties for penalties in readouts if not penalties[1]]
         of_features = [penalties for penalties in readouts if penalties[1]]
@@ -180,7 +180,7 @@ def select(
             gains_of_some = _gains_of_readouts(plain, some, trials, X, chosen)
             for penalties, gain in gains_of_some.items():
                 lifts[_with_readout(plain, penalties)] = lifts[chosen] + gain.mean
-            readout_gains |= gains_of_some
+            readout_gains += gains_of_some.items()
             surest = _surest(kept | gains_of_some)
             chosen, kept = _with_readout(plain, surest), {surest: Gain(0.0, 0.0)}
     if any(shares):
