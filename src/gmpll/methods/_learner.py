@@ -122,6 +122,7 @@ class ConfidenceLearner:
         self._prior = prior
         self._start = start
         self._kernels: dict[float, ConfidenceRidge] = {}
+        self._regressions: dict[tuple[float, float], ConfidenceRidge] = {}  # the last one asked for
         self._matchings: dict[float, Matching] = {}
         self._trusts: dict[float, float] = {}
 
@@ -139,7 +140,10 @@ class ConfidenceLearner:
                 ridge=setting.ridge,
                 rng=np.random.RandomState(self._seed),
             )
-        return self._kernels[setting.width].with_ridge(setting.ridge)
+        which = (setting.width, setting.ridge)
+        if which not in self._regressions:
+            self._regressions = {which: self._kernels[setting.width].with_ridge(setting.ridge)}
+        return self._regressions[which]
 
     def matching(self, setting: Setting) -> Matching:
         """Match on the graph alone."""
