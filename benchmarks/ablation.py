@@ -27,6 +27,7 @@ VARIANTS = {
     "no balance": (GMPLL(balance=0, random_state=0), None),
     "no feedback": (GMPLL(random_state=0), (f"{LEARNER}.feedback", lambda _, mask, P, **__: P)),
     "nothing chosen": (GMPLL(random_state=0), (f"{SELECTION}.ALTERNATIVES", (("all", 1.5, 0.1),))),
+    "no readout": (GMPLL(readout=0.0, random_state=0), None),
     "no forest": (GMPLL(forest=0.0, random_state=0), None),
     "no regression": (GMPLL(prediction="independent", random_state=0), None),
 }

@@ -1,22 +1,24 @@
-"""What a forest beside the regression is worth, and what the default's choices cost.
+"""What a readout and a forest beside the regression are worth, and what the choices cost.
 
-    python benchmarks/forest.py [--problems lost,glass] [--large-folds 1] [--out results/forest]
+    python benchmarks/forest.py [--problems lost,glass] [--out results/forest]
 
 Needs the data sets (environment variable GMPLL_DATA). The problems are those of
 benchmarks/study.py. Protocol: KFold(5, shuffle=True, random_state=0), all five folds of sets of up
-to 1800 rows and the first of larger ones; "unseen" is the accuracy on the held-out fold, "training"
-that of the labels found for the training rows. GMPLL chooses as always; then there are fitted
-beside each other, and compared with true labels here alone,
+to 600 rows, two of sets of up to 1800 and the first of larger ones; "unseen" is the accuracy on
+the held-out fold, "training" that of the labels found for the training rows. GMPLL chooses as
+always; then there are fitted beside each other, and compared with true labels here alone,
 
-* each of the nine regressions, and every share of the forest beside the regression that was chosen
-  and beside the one that is best on average: what do both choices cost together, against the
-  setting that is best on average over the folds?
-* the chosen regression with a forest of share 0.5 one of whose constants is changed: is the
-  default's value also the best of the other data sets?
+* each of the nine regressions; beside the one that was chosen and, on sets of up to 1800 rows, the
+  one that is best on average, every readout, and every share of the forest without readout and with
+  the chosen one: what do the three choices cost together, against what is best on average over the
+  folds?
+* on sets of up to 600 rows the chosen setting with a forest of share 0.5 one of whose constants
+  is changed: is the default's value also the best of the other data sets?
 
 Tables: fits.csv (every fit), regret.csv (per problem), defaults.csv (one data set left out, with
 all problems made from it). The rule for the share is tried with other numbers of standard errors
-on the shares that were fitted. Problems that fits.csv holds are not run again.
+on the shares that were fitted, and each readout for all problems. Problems that fits.csv holds are
+not run again.
 """
 
 import argparse
@@ -29,6 +31,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
+from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold
 from study_problems import problems
@@ -36,18 +39,30 @@ from study_problems import problems
 from gmpll import GMPLL
 from gmpll.knowledge import Prior
 from gmpll.methods._learner import Setting
-from gmpll.methods._selection import ALTERNATIVES, ERRORS_LESS, FOREST_SHARES
+from gmpll.methods._selection import (
+    ALTERNATIVES,
+    ERRORS_LESS,
+    FOREST_SHARES,
+    READOUTS,
+    Gain,
+)
 
 REGRESSION = ["scaling", "width", "ridge"]
-#: Constant of the forest -> where it is kept, its value and others.
+#: Constant of the forest -> its value, and others with what takes whose place for them.
 CONSTANTS = {
-    "trees": (["gmpll.methods._learner.N_TREES", "gmpll.forest.N_TREES"], 100, (50, 200)),
-    "feature share": (["gmpll.forest.FEATURE_SHARE"], 0.6, (0.3, 1.0)),
-    "leaf rows": (["gmpll.forest.LEAF_ROWS"], 2, (1, 5)),
-    "turns": (["gmpll.methods._learner.FOREST_TURNS"], 2, (1, 4)),
+    "feature share": (1.0, {0.6: {"gmpll.forest.FEATURE_SHARE": 0.6}}),
+    "best splits": (
+        0.5,
+        {
+            0.0: {"gmpll.forest.RandomForestRegressor": ExtraTreesRegressor},
+            1.0: {"gmpll.forest.ExtraTreesRegressor": RandomForestRegressor},
+        },
+    ),
+    "leaf rows": (2, {1: {"gmpll.forest.LEAF_ROWS": 1}}),
 }
-#: Sets of more rows are large.
-LARGE = 1800
+NONE = (0.0, 0.0)
+#: Most rows of small sets and of those that are not large.
+SMALL, LARGE = 600, 1800
 #: The share with which the constants are compared.
 MIDDLE = 0.5
 #: Numbers of standard errors to try, of which the default is one.
@@ -59,7 +74,9 @@ class Fold:
 
     def __init__(self, X, mask, truth, train, test):
         self.model = GMPLL(random_state=0).fit(X[train], mask[train])
-        self.chosen, self.gains = self.model.selection_.setting, self.model.selection_.gains
+        self.selection, self.chosen = self.model.selection_, self.model.selection_.setting
+        self.regression = replace(self.chosen, forest=0.0, readout=0.0, linear=0.0)
+        self.readout = (self.chosen.readout, self.chosen.linear)
         self.labels = np.flatnonzero(self.model._seen)
         self.candidates = np.ascontiguousarray(mask[train][:, self.labels])
         self.X, self.X_unseen = X[train], X[test]
@@ -74,39 +91,67 @@ class Fold:
             )
         return self.learners[scaling]
 
-    def fit(self, setting, constant="", value=np.nan):
-        """Return what is said of a setting, in the columns of fits.csv."""
+    def fit(self, setting, readouts, constant="", value=np.nan):
+        """Return what is said of a setting with several readouts, in the columns of fits.csv."""
         learner = self.learner(setting.scaling)
         confidences = learner.confidences(setting)
-        rated = learner.predictor(setting, confidences)(self.X_unseen)
-        beside = replace(setting, forest=self.chosen.forest) == self.chosen
-        unknown = (np.nan, np.nan)
-        gain, error = self.gains.get(setting.forest, unknown) if beside else unknown
+        rater = learner.predictor(setting, confidences)
+        rows = []
+        for of_ratings, of_features in dict.fromkeys(readouts):
+            read = replace(setting, readout=of_ratings, linear=of_features)
+            regression = learner.regression(read, confidences)
+            if setting.forest:
+                rated = replace(rater, regression=regression)(self.X_unseen)
+            else:
+                rated = regression(self.X_unseen)
+            rows.append(
+                self.described(read)
+                | {
+                    "constant": constant,
+                    "value": value,
+                    "unseen": (self.labels[rated.argmax(axis=1)] == self.truth_unseen).mean(),
+                    "training": (self.labels[confidences.argmax(axis=1)] == self.truth).mean(),
+                }
+            )
+        return rows
+
+    def described(self, setting):
+        """Return a setting and what the choice knew of it."""
+        beside = replace(setting, forest=0.0, readout=0.0, linear=0.0) == self.regression
+        readout = (setting.readout, setting.linear)
+        gain = readout_gain = Gain(np.nan, np.nan)
+        if beside and not setting.forest:
+            readout_gain = dict(self.selection.readout_gains).get(readout, readout_gain)
+        if beside and readout == self.readout:
+            gain = self.selection.gains.get(setting.forest, gain)
         return {
             "scaling": setting.scaling,
             "width": setting.width,
             "ridge": setting.ridge,
+            "readout": f"{setting.readout:g}/{setting.linear:g}",
             "share": setting.forest,
-            "constant": constant,
-            "value": value,
             "beside chosen": beside,
-            "chosen": setting == self.chosen and not constant,
-            "gain": gain,
-            "error": error,
-            "unseen": (self.labels[rated.argmax(axis=1)] == self.truth_unseen).mean(),
-            "training": (self.labels[confidences.argmax(axis=1)] == self.truth).mean(),
+            "chosen readout": readout == self.readout,
+            "chosen": setting == self.chosen,
+            "readout gain": readout_gain.mean,
+            "readout error": readout_gain.error,
+            "gain": gain.mean,
+            "error": gain.error,
         }
 
-    def with_shares(self, setting):
-        return [self.fit(replace(setting, forest=share)) for share in FOREST_SHARES[1:]]
+    def with_readouts_and_shares(self, setting):
+        yield from self.fit(setting, READOUTS[1:])
+        for share in FOREST_SHARES[1:]:
+            yield from self.fit(replace(setting, forest=share), [NONE, self.readout])
 
     def with_other_constants(self):
-        for constant, (places, _, values) in CONSTANTS.items():
-            for value in values:
+        for constant, (_, values) in CONSTANTS.items():
+            for value, places in values.items():
                 with ExitStack() as stack:
-                    for place in places:
-                        stack.enter_context(patch(place, value))
-                    yield self.fit(replace(self.chosen, forest=MIDDLE), constant, value)
+                    for place, other in places.items():
+                        stack.enter_context(patch(place, other))
+                    setting = replace(self.regression, forest=MIDDLE)
+                    yield from self.fit(setting, [self.readout], constant, value)
 
 
 def fits_of(folds):
@@ -115,15 +160,16 @@ def fits_of(folds):
     regressions = [Setting(balance, width, ridge, name) for name, width, ridge in ALTERNATIVES]
     rows = []
     for number, fold in enumerate(folds):
-        fits = [fold.fit(setting) for setting in regressions]
-        fits += fold.with_shares(fold.chosen)
-        fits += fold.with_other_constants()
+        fits = [row for setting in regressions for row in fold.fit(setting, [NONE])]
+        fits += fold.with_readouts_and_shares(fold.regression)
+        if len(fold.X) <= SMALL:
+            fits += fold.with_other_constants()
         rows += [{"fold": number} | row for row in fits]
-    alone = np.array([row["unseen"] for row in rows if not row["share"]])
-    best = regressions[int(alone.reshape(len(folds), -1).mean(axis=0).argmax())]
+    alone = [row["unseen"] for row in rows if not row["share"] and row["readout"] == "0/0"]
+    best = regressions[int(np.reshape(alone, (len(folds), -1)).mean(axis=0).argmax())]
     for number, fold in enumerate(folds):
-        if replace(fold.chosen, forest=0.0) != best:
-            rows += [{"fold": number} | row for row in fold.with_shares(best)]
+        if fold.regression != best and len(fold.X) <= LARGE:
+            rows += [{"fold": number} | row for row in fold.with_readouts_and_shares(best)]
     return rows
 
 
@@ -133,20 +179,23 @@ def choices(fits):
     rows = []
     for name, part in compared.groupby("problem", sort=False):
         beside, alone = part[part["beside chosen"]], part[part["share"] == 0]
+        no_forest = beside[beside["share"] == 0]
+        plain = alone[alone["readout"] == "0/0"]
         rows.append(
             {
                 "problem": name,
                 "folds": part["fold"].nunique(),
-                "no forest": beside.loc[beside["share"] == 0, "unseen"].mean(),
+                "regression": no_forest.loc[no_forest["readout"] == "0/0", "unseen"].mean(),
+                "readout": no_forest.loc[no_forest["chosen readout"], "unseen"].mean(),
                 "chosen": part.loc[part["chosen"], "unseen"].mean(),
-                "best share": best_on_average(beside, ["share"]),
-                "best regression": best_on_average(alone, REGRESSION),
-                "best": best_on_average(part, [*REGRESSION, "share"]),
+                "best regression": best_on_average(plain, REGRESSION),
+                "best beside": best_on_average(beside, ["readout", "share"]),
+                "best": best_on_average(part, [*REGRESSION, "readout", "share"]),
             }
         )
     table = pd.DataFrame(rows)
-    table["regret of share"] = table["best share"] - table["chosen"]
-    table["regret of regression"] = table["best regression"] - table["no forest"]
+    table["regret of regression"] = table["best regression"] - table["regression"]
+    table["regret of readout and share"] = table["best beside"] - table["chosen"]
     table["regret"] = table["best"] - table["chosen"]
     return table
 
@@ -158,7 +207,7 @@ def best_on_average(fits, setting):
 
 
 def left_out(fits):
-    """Leave one data set out for every constant of the forest."""
+    """Leave one data set out for every constant."""
     rows = []
     for constant, default, table in values_compared(fits):
         for source in table.index if len(table) > 1 else []:
@@ -182,22 +231,36 @@ def left_out(fits):
 def values_compared(fits):
     """Yield name, default and the accuracies (data sets by values) of every constant."""
     beside = fits[fits["beside chosen"]]
-    middle = beside[beside["share"] == MIDDLE]
-    for constant, (_, default, _) in CONSTANTS.items():
+    middle = beside[(beside["share"] == MIDDLE) & beside["chosen readout"]]
+    middle = middle[middle["problem"].isin(fits.loc[fits["constant"].notna(), "problem"])]
+    for constant, (default, _) in CONSTANTS.items():
         part = middle[middle["constant"].isna() | (middle["constant"] == constant)].copy()
         part["value"] = part["value"].fillna(default)
-        yield constant, default, part.groupby(["source", "value"])["unseen"].mean().unstack()
+        yield constant, default, by_source(part, "value")
 
+    fitted = beside[beside["constant"].isna()]
+    alone = fitted[fitted["share"] == 0]
+    penalties = by_source(alone, "readout")
+    penalties.insert(0, "chosen", by_source(alone[alone["chosen readout"]])["unseen"])
+    yield "readout", "chosen", penalties
+    yield "standard errors", ERRORS_LESS, by_errors(fitted)
+
+
+def by_source(fits, *values):
+    """Return the mean accuracy of every data set, by the values of a column."""
+    means = fits.groupby(["source", *values])["unseen"].mean()
+    return means.unstack() if values else means.to_frame()
+
+
+def by_errors(fits):
+    """Choose the share with other numbers of standard errors."""
     rows = []
-    compared = beside[beside["constant"].isna() & beside["gain"].notna()]
+    compared = fits[fits["gain"].notna()]
     for (source, *_), part in compared.groupby(["source", "problem", "fold"], sort=False):
-        part = part.sort_values("share")
         for errors in ERRORS:
             taken = (part["gain"] - errors * part["error"]).idxmax()
             rows.append((source, errors, part.loc[taken, "unseen"]))
-    table = pd.DataFrame(rows, columns=["source", "errors", "unseen"])
-    by_errors = table.groupby(["source", "errors"])["unseen"].mean().unstack()
-    yield "standard errors", ERRORS_LESS, by_errors
+    return by_source(pd.DataFrame(rows, columns=["source", "errors", "unseen"]), "errors")
 
 
 def report(fits, out=None):
@@ -215,14 +278,13 @@ def report(fits, out=None):
     if len(defaults):
         defaults["gain"] = defaults["its accuracy"] - defaults["accuracy of default"]
         print(defaults.groupby("parameter", sort=False).agg(
-            {"default": "first", "best elsewhere": lambda column: sorted(set(column)),
+            {"default": "first", "best elsewhere": lambda column: list(dict.fromkeys(column)),
              "gain": ["mean", "max"]}).round(4).to_string())  # fmt: skip
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--problems", default="", help="names or beginnings; all by default")
-    parser.add_argument("--large-folds", type=int, default=1)
     parser.add_argument("--out", type=Path, help="folder for the tables")
     options = parser.parse_args()
     warnings.simplefilter("ignore", ConvergenceWarning)
@@ -232,7 +294,7 @@ def main():
         if not name.startswith(tuple(options.problems.split(","))) or name in set(table["problem"]):
             continue
         splits = KFold(5, shuffle=True, random_state=0).split(X)
-        n_folds = options.large_folds if len(X) > LARGE else 5
+        n_folds = 5 if len(X) <= SMALL else 2 if len(X) <= LARGE else 1
         folds = [Fold(X, mask, truth, *split) for split in itertools.islice(splits, n_folds)]
         rows = pd.DataFrame(fits_of(folds)).replace({"constant": {"": None}})
         rows.insert(0, "problem", name)

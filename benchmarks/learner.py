@@ -3,7 +3,8 @@
     python benchmarks/learner.py [--datasets lost,msrcv2] [--methods PL-KNN] [--folds 2] [--out CSV]
 
 Needs the data sets (environment variable GMPLL_DATA). Every method at its defaults, beside
-ConfidenceClassifier(method, "ridge"), which chooses regression and feedback by candidate lift.
+ConfidenceClassifier(method, "ridge"), which chooses views, regression and feedback by
+candidate lift.
 Protocol: KFold(10, shuffle=True, random_state=0), the first folds of it. "unseen" is the accuracy
 on the held-out fold, "training" that of the labels found for the training rows.
 """

@@ -261,9 +261,9 @@ def test_the_typed_ablation_is_the_measured_one():
 def test_the_typed_forest_is_the_measured_one():
     measured = pd.read_csv(ROOT / "results" / "forest" / "regret.csv").set_index("problem")
     real = ["lost", "msrcv2", "birdsong", "fg-net"]
-    figures = measured[["no forest", "chosen", "best share", "best"]].copy()
+    figures = measured[["regression", "readout", "chosen", "best beside", "best"]].copy()
     figures.loc["corrupted sets"] = figures.drop(index=real).mean()
-    rows = next(rows for rows in typed_tables("docs/accuracy.md") if rows[0][1:2] == ["no forest"])
+    rows = next(rows for rows in typed_tables("docs/accuracy.md") if rows[0][1:2] == ["regression"])
     assert [name.lower() for name, *_ in rows[1:]] == [*real, "corrupted sets"]
     for name, *cells in rows[1:]:
         typed = [float(cell) for cell in cells]

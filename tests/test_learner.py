@@ -1,6 +1,8 @@
 """Any learner on what any method found."""
 
 import itertools
+from dataclasses import asdict
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -17,10 +19,17 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR, LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from gmpll import GMPLL, PLKNN, ConfidenceClassifier
-from gmpll.datasets import make_partial_label_problem
-from gmpll.learner import LEAST_CONFIDENCE, LearnerTraining, Plan, RidgeTrainer
+from gmpll import (
+    GMPLL,
+    PLKNN,
+    CalibratedPartialClassifier,
+    ConfidenceClassifier,
+    candidates_from_votes,
+)
+from gmpll.datasets import make_partial_label_problem, random_candidates
+from gmpll.learner import LEAST_CONFIDENCE, LearnerTraining, Plan, RidgeTrainer, UnseenRows
 from gmpll.methods import METHODS
+from gmpll.methods._selection import ALTERNATIVES
 from gmpll.methods.baselines import MostFrequentCandidate, RandomCandidate
 from gmpll.model_selection import candidate_lift_scorer
 from gmpll.ridge import ConfidenceRidge
@@ -48,6 +57,19 @@ def problem(seed=0, n_samples=400):
     )
     half = n_samples // 2
     return (data.data[:half], data.candidates[:half]), (data.data[half:], data.target[half:])
+
+
+def line(n_samples, rng):
+    """Four labels along one feature."""
+    truth = rng.randint(4, size=n_samples)
+    return (truth + 0.2 * rng.randn(n_samples))[:, None], truth
+
+
+def rings(n_samples, rng):
+    """Three labels around each other."""
+    truth = rng.randint(3, size=n_samples)
+    angle, radius = 2 * np.pi * rng.rand(n_samples), 1 + truth + 0.15 * rng.randn(n_samples)
+    return np.column_stack([radius * np.cos(angle), radius * np.sin(angle)]), truth
 
 
 @parametrize_with_checks(
@@ -116,6 +138,43 @@ def test_ridge_is_the_closed_form_on_the_soft_confidences():
     np.testing.assert_allclose(
         model.predict_proba(X_test), rated / rated.sum(axis=1, keepdims=True), atol=1e-6
     )
+
+
+@pytest.mark.parametrize(("make", "few"), [(line, 0.8), (rings, 0.5)])
+def test_ridge_sees_positions(make, few):
+    X, truth = make(725, np.random.RandomState(0))
+    candidates = random_candidates(truth, p=0.6, r=1, random_state=0)
+    model = ConfidenceClassifier(PLKNN(), random_state=0)
+    model.fit(X[:200], candidates[:200])
+    assert model.selected_["scaling"] == "all"
+    assert model.score(X[225:], truth[225:]) > 0.95
+    model.fit(X[200:225], candidates[200:225])  # too few to compare
+    assert model.selected_ == {"feedback": False, "width": 0.5, "ridge": 0.1, "scaling": "all"}
+    assert model.score(X[225:], truth[225:]) > few
+
+
+def test_views_are_chosen_by_held_out_lift():
+    (X, candidates), _ = problem(n_samples=120)
+    model = ConfidenceClassifier(PLKNN(), random_state=0).fit(X, candidates)
+    compared = {(plan.scaling, plan.width, plan.ridge) for plan, _ in model.selection_}
+    assert compared == set(ALTERNATIVES)
+    assert len(model.selection_) == 2 * len(ALTERNATIVES)
+    best, lift = model.selection_[0]
+    assert model.selected_ == asdict(best)
+    assert lift == max(lift for _, lift in model.selection_)
+    assert len(model.learner_.views) == {"both": 2, "all": 3}[best.scaling]
+
+
+def test_many_raters_of_the_same_rows_say_what_each_says():
+    X, mask, _ = random_problem(4, m=40)
+    confidences = mask / mask.sum(axis=1, keepdims=True)
+    trainer = RidgeTrainer(X[:30], "auto", np.random.RandomState(0))
+    plans = [Plan(False, width, ridge, scaling) for scaling, width, ridge in ALTERNATIVES]
+    raters = [trainer(plan).fit(confidences[:30]) for plan in plans]
+    raters.append(LearnerTraining(X[:30], Ridge(), "auto", trainer._rng).fit(confidences[:30]))
+    unseen = UnseenRows(X[30:])
+    for rater in raters:
+        np.testing.assert_array_equal(unseen.rated_by(rater), rater(X[30:]))
 
 
 def test_opinions_have_not_seen_the_row():
@@ -207,6 +266,76 @@ def test_known_labels_reach_the_learner():
     assert model.fit(X, candidates, gold=gold).labels_[3] == 2
 
 
+class TestCandidateWeight:
+    """Every set holds every label: all that tells them apart are features and weights."""
+
+    @staticmethod
+    def problem():
+        X, mask, truth = random_problem(1, m=60)
+        return X, np.ones_like(mask), truth, np.eye(4)[truth]
+
+    @staticmethod
+    def method(trust):
+        return GMPLL(trust=trust, prediction="independent")
+
+    @pytest.mark.parametrize("feedback", [False, True])
+    @pytest.mark.parametrize("learner", ["ridge", Ridge()])
+    def test_it_changes_what_is_found(self, learner, feedback):
+        X, mask, truth, weight = self.problem()
+        model = ConfidenceClassifier(self.method(1.0), learner, feedback=feedback, random_state=0)
+        assert (model.fit(X, mask, candidate_weight=weight).labels_ == truth).mean() > 0.9
+        assert model.disambiguator_.trust_ == 1.0
+        assert (model.fit(X, mask).labels_ == truth).mean() < 0.9
+
+    def test_it_is_passed_on_and_cut_with_rows_and_labels(self):
+        X, mask, _ = random_problem(2, m=60, absent=True)
+        X[:, 0] = np.arange(60)  # the row can be told from its features
+        mask[11] = [False, False, False, True]  # in two of three parts
+        weight = np.arange(240.0).reshape(60, 4)
+        table = pd.DataFrame(weight, columns=list("abcd"))[list("cdab")]
+        Recorder.fits.clear()
+        model = ConfidenceClassifier(Recorder(), GaussianNB(), random_state=0)
+        model.fit(X, pd.DataFrame(mask, columns=list("abcd")), candidate_weight=table)
+        assert [len(rows) for rows, *_ in Recorder.fits] == [40, 40, 40, 60]
+        assert sorted(sets.mask.shape[1] for _, sets, _ in Recorder.fits) == [3, 4, 4, 4]
+        for rows, sets, given in Recorder.fits:
+            columns = ["abcd".index(label) for label in sets.classes]
+            expected = weight[np.ix_(rows[:, 0].astype(int), columns)]
+            np.testing.assert_array_equal(given, expected)
+
+    def test_feedback_trusts_the_weights_as_the_method_does(self):
+        X, mask, _, weight = self.problem()
+        wrong = np.roll(weight, 1, axis=1)
+        for method in (self.method(0.0), CalibratedPartialClassifier(self.method(0.0))):
+            model = ConfidenceClassifier(method, GaussianNB(), feedback=True, random_state=0)
+            plain = clone(model).fit(X, mask).label_confidences_
+            ignored = clone(model).fit(X, mask, candidate_weight=wrong).label_confidences_
+            np.testing.assert_allclose(ignored, plain)
+
+    def test_votes_are_weights(self):
+        voted = candidates_from_votes(np.repeat(np.arange(30), 3), ["a", "a", "b"] * 30)
+        X = np.random.RandomState(0).randn(30, 2)
+        model = ConfidenceClassifier(self.method(1.0), GaussianNB(), random_state=0)
+        assert model.fit(X, voted).labels_.tolist() == ["a"] * 30
+        given = clone(model).fit(X, voted.candidates, candidate_weight=voted.weights)
+        np.testing.assert_array_equal(given.label_confidences_, model.label_confidences_)
+        with pytest.warns(UserWarning, match="takes no candidate_weight, so that only the sets"):
+            ConfidenceClassifier(PLKNN(), GaussianNB(), random_state=0).fit(X, voted)
+
+    def test_a_method_that_cannot_take_it(self):
+        X, mask, _, weight = self.problem()
+        nested = CalibratedPartialClassifier(ConfidenceClassifier(PLKNN()))
+        for wrapper in (ConfidenceClassifier(PLKNN()), nested):
+            with pytest.raises(ValueError, match="takes no candidate_weight: leave it out"):
+                wrapper.fit(X, mask, candidate_weight=weight)
+
+    def test_inside_another_wrapper(self):
+        X, mask, truth, weight = self.problem()
+        inside = ConfidenceClassifier(self.method(1.0), GaussianNB(), feedback=False)
+        model = CalibratedPartialClassifier(inside, random_state=0)
+        assert (model.fit(X, mask, candidate_weight=weight).labels_ == truth).mean() > 0.9
+
+
 def test_one_label_for_all():
     model = ConfidenceClassifier(PLKNN(), LogisticRegression(), random_state=0)
     X = np.random.RandomState(0).randn(8, 2)
@@ -229,3 +358,13 @@ class PartOnly(StandardScaler):
 
     def fit(self, X, y=None):
         return self
+
+
+class Recorder(PLKNN):
+    """A method that notes what it was fitted on."""
+
+    fits: ClassVar[list] = []
+
+    def fit(self, X, y, candidate_weight=None):
+        self.fits.append((X, y, candidate_weight))
+        return super().fit(X, y)

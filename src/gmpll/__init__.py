@@ -94,6 +94,7 @@ _MODULES = (
     "methods",
     "metrics",
     "model_selection",
+    "readout",
     "rejection",
     "reliability",
     "report",

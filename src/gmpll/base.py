@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gmpll._columns import sets_by_name
 from gmpll._sklearn import Integral, fit_context
-from gmpll.candidates import as_candidates
+from gmpll.candidates import CandidateSets, as_candidates
 from gmpll.knowledge import candidate_prior, narrowed, votes_as_weights
 from gmpll.metrics import covering_rate
 from gmpll.rounding import best_labels
@@ -122,9 +122,13 @@ class PartialLabelClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         seen_mask = np.ascontiguousarray(mask[:, self._seen])
         beliefs: dict[str, Any] = {}
         if candidate_weight is not None:
-            beliefs["prior"] = candidate_prior(candidate_weight, sets)[:, self._seen]
+            beliefs["prior"] = self._prior_of(candidate_weight, sets)[:, self._seen]
         confidences = self._fit(features, seen_mask, rng, **beliefs)
         return self._with_confidences(confidences, seen_mask, rng)
+
+    def _prior_of(self, candidate_weight: Any, sets: CandidateSets) -> NDArray[np.float64]:
+        """Return what ``_fit`` gets of the weights of candidates."""
+        return candidate_prior(candidate_weight, sets)
 
     def _with_confidences(
         self,

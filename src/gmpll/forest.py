@@ -1,8 +1,10 @@
-"""Extremely randomised trees on confidences.
+"""Randomised trees on confidences.
 
 Where single features carry the labels, trees see what neighbours and kernels blur. A forest is
 grown on the confidences of all labels at once, each tree on rows drawn with replacement, so that
-the trees which did not draw a row have an opinion of it that its own label had no part in.
+the trees which did not draw a row have an opinion of it that its own label had no part in. Half of
+the trees split where it is best, as in random forests, which finds the few features that matter
+among many; the other half at random places, as in extremely randomised trees, which is smoother.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.ensemble import ExtraTreesRegressor
+from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 
 from gmpll.graph.threads import balanced_blocks, in_threads, n_threads
 
@@ -21,8 +23,10 @@ __all__ = ["Forest", "grow_forest", "is_worth_growing", "out_of_bag_opinion"]
 #: Number of trees.
 N_TREES = 100
 #: Share of the features that a split may use, and how many at most.
-FEATURE_SHARE = 0.6
+FEATURE_SHARE = 1.0
 MOST_FEATURES = 200
+#: The best place to split is searched among so many values, rows by features by labels, at most.
+SEARCHED_VALUES = 4_000_000
 #: Fewest rows in a leaf.
 LEAF_ROWS = 2
 #: A tree sees no more rows than this.
@@ -131,9 +135,11 @@ def grow_forest(
     array([[1., 0.],
            [0., 1.]])
     """
-    table = _single_precision(rows)
-    trees = _trees(rows, seed, n_trees, with_opinion=False).fit(table, _target(confidences))
-    return _packed([grown.tree_ for grown in trees.estimators_])
+    table, target = _single_precision(rows), _target(confidences)
+    grown = [
+        trees.fit(table, target) for trees in _halves(rows, confidences.shape[1], seed, n_trees)
+    ]
+    return _packed([tree.tree_ for half in grown for tree in half.estimators_])
 
 
 def out_of_bag_opinion(
@@ -152,26 +158,36 @@ def out_of_bag_opinion(
     array([[1., 0.],
            [0., 1.]])
     """
-    trees = _trees(rows, seed, N_TREES, with_opinion=True)
+    table, target = _single_precision(rows), _target(confidences)
+    opinions = []
     with warnings.catch_warnings():
         # R^2 of a label that is the same for all rows; a row that every tree drew, of very few.
         warnings.simplefilter("ignore")
-        trees.fit(_single_precision(rows), _target(confidences))
-    return np.nan_to_num(trees.oob_prediction_).reshape(confidences.shape)
+        for trees in _halves(rows, confidences.shape[1], seed, N_TREES):
+            opinion = trees.set_params(oob_score=True).fit(table, target).oob_prediction_
+            opinions.append(np.nan_to_num(opinion).reshape(confidences.shape))
+    return np.mean(opinions, axis=0)
 
 
-def _trees(
-    rows: NDArray[np.float64], seed: int, n_trees: int, *, with_opinion: bool
-) -> ExtraTreesRegressor:
-    return ExtraTreesRegressor(
-        n_trees,
-        max_features=min(FEATURE_SHARE, MOST_FEATURES / rows.shape[1]),
-        min_samples_leaf=LEAF_ROWS,
-        bootstrap=True,
-        max_samples=min(TREE_ROWS, len(rows)),
-        oob_score=with_opinion,
-        n_jobs=n_threads() if rows.size > ONE_THREAD_SIZE else 1,
-        random_state=seed,
+def _halves(
+    rows: NDArray[np.float64], n_classes: int, seed: int, n_trees: int
+) -> tuple[ExtraTreesRegressor, RandomForestRegressor]:
+    """Return two forests to be grown: one that splits at random places, one at the best."""
+    n_rows, n_features = min(TREE_ROWS, len(rows)), rows.shape[1]
+    share = min(FEATURE_SHARE, MOST_FEATURES / n_features)
+    searched = SEARCHED_VALUES / (n_rows * n_features * n_classes)
+    common = {
+        "min_samples_leaf": LEAF_ROWS,
+        "bootstrap": True,
+        "max_samples": n_rows,
+        "n_jobs": n_threads() if rows.size > ONE_THREAD_SIZE else 1,
+    }
+    half = n_trees // 2
+    return (
+        ExtraTreesRegressor(half, max_features=share, random_state=seed, **common),
+        RandomForestRegressor(
+            n_trees - half, max_features=min(share, searched), random_state=seed + 1, **common
+        ),
     )
 
 

@@ -149,7 +149,7 @@ def weight_argument(estimator: Any) -> str | None:
         routed = get_config()["enable_metadata_routing"]
         return argument if argument is None or routed else f"{name}__{argument}"
     taken = "candidate_weight" if has_fit_parameter(estimator, "candidate_weight") else None
-    inner = getattr(estimator, "estimator", None)
+    inner = getattr(estimator, "estimator", getattr(estimator, "disambiguator", None))
     if inner is None:
         return taken
     argument = weight_argument(inner)  # a wrapper takes what it can pass on, so does a search

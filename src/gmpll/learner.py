@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,15 +23,16 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import has_fit_parameter
 
-from gmpll._meta import aligned_columns, label_probabilities, seeded
-from gmpll._sklearn import HasMethods, StrOptions
+from gmpll._meta import TrainingRows, aligned_columns, label_probabilities, seeded
+from gmpll._sklearn import HasMethods, StrOptions, fit_context
 from gmpll.base import DecisionMixin, PartialLabelClassifier, ProbabilityMixin
 from gmpll.candidates import CandidateSets
-from gmpll.graph.features import DirectionSpace, RankSpace
+from gmpll.graph.features import spaces_of
+from gmpll.knowledge import candidate_prior, weights_by_label
 from gmpll.matching.feedback import FEEDBACK_TURNS, feedback
 from gmpll.methods._selection import (
+    ALTERNATIVES,
     FEWEST_ROWS,
-    REGRESSIONS,
     SELECTION_FOLDS,
     SELECTION_ROWS,
 )
@@ -62,11 +63,15 @@ class Plan:
         Whether the learner's opinion goes back to the training rows.
     width, ridge : float or None
         Kernel width and weight of the norm of the ridge regression, None for other learners.
+    scaling : str or None
+        In which features the ridge regression compares rows, "both" or "all" as in
+        :class:`gmpll.GMPLL`, None for other learners.
     """
 
     feedback: bool
     width: float | None = None
     ridge: float | None = None
+    scaling: str | None = None
 
 
 class ConfidenceClassifier(ProbabilityMixin, DecisionMixin, PartialLabelClassifier):
@@ -80,9 +85,10 @@ class ConfidenceClassifier(ProbabilityMixin, DecisionMixin, PartialLabelClassifi
     learner : "ridge", scikit-learn classifier or regressor, default="ridge"
         What is trained on the result and predicts unseen rows. ``"ridge"`` is the kernel ridge
         regression of :class:`gmpll.GMPLL`: closed form for few rows, Nystroem landmarks for many;
-        its width and penalty are chosen by the candidate lift on held-out rows. A pipeline is a
-        classifier or regressor too, and the place for scaling: other learners get the features
-        as they are.
+        its views of the features (``scaling`` "both" or "all"), width and penalty are chosen by
+        the candidate lift on held-out rows; with fewer than 30 rows it sees all views. A pipeline
+        is a classifier or regressor too, and the place for scaling: other learners get the
+        features as they are.
     targets : {"auto", "soft", "hard"}, default="auto"
         What the learner is trained on. ``"soft"``: the confidences of all candidates, as the
         values of a regression with one output per label; a classifier gets a copy of the row for
@@ -110,7 +116,7 @@ class ConfidenceClassifier(ProbabilityMixin, DecisionMixin, PartialLabelClassifi
     learner_ : estimator or callable
         The fitted learner; for ``"ridge"`` a function that rates the labels.
     selected_ : dict
-        The chosen ``feedback``, and ``width`` and ``ridge`` of the regression.
+        The chosen ``feedback``, and ``width``, ``ridge`` and ``scaling`` of the regression.
     selection_ : list of (Plan, float)
         Every alternative with its held-out candidate lift, the best first.
     n_features_in_ : int
@@ -166,17 +172,59 @@ class ConfidenceClassifier(ProbabilityMixin, DecisionMixin, PartialLabelClassifi
         self.feedback = feedback
         self.random_state = random_state
 
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        gold: Any = None,
+        impossible: Any = None,
+        candidate_weight: Any = None,
+    ) -> Self:
+        """Learn from rows with candidate labels.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Features.
+        y : candidate sets
+            In any form that :func:`gmpll.as_candidates` reads.
+        gold, impossible : default=None
+            Labels that are known, and labels that cannot be, as in
+            :meth:`gmpll.base.PartialLabelClassifier.fit`.
+        candidate_weight : array-like, sparse matrix or DataFrame, default=None
+            How much speaks for every candidate of a row, as in :meth:`gmpll.GMPLL.fit`; an error
+            if the ``fit`` of the disambiguator does not take it. In the feedback the weights
+            count as much as the disambiguator trusts them.
+
+        Returns
+        -------
+        self
+        """
+        knowledge = {"gold": gold, "impossible": impossible, "candidate_weight": candidate_weight}
+        return self._fit_sets(X, y, **knowledge)
+
+    def _prior_of(self, candidate_weight: Any, sets: CandidateSets) -> NDArray[np.float64]:
+        return weights_by_label(candidate_weight, sets)  # the disambiguator makes its own of them
+
     def _fit(
-        self, X: NDArray[np.float64], mask: NDArray[np.bool_], rng: np.random.RandomState
+        self,
+        X: NDArray[np.float64],
+        mask: NDArray[np.bool_],
+        rng: np.random.RandomState,
+        prior: NDArray[np.float64] | None = None,
     ) -> NDArray[np.float64]:
+        rows = CandidateRows(X, mask, self.classes_[self._seen], prior)
         with config_context(skip_parameter_validation=False):  # the parts are the user's own
             self._disambiguator = self._open_disambiguator(rng)
             self._learner = self._open_learner(rng)
-            plan = self._choose(X, mask, rng)
+            plan = self._choose(rows, rng)
 
-            self.disambiguator_ = self._resolve(X, mask, np.ones(mask.shape[1], dtype=bool))
+            resolved = rows.resolved_by(self._disambiguator)
+            self.disambiguator_ = resolved.model
             training = self._trainer(X, rng)(plan)
-            confidences = self._refined(training, mask, self._found(self.disambiguator_), plan)
+            confidences = self._refined(training, resolved, plan)
             self._rater = training.fit(confidences)
         self.learner_ = getattr(self._rater, "model", self._rater)
         return confidences
@@ -207,24 +255,24 @@ class ConfidenceClassifier(ProbabilityMixin, DecisionMixin, PartialLabelClassifi
         plans = [Plan(option) for option in options]
         if isinstance(self.learner, str):
             plans = [
-                replace(plan, width=width, ridge=ridge)
+                replace(plan, width=width, ridge=ridge, scaling=scaling)
                 for plan in plans
-                for width, ridge in REGRESSIONS
+                for scaling, width, ridge in ALTERNATIVES
             ]
         return plans
 
-    def _choose(
-        self, X: NDArray[np.float64], mask: NDArray[np.bool_], rng: np.random.RandomState
-    ) -> Plan:
+    def _choose(self, rows: CandidateRows, rng: np.random.RandomState) -> Plan:
         """Compare the plans on rows held out of the disambiguation, by their candidate lift."""
         plans = self._plans()
         lifts: list[list[NDArray[np.float64]]] = [[] for _ in plans]
-        if len(plans) > 1 and len(X) >= FEWEST_ROWS:
-            rows = rng.permutation(len(X))[:SELECTION_ROWS]
-            for train, held_out in KFold(SELECTION_FOLDS).split(rows):
-                of_fold = self._lifts(X, mask, rows[train], rows[held_out], plans, rng)
+        if len(plans) > 1 and len(rows.X) >= FEWEST_ROWS:
+            some = rng.permutation(len(rows.X))[:SELECTION_ROWS]
+            for train, held_out in KFold(SELECTION_FOLDS).split(some):
+                of_fold = self._lifts(rows, some[train], some[held_out], plans, rng)
                 for values, lift in zip(lifts, of_fold, strict=True):
                     values.append(lift)
+        else:  # as in GMPLL no view is left out: each of them is blind to something
+            plans.sort(key=lambda plan: plan.scaling == "both")
         means = [float(np.concatenate(values).mean()) if values else np.nan for values in lifts]
         order = np.argsort(-np.array(means), kind="stable")
         self.selection_ = [(plans[index], means[index]) for index in order]
@@ -233,42 +281,28 @@ class ConfidenceClassifier(ProbabilityMixin, DecisionMixin, PartialLabelClassifi
 
     def _lifts(
         self,
-        X: NDArray[np.float64],
-        mask: NDArray[np.bool_],
+        rows: CandidateRows,
         train: NDArray[np.intp],
         held_out: NDArray[np.intp],
         plans: Sequence[Plan],
         rng: np.random.RandomState,
     ) -> list[NDArray[np.float64]]:
         """Return what every held-out row counts in the candidate lift, for each plan."""
-        seen: NDArray[np.bool_] = np.asarray(mask[train].any(axis=0))
-        part = np.ascontiguousarray(mask[train][:, seen])
-        found = self._found(self._resolve(X[train], part, seen))
-        trainer = self._trainer(X[train], rng)
+        seen: NDArray[np.bool_] = np.asarray(rows.mask[train].any(axis=0))
+        part = rows.part(train, seen)
+        resolved = part.resolved_by(self._disambiguator)
+        trainer = self._trainer(part.X, rng)
+        unseen = UnseenRows(rows.X[held_out])
         lifts = []
         for plan in plans:
             training = trainer(plan)
-            confidences = self._refined(training, part, found, plan)
-            ratings = training.fit(confidences)(X[held_out])
+            confidences = self._refined(training, resolved, plan)
+            ratings = unseen.rated_by(training.fit(confidences))
             predicted = best_labels(ratings, rng=rng)
-            chance = chance_of_covering(part.mean(axis=0), confidences.mean(axis=0))[predicted]
-            hit = mask[held_out][:, seen][np.arange(len(held_out)), predicted]
-            lifts.append(lift_of_rows(hit, chance))
+            chance = chance_of_covering(part.mask.mean(axis=0), confidences.mean(axis=0))
+            hit = rows.mask[held_out][:, seen][np.arange(len(held_out)), predicted]
+            lifts.append(lift_of_rows(hit, chance[predicted]))
         return lifts
-
-    def _resolve(
-        self, X: NDArray[np.float64], mask: NDArray[np.bool_], columns: NDArray[np.bool_]
-    ) -> Any:
-        labels = self.classes_[self._seen][columns]
-        return clone(self._disambiguator).fit(X, CandidateSets(mask, labels))
-
-    def _found(self, resolved: Any) -> NDArray[np.float64]:
-        if not hasattr(resolved, "label_confidences_"):
-            raise ValueError(
-                f"The disambiguator {type(resolved).__name__} has no label_confidences_ after "
-                "fit: use one of the methods of gmpll, for instance GMPLL()."
-            )
-        return resolved.label_confidences_
 
     def _trainer(
         self, X: NDArray[np.float64], rng: np.random.RandomState
@@ -279,16 +313,18 @@ class ConfidenceClassifier(ProbabilityMixin, DecisionMixin, PartialLabelClassifi
         training = LearnerTraining(X, self._learner, self.targets, rng)
         return lambda plan: training
 
-    def _refined(
-        self,
-        training: Training,
-        mask: NDArray[np.bool_],
-        confidences: NDArray[np.float64],
-        plan: Plan,
-    ) -> NDArray[np.float64]:
-        if not plan.feedback or len(mask) < OPINION_FOLDS:
+    def _refined(self, training: Training, resolved: Resolved, plan: Plan) -> NDArray[np.float64]:
+        confidences = resolved.confidences
+        if not plan.feedback or len(confidences) < OPINION_FOLDS:
             return confidences
-        return feedback(training.opinion, mask, confidences, balance=BALANCE, turns=training.turns)
+        return feedback(
+            training.opinion,
+            resolved.mask,
+            confidences,
+            balance=BALANCE,
+            turns=training.turns,
+            unary=resolved.unary,
+        )
 
     def _rates_probabilities(self) -> bool:
         return isinstance(self.learner, str) or (
@@ -329,6 +365,46 @@ class ConfidenceClassifier(ProbabilityMixin, DecisionMixin, PartialLabelClassifi
         return super().decision_function(X)
 
 
+@dataclass(frozen=True)
+class CandidateRows:
+    """Rows with candidates among the labels and, where there are some, with weights of these."""
+
+    X: NDArray[np.float64]
+    mask: NDArray[np.bool_]
+    labels: NDArray[Any]
+    weights: NDArray[np.float64] | None
+
+    def part(self, rows: NDArray[np.intp], seen: NDArray[np.bool_]) -> CandidateRows:
+        """Return some of the rows and labels."""
+        weights = None if self.weights is None else self.weights[rows][:, seen]
+        mask = np.ascontiguousarray(self.mask[rows][:, seen])
+        return CandidateRows(self.X[rows], mask, self.labels[seen], weights)
+
+    def resolved_by(self, disambiguator: Any) -> Resolved:
+        """Fit a copy of the disambiguator."""
+        sets = CandidateSets(self.mask, self.labels)
+        model = TrainingRows(self.X, sets, sets, self.weights).fit(clone(disambiguator))
+        if not hasattr(model, "label_confidences_"):
+            raise ValueError(
+                f"The disambiguator {type(model).__name__} has no label_confidences_ after "
+                "fit: use one of the methods of gmpll, for instance GMPLL()."
+            )
+        unary = None
+        if self.weights is not None:
+            unary = candidate_prior(self.weights, sets) ** _trust(model)
+        return Resolved(model, self.mask, model.label_confidences_, unary)
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """What a disambiguator found; ``unary`` is what the weights say in the feedback."""
+
+    model: Any
+    mask: NDArray[np.bool_]
+    confidences: NDArray[np.float64]
+    unary: NDArray[np.float64] | None
+
+
 class Training(Protocol):
     """A learner and the training rows, ready for any confidences."""
 
@@ -344,26 +420,34 @@ class Training(Protocol):
 
 
 class RidgeTrainer:
-    """Kernel ridge regressions on the same rows, in the two views that GM-PLL uses."""
+    """Kernel ridge regressions on the same rows, in the views that GM-PLL uses."""
 
     def __init__(self, X: NDArray[np.float64], targets: str, rng: np.random.RandomState) -> None:
+        self.X = X
         self.hard = targets == "hard"
-        self.views: list[Any] = [DirectionSpace(X), RankSpace(X, random_state=_seed(rng))]
         self._rng = rng
-        self._kernel_seed = _seed(rng)
-        self._kernels: dict[float, ConfidenceRidge] = {}
+        self._seed = _seed(rng)
+        self._views: dict[str, list[Any]] = {}
+        self._kernels: dict[tuple[str, float], ConfidenceRidge] = {}
+        self._regressions: dict[tuple[str, float, float], ConfidenceRidge] = {}
 
     def __call__(self, plan: Plan) -> RidgeTraining:
-        width, ridge = plan.width or 1.0, plan.ridge or 0.1
-        if width not in self._kernels:
-            self._kernels[width] = ConfidenceRidge(
-                [view.rows for view in self.views],
+        scaling, width, ridge = plan.scaling or "all", plan.width or 1.0, plan.ridge or 0.1
+        if scaling not in self._views:
+            self._views[scaling] = spaces_of(self.X, scaling, np.random.RandomState(self._seed))
+        views = self._views[scaling]
+        if (scaling, width) not in self._kernels:
+            self._kernels[scaling, width] = ConfidenceRidge(
+                [view.rows for view in views],
                 width=width,
                 ridge=ridge,
-                rng=np.random.RandomState(self._kernel_seed),
+                rng=np.random.RandomState(self._seed),
             )
-        regression = self._kernels[width].with_ridge(ridge)
-        return RidgeTraining(self.views, regression, self._rng if self.hard else None)
+        if (scaling, width, ridge) not in self._regressions:
+            kernel = self._kernels[scaling, width]
+            self._regressions[scaling, width, ridge] = kernel.with_ridge(ridge)
+        regression = self._regressions[scaling, width, ridge]
+        return RidgeTraining(views, regression, self._rng if self.hard else None)
 
 
 @dataclass(frozen=True)
@@ -458,6 +542,23 @@ class RidgeRater:
         return _as_probabilities(self.regression([view.transform(X) for view in self.views]))
 
 
+class UnseenRows:
+    """Rows that many raters rate; regressions of the same kernel share it."""
+
+    def __init__(self, X: NDArray[np.float64]) -> None:
+        self.X = X
+        self._kernels: dict[int, NDArray[np.float64]] = {}
+
+    def rated_by(self, rater: Rater) -> NDArray[np.float64]:
+        """Return what the rater says of the rows."""
+        if not isinstance(rater, RidgeRater):
+            return rater(self.X)
+        kernel = rater.regression.kernel
+        if id(kernel) not in self._kernels:
+            self._kernels[id(kernel)] = kernel([view.transform(self.X) for view in rater.views])
+        return _as_probabilities(self._kernels[id(kernel)] @ rater.regression.weights)
+
+
 @dataclass(frozen=True)
 class LearnerRater:
     """Rate labels of unseen rows by a fitted scikit-learn estimator."""
@@ -499,3 +600,11 @@ def _weight_argument(learner: Any) -> str | None:
         name, last = learner.steps[-1]
         return f"{name}__sample_weight" if has_fit_parameter(last, "sample_weight") else None
     return "sample_weight" if has_fit_parameter(learner, "sample_weight") else None
+
+
+def _trust(model: Any) -> float:
+    """Return how far a fitted method trusts weights of candidates; 1 if it does not say."""
+    if hasattr(model, "trust_"):
+        return float(model.trust_)
+    inner = getattr(model, "estimator_", getattr(model, "disambiguator_", None))
+    return 1.0 if inner is None else _trust(inner)

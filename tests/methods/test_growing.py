@@ -268,19 +268,26 @@ def test_weights_may_come_with_some_rows_only():
     assert np.abs(expected.label_confidences_ - unweighted).max() > 0.01
 
 
-def test_a_model_saved_before_there_were_forests_goes_on():
+def test_a_model_saved_before_there_were_forests_and_readouts_goes_on():
     X, mask, _ = hard()
-    model = quick(forest=0.0).fit(X[:60], mask[:60])
+    model = quick(forest=0.0, readout=0.0).fit(X[:60], mask[:60])
     state = {name: value for name, value in model.__getstate__().items()
-             if name not in ("forest", "_table")}  # fmt: skip
-    chosen = {name: value for name, value in vars(model.selection_).items() if name != "gains"}
+             if name not in ("forest", "readout", "_table")}  # fmt: skip
+    chosen = {name: value for name, value in vars(model.selection_).items()
+              if name not in ("gains", "readout_gains")}  # fmt: skip
+    for older, name in [
+        (chosen["setting"], "readout"), (chosen["setting"], "linear"), (model._predictor, "reader")
+    ]:  # fmt: skip
+        vars(older).pop(name)
     revived, state["selection_"] = GMPLL.__new__(GMPLL), Selection.__new__(Selection)
     state["selection_"].__setstate__(chosen)
     revived.__setstate__(state)
     assert "GMPLL" in repr(revived)
-    assert revived.selection_.gains == {}
+    assert (revived.selection_.gains, revived.selection_.readout_gains) == ({}, [])
+    np.testing.assert_array_equal(revived.predict(X), model.predict(X))
     assert revived.partial_fit(X[60:], mask[60:]).n_samples_seen_ == 90
-    assert clone(revived).fit(X, mask).selected_["forest"] == 0
+    again = clone(revived).fit(X, mask).selected_
+    assert again["forest"] == again["readout"] == 0
 
 
 def test_what_goes_wrong_on_the_way_changes_nothing(monkeypatch):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gmpll import GMPLL
-from gmpll.methods._learner import ordered_labels
+from gmpll.methods._learner import cooccurrence_similarity, features_follow, ordered_labels
 from gmpll.metrics import mean_absolute_label_error
 
 N_GRADES = 20
@@ -53,3 +53,124 @@ def test_the_order_is_seen_in_the_candidates_alone(seed):
     shuffled = np.random.RandomState(seed).permutation(grades)
     assert not ordered_labels(shuffled, mask)
     assert not ordered_labels(grades.astype(str), mask)
+
+
+def guessed_ages(seed, m=500, oldest=77):
+    """Many are young, few are old; guesses are far off, and more so for the old."""
+    rng = np.random.RandomState(seed)
+    age = np.minimum(rng.exponential(16, size=m), oldest)
+    spread = 2 + age[:, None] / 8
+    guesses = np.rint(age[:, None] + spread * rng.normal(size=(m, 8))).clip(0, oldest)
+    mask = np.zeros((m, oldest + 1), dtype=bool)
+    mask[np.arange(m)[:, None], guesses.astype(int)] = True
+    mask[np.arange(m), np.rint(age).astype(int)] = True
+    X = np.column_stack([np.sqrt(age), np.sin(age / 15), rng.normal(size=(m, 6))])
+    return X + 0.4 * rng.normal(size=X.shape), mask
+
+
+def confusable_groups(seed, sizes, stray=0.0, m=300, d=10):
+    """Labels of a group look alike and are candidates together; the groups are in no order."""
+    rng = np.random.RandomState(seed)
+    group = np.repeat(np.arange(len(sizes)), sizes)
+    centres = rng.normal(scale=1.5, size=(len(sizes), d))[group]
+    centres += rng.normal(scale=0.5, size=centres.shape)
+    truth = rng.randint(len(group), size=m)
+    mask = (group[truth][:, None] == group) & (rng.random_sample((m, len(group))) < 0.6)
+    strays = np.flatnonzero(rng.random_sample(m) < stray)
+    mask[strays, rng.randint(len(group), size=len(strays))] = True
+    mask[np.arange(m), truth] = True
+    return centres[truth] + rng.normal(size=(m, d)), mask, truth
+
+
+def neighbours_that_look_different(seed, q=20, m=300, d=10):
+    """Candidates are at most two numbers off, but no label looks like its neighbours."""
+    rng = np.random.RandomState(seed)
+    truth = rng.randint(q, size=m)
+    X = rng.normal(size=(q, d))[truth] + rng.normal(size=(m, d))
+    gap = np.abs(truth[:, None] - np.arange(q))
+    return X, (gap == 0) | (gap <= 2) & (rng.random_sample(gap.shape) < 0.6), truth
+
+
+@pytest.mark.parametrize("share", [0.6, 0.9, 1.0])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_guessed_ages_are_ordered_though_some_are_rare(seed, share):
+    X, mask = guessed_ages(seed)
+    rows = np.random.RandomState(seed).permutation(len(X))[: int(share * len(X))]
+    seen = np.flatnonzero(mask[rows].any(axis=0))
+    few = mask[np.ix_(rows, seen)]
+    assert few.sum(axis=0).min() < 3
+    assert ordered_labels(seen, few)
+    assert features_follow(X[rows], seen, few)
+
+
+@pytest.mark.parametrize("stray", [0.0, 0.3])
+@pytest.mark.parametrize("sizes", [(3, 3, 3, 3), (5, 2, 4, 3, 6), (2,) * 6, (5,) * 8])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_groups_numbered_one_after_the_other_are_not_an_order(seed, sizes, stray):
+    _, mask, _ = confusable_groups(seed, sizes, stray)
+    assert not ordered_labels(np.arange(sum(sizes)), mask)
+
+
+def test_the_columns_need_not_be_in_order():
+    _, ages, _ = grades_and_their_neighbours(0)
+    _, groups, _ = confusable_groups(0, (5,) * 4)
+    mixed = np.random.RandomState(0).permutation(N_GRADES)
+    assert ordered_labels(mixed, ages[:, mixed])
+    assert not ordered_labels(mixed, groups[:, mixed])
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_features_follow_an_order_only(seed):
+    labels = np.arange(20)
+    X, mask, _ = grades_and_their_neighbours(seed, m=300)
+    assert features_follow(X, labels, mask)
+    assert features_follow(1e6 + 1e-3 * X, 2.5 * labels - 7, mask)
+    X, mask, _ = neighbours_that_look_different(seed)
+    assert ordered_labels(labels, mask)  # the candidates alone do not tell
+    assert not features_follow(X, labels, mask)
+
+
+def test_nothing_speaks_against_an_order_where_all_rows_share_candidates():
+    X = np.random.RandomState(0).normal(size=(6, 2))
+    assert features_follow(X, np.arange(3), np.ones((6, 3), dtype=bool))
+
+
+def test_many_rows_are_judged_by_some_of_them(monkeypatch):
+    X, mask, _ = grades_and_their_neighbours(0)
+    monkeypatch.setattr("gmpll.methods._learner.MOST_COMPARED", 200)
+    assert features_follow(X, np.arange(N_GRADES), mask)
+
+
+def on_the_graph(**params):
+    """Return a model without a regression, for which nothing is to be chosen."""
+    return GMPLL(scaling="standard", prediction="independent", random_state=0, **params)
+
+
+def test_groups_are_matched_as_labels_that_differ():
+    X, mask, _ = confusable_groups(0, (5, 2, 4, 3, 6))
+    found = on_the_graph().fit(X, mask).label_confidences_
+    apart = on_the_graph(label_similarity=None).fit(X, mask).label_confidences_
+    np.testing.assert_array_equal(found, apart)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_neighbours_that_look_different_are_told_apart(seed):
+    X, mask, truth = neighbours_that_look_different(seed)
+    found = on_the_graph().fit(X, mask).labels_
+    apart = on_the_graph(label_similarity=None).fit(X, mask).labels_
+    together = on_the_graph(label_similarity=cooccurrence_similarity(mask)).fit(X, mask).labels_
+    np.testing.assert_array_equal(found, apart)
+    assert (apart == truth).mean() > (together == truth).mean()
+
+
+@pytest.mark.parametrize(
+    ("problem", "follow"),
+    [(neighbours_that_look_different, False), (grades_and_their_neighbours, True)],
+)
+def test_later_rows_do_not_change_what_the_features_said(problem, follow):
+    X, mask, _ = problem(0, m=300)
+    model, apart = on_the_graph(), on_the_graph(label_similarity=None)
+    for rows in (slice(200), slice(200, None)):
+        model.partial_fit(X[rows], mask[rows])
+        apart.partial_fit(X[rows], mask[rows])
+    assert np.array_equal(model.label_confidences_, apart.label_confidences_) != follow

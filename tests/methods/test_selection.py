@@ -7,7 +7,8 @@ from sklearn.datasets import load_iris
 from gmpll import GMPLL
 from gmpll.datasets import random_candidates
 from gmpll.methods._learner import Setting, cooccurrence_similarity, ordered_labels
-from gmpll.methods._selection import FOREST_SHARES, alternatives, select
+from gmpll.methods._selection import FOREST_SHARES, READOUTS, alternatives, select
+from gmpll.readout import fit_readout
 
 
 class Known:
@@ -54,8 +55,11 @@ def test_truth_plays_no_part_in_fitting():
     X, y = load_iris(return_X_y=True)
     mask = random_candidates(y, 0.7, 1, random_state=0)
     model = GMPLL(random_state=0).fit(X, mask)
-    assert set(model.selected_) == {"balance", "width", "ridge", "scaling", "forest"}
-    assert len(model.selection_.scores) == len(alternatives(0.5)) + len(FOREST_SHARES) - 1
+    assert set(model.selected_) == {
+        "balance", "width", "ridge", "scaling", "forest", "readout", "linear",
+    }  # fmt: skip
+    beside = len(READOUTS) - 1 + len(FOREST_SHARES) - 1
+    assert len(model.selection_.scores) == len(alternatives(0.5)) + beside
     again = GMPLL(random_state=0).fit(X, mask)
     assert again.selected_ == model.selected_
     np.testing.assert_array_equal(again.label_confidences_, model.label_confidences_)
@@ -166,6 +170,106 @@ class TestForestShare:
         model = GMPLL(random_state=0).fit(X, mask)
         assert model.selected_["forest"] == 0
         assert {setting.forest for setting, _ in model.selection_.scores} == {0.0}
+
+
+class TestReadout:
+    """Rings: a regression rates those that lie between others too low."""
+
+    @staticmethod
+    def problem(seed=0, n=300):
+        rng = np.random.RandomState(seed)
+        X = rng.normal(size=(n, 2))
+        y = np.digitize(np.hypot(*X.T), [0.6, 0.9, 1.2, 1.6])
+        return X, random_candidates(y, 0.5, 1, n_classes=5, random_state=seed), y
+
+    def test_it_is_taken_where_it_is_better(self):
+        X, mask, _ = self.problem()
+        unseen, _, truth = self.problem(seed=1)
+        params = {"forest": 0.0, "random_state": 0}
+        model = GMPLL(**params).fit(X, mask)
+        plain = GMPLL(readout=0.0, **params).fit(X, mask)
+        assert model.selected_["readout"] > 0
+        assert plain.selected_["readout"] == 0
+        np.testing.assert_array_equal(model.labels_, plain.labels_)
+        assert model.score(unseen, truth) > plain.score(unseen, truth) + 0.02
+        gains = dict(model.selection_.readout_gains)
+        assert gains[0.0, 0.0] == (0.0, 0.0)
+        surest = max(READOUTS[:3], key=lambda pair: gains[pair].mean - gains[pair].error)
+        assert model.selected_["readout"] == surest[0]
+        assert plain.selection_.readout_gains == []
+
+    def test_features_are_asked_where_planes_lie_between_labels(self):
+        rng = np.random.RandomState(0)
+        X = rng.normal(size=(900, 30))
+        y = (X @ np.random.RandomState(1).normal(size=(30, 4))).argmax(axis=1)
+        mask = random_candidates(y[:300], 0.6, 1, n_classes=4, random_state=0)
+        model = GMPLL(random_state=0).fit(X[:300], mask)
+        blind = GMPLL(readout=1.0, random_state=0).fit(X[:300], mask)
+        assert model.selected_["linear"] > 0
+        assert blind.selected_["linear"] == 0
+        assert model.score(X[300:], y[300:]) > blind.score(X[300:], y[300:]) + 0.03
+        gains = dict(model.selection_.readout_gains)
+        penalties = (model.selected_["readout"], model.selected_["linear"])
+        assert gains[penalties].mean > gains[penalties].error > 0
+
+    @pytest.mark.parametrize("given", [0.0, 3.0, (2.0, 5.0), [2, 0]])
+    def test_given_penalties_are_taken(self, given):
+        X, mask, _ = self.problem(n=100)
+        readout, linear = given if np.ndim(given) else (given, 0.0)
+        for rows in (100, 20):
+            model = GMPLL(readout=given, random_state=0).fit(X[:rows], mask[:rows])
+            assert (model.selected_["readout"], model.selected_["linear"]) == (readout, linear)
+            assert model.predict_proba(X).shape == (100, 5)
+
+    @pytest.mark.parametrize("wrong", [(1.0,) * 3, (1.0, -1.0), ("a", 1), (np.nan, 1.0)])
+    def test_what_is_no_penalty_is_refused(self, wrong):
+        X, mask, _ = self.problem(n=40)
+        with pytest.raises(ValueError, match="is neither 'auto' nor one or two numbers"):
+            GMPLL(readout=wrong).fit(X, mask)
+        with pytest.raises(ValueError, match="the first number must be positive"):
+            GMPLL(readout=(0.0, 1.0)).fit(X, mask)
+
+    def test_rows_that_come_later_are_read_too(self):
+        X, mask, _ = self.problem()
+        model = GMPLL(readout=(1.0, 1.0), forest=0.0, random_state=0).fit(X[:150], mask[:150])
+        before = model._predictor.reader
+        model.partial_fit(X[150:], mask[150:])
+        after = model._predictor.reader
+        assert len(after.table.rows) == 300
+        assert not np.array_equal(after.readout.of_features, before.readout.of_features)
+        assert model.predict_proba(X).shape == (300, 5)
+
+    def test_it_reads_what_the_regression_says_of_rows_it_has_not_seen(self):
+        X, mask, _ = self.problem(n=60)
+        model = GMPLL(readout=2.0, forest=0.0, random_state=0, calibrate=False).fit(X, mask)
+        rater, P = model._predictor, model.label_confidences_
+        K = rater.regression.kernel(rater.regression.kernel.landmarks)
+        A = np.linalg.inv(K + model.selected_["ridge"] * np.eye(60))
+        left_out = []
+        for row in range(60):  # the regression without the row, fitted anew
+            others = np.arange(60) != row
+            inner = np.linalg.inv(np.linalg.inv(A)[np.ix_(others, others)])
+            left_out.append(K[row, others] @ inner @ P[others])
+        readout = fit_readout(np.array(left_out), P, 2.0)
+        found = rater.reader.readout
+        np.testing.assert_allclose(found.weights, readout.weights, rtol=1e-3, atol=1e-3)
+        plain = rater.regression([view.transform(X) for view in rater.views])
+        np.testing.assert_allclose(rater(X), found(plain))
+
+    def test_none_for_a_single_label_or_very_many(self, monkeypatch):
+        X, mask, _ = self.problem(n=50)
+        assert GMPLL(random_state=0).fit(X, np.zeros(50)).selected_["readout"] == 0
+        monkeypatch.setattr("gmpll.readout.MOST_LABELS", 4)
+        model = GMPLL(random_state=0).fit(X, mask)
+        assert model.selected_["readout"] == 0
+        assert {setting.readout for setting, _ in model.selection_.scores} == {0.0}
+
+    def test_very_many_features_are_not_asked(self, monkeypatch):
+        X, mask, _ = self.problem(n=50)
+        monkeypatch.setattr("gmpll.readout.MOST_FEATURES", 1)
+        model = GMPLL(random_state=0).fit(X, mask)
+        assert {setting.linear for setting, _ in model.selection_.scores} == {0.0}
+        assert len({setting.readout for setting, _ in model.selection_.scores}) > 1
 
 
 class TestOrderedLabels:

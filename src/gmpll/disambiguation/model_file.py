@@ -29,6 +29,7 @@ TRUSTED_MODULES = (
     "gmpll.matching.",
     "gmpll.ridge.",
     "gmpll.forest.",
+    "gmpll.readout.",
     "gmpll.disambiguation.features.",
 )
 TRUSTED_TYPES = frozenset(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
@@ -15,6 +17,7 @@ __all__ = [
     "Scaling",
     "Taming",
     "TreeSpace",
+    "spaces_of",
     "unit_rows",
 ]
 
@@ -286,3 +289,38 @@ class RankSpace:
             scores[even - AT_THE_END < self._ranks.quantiles_[0]] = 0.0
             scores = ndtri(scores)
         return np.clip(scores, -LARGEST_SCORE, LARGEST_SCORE)
+
+
+def spaces_of(X: NDArray[np.float64], scaling: str, rng: np.random.RandomState) -> list[Any]:
+    """Return the spaces in which rows are compared.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        Training rows.
+    scaling : {"standard", "rank", "both", "all"}
+        Directions, ranks, both of them, or positions as well.
+    rng : RandomState
+        Draws the rows from which the ranks are taken if there are very many.
+
+    Returns
+    -------
+    list of spaces
+        Each has ``rows`` and ``transform``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gmpll.graph.features import spaces_of
+    >>> spaces = spaces_of(np.eye(3), "both", np.random.RandomState(0))
+    >>> [type(space).__name__ for space in spaces]
+    ['DirectionSpace', 'RankSpace']
+    """
+    spaces: list[Any] = []
+    if scaling in ("standard", "both", "all"):
+        spaces.append(DirectionSpace(X))
+    if scaling in ("rank", "both", "all"):
+        spaces.append(RankSpace(X, random_state=rng.randint(np.iinfo(np.int32).max)))
+    if scaling == "all":
+        spaces.append(PositionSpace(X))
+    return spaces

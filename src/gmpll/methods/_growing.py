@@ -125,8 +125,9 @@ class GrowingMixin:
         equal confidences, so that early mistakes are not carried on, unless ``warm_start=True``.
 
         What the first call chose stays as it is until the next ``fit``: the setting in
-        ``selected_``, the trust in weights and the scaling of the features, so that rows which
-        come later are scaled by the statistics of the first ones. Call ``fit`` with all rows when
+        ``selected_``, the trust in weights, whether features follow ordered labels, and the
+        scaling of the features, so that rows which come later are scaled by the statistics of
+        the first ones. Call ``fit`` with all rows when
         the first ones are not typical of the later ones.
 
         Only available with ``graph="local"``.

@@ -13,15 +13,25 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.metrics.pairwise import euclidean_distances
 
 from gmpll.forest import N_TREES, Forest, grow_forest, out_of_bag_opinion
+from gmpll.graph.features import PositionSpace
 from gmpll.knowledge import Prior, trust_in_weights
 from gmpll.matching import Affinity, Matching, match
 from gmpll.matching.feedback import FEEDBACK_TURNS, feedback
+from gmpll.readout import Readout, fit_readout
 from gmpll.ridge import ConfidenceRidge, RidgePredictor
 from gmpll.rounding import confidences_within
 
-__all__ = ["ConfidenceLearner", "Setting", "blended", "cooccurrence_similarity", "ordered_labels"]
+__all__ = [
+    "ConfidenceLearner",
+    "Setting",
+    "blended",
+    "cooccurrence_similarity",
+    "features_follow",
+    "ordered_labels",
+]
 
 #: How often regression and forest are asked together after the regression alone.
 FOREST_TURNS = 2
@@ -43,6 +53,10 @@ class Setting:
         In which features rows are compared, see :class:`gmpll.GMPLL`.
     forest : float
         Share of the forest in the opinion of regression and forest.
+    readout : float
+        Penalty of the readout of the regression's ratings; 0 if they are taken as they are.
+    linear : float
+        Penalty of what the features say in that readout; 0 if they are not asked.
     """
 
     balance: float = 0.5
@@ -50,6 +64,8 @@ class Setting:
     ridge: float = 0.1
     scaling: str = "both"
     forest: float = 0.0
+    readout: float = 0.0
+    linear: float = 0.0
 
 
 class ConfidenceLearner:
@@ -106,6 +122,7 @@ class ConfidenceLearner:
         self._prior = prior
         self._start = start
         self._kernels: dict[float, ConfidenceRidge] = {}
+        self._regressions: dict[tuple[float, float], ConfidenceRidge] = {}  # the last one asked for
         self._matchings: dict[float, Matching] = {}
         self._trusts: dict[float, float] = {}
 
@@ -123,7 +140,10 @@ class ConfidenceLearner:
                 ridge=setting.ridge,
                 rng=np.random.RandomState(self._seed),
             )
-        return self._kernels[setting.width].with_ridge(setting.ridge)
+        which = (setting.width, setting.ridge)
+        if which not in self._regressions:
+            self._regressions = {which: self._kernels[setting.width].with_ridge(setting.ridge)}
+        return self._regressions[which]
 
     def matching(self, setting: Setting) -> Matching:
         """Match on the graph alone."""
@@ -220,7 +240,18 @@ class ConfidenceLearner:
 
     def regression(self, setting: Setting, confidences: NDArray[np.float64]) -> LabelRater:
         """Return the regression's part of the predictor."""
-        return LabelRater(self.views, self.ridge(setting).predictor(confidences), self._spread)
+        reader = None
+        if setting.readout:
+            reader = self.readers_on(setting, confidences)(setting)
+        ratings = self.ridge(setting).predictor(confidences)
+        return LabelRater(self.views, ratings, self._spread, reader)
+
+    def readers_on(
+        self, setting: Setting, confidences: NDArray[np.float64]
+    ) -> Callable[[Setting], Reader]:
+        """Return a function that learns, with any penalties, what the regression's ratings mean."""
+        ratings = self._spread(self.ridge(setting).leave_one_out(confidences))
+        return partial(Reader.fitted, self._make_table, ratings, confidences)
 
     def trees_on(self, confidences: NDArray[np.float64]) -> Callable[[int], ForestRater]:
         """Return a function that grows so many trees, and holds nothing else of the matching."""
@@ -246,13 +277,40 @@ class LabelRater:
     views: Sequence[Any]
     regression: RidgePredictor
     spread: Spread
+    reader: Reader | None = None
 
     def __call__(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self.of_views([view.transform(X) for view in self.views])
+        ratings = self.of_views([view.transform(X) for view in self.views])
+        return ratings if self.reader is None else self.reader(ratings, X)
 
     def of_views(self, rows: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-        """Rate rows that lie in the views already."""
+        """Rate rows that lie in the views already, without the reader."""
         return self.spread(self.regression(rows))
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Read the ratings of unseen rows and, if the readout asks them, their features."""
+
+    readout: Readout
+    table: Any
+
+    @classmethod
+    def fitted(
+        cls,
+        make_table: Callable[[], Any],
+        ratings: NDArray[np.float64],
+        confidences: NDArray[np.float64],
+        setting: Setting,
+    ) -> Reader:
+        """Fit the readout."""
+        table = make_table() if setting.linear else None
+        rows = None if table is None else table.rows
+        readout = fit_readout(ratings, confidences, setting.readout, rows, setting.linear)
+        return cls(readout, table)
+
+    def __call__(self, ratings: NDArray[np.float64], X: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self.readout(ratings, None if self.table is None else self.table.transform(X))
 
 
 @dataclass(frozen=True)
@@ -321,6 +379,15 @@ def cooccurrence_similarity(mask: NDArray[np.bool_]) -> NDArray[np.float64]:
 #: Sets are called ordered if their labels lie this much closer together than in random sets.
 ORDERED_GAP = 0.5
 
+#: A border between two labels is a break if less than this share of the usual sets crosses it.
+BREAK_SHARE = 0.5
+
+#: Features follow the labels if rows that look alike lie this much closer together than others.
+FOLLOWING_GAP = 0.9
+
+#: No more rows than these are compared with each other to see whether features follow.
+MOST_COMPARED = 1000
+
 
 def ordered_labels(labels: NDArray[Any], mask: NDArray[np.bool_]) -> bool:
     """Whether the labels are numbers and candidate sets gather along the number line.
@@ -329,6 +396,10 @@ def ordered_labels(labels: NDArray[Any], mask: NDArray[np.bool_]) -> bool:
     row lie close together. Sets of unordered labels, and randomly added candidates, do not care
     about the numbers that stand for the labels. The mean gap between the candidates of a row is
     compared with that of sets of the same sizes drawn by the labels' frequencies.
+
+    Sets of unordered labels lie close together too where labels that are easily confused have
+    been numbered one after the other. But such groups end somewhere, and sets do not cross the
+    border between two groups. In an order they cross all borders: none is a break.
 
     Parameters
     ----------
@@ -346,6 +417,8 @@ def ordered_labels(labels: NDArray[Any], mask: NDArray[np.bool_]) -> bool:
     True
     >>> ordered_labels(ages, np.abs(ages[:, None] - ages) % 7 == 0)
     False
+    >>> ordered_labels(ages, ages[:, None] // 5 == ages // 5)  # four groups of five
+    False
     """
     if labels.dtype.kind not in "iuf" or len(labels) < 3:
         return False
@@ -359,4 +432,73 @@ def ordered_labels(labels: NDArray[Any], mask: NDArray[np.bool_]) -> bool:
     frequency = ambiguous.sum(axis=0) / ambiguous.sum()
     other = 1.0 - np.square(frequency).sum()  # two different labels are drawn
     apart = float(frequency @ gaps @ frequency) / other
-    return bool(within < ORDERED_GAP * apart)
+    if within >= ORDERED_GAP * apart:
+        return False
+    return not _breaks(mask[sizes > 1][:, np.argsort(labels)])
+
+
+def _breaks(mask: NDArray[np.bool_]) -> bool:
+    """Whether clearly fewer sets than usual cross one of the borders between adjacent columns.
+
+    Of the sets that contain one of the two labels at a border, those count that have labels on
+    both sides. Chance is allowed for: two standard deviations of that number.
+    """
+    at_border = mask[:, :-1] | mask[:, 1:]
+    borders = np.arange(at_border.shape[1])
+    first = mask.argmax(axis=1)[:, None]
+    last = mask.shape[1] - 1 - mask[:, ::-1].argmax(axis=1)[:, None]
+    near = at_border.sum(axis=0)
+    crossing = (at_border & (first <= borders) & (borders < last)).sum(axis=0)
+    crossing, near = crossing[near > 0], near[near > 0]
+    usual = np.median(crossing / near) * near
+    return bool((crossing + 2.0 * np.sqrt(crossing + 1.0) < BREAK_SHARE * usual).any())
+
+
+def features_follow(X: NDArray[np.float64], labels: NDArray[Any], mask: NDArray[np.bool_]) -> bool:
+    """Whether rows that look alike have numbers near each other as labels.
+
+    Candidates of neighbouring numbers do not make an order: the features must change with the
+    numbers too. Rows with a common candidate say nothing about that, so every row is compared
+    with the one that looks most like it among those which share no candidate with it. In an
+    order its label is still nearer than those of the others without a common candidate.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        Features.
+    labels : ndarray of shape (n_classes,)
+        The labels, which are numbers.
+    mask : ndarray of shape (n_samples, n_classes), bool
+        Candidates.
+
+    Returns
+    -------
+    bool
+        True also where all rows share candidates, because then nothing speaks against it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gmpll.methods._learner import features_follow
+    >>> ages = np.arange(20)
+    >>> guesses = np.abs(ages[:, None] - ages) <= 1
+    >>> features_follow(ages[:, None] * 0.1, ages, guesses)
+    True
+    >>> features_follow((ages[:, None] * 9 % 20) * 0.1, ages, guesses)
+    False
+    """
+    rows = np.linspace(0, len(X) - 1, min(len(X), MOST_COMPARED)).astype(np.intp)
+    sets = mask[rows].astype(np.float64)
+    distinct = sets @ sets.T == 0
+    compared = distinct.any(axis=1)
+    if not compared.any():
+        return True
+    centre = sets @ labels.astype(np.float64) / sets.sum(axis=1)
+    gaps = np.abs(centre[:, None] - centre)[compared]
+    distinct = distinct[compared]
+    places = PositionSpace(X[rows].astype(np.float64)).rows
+    distances = euclidean_distances(places[compared], places, squared=True)
+    alike = np.where(distinct, distances, np.inf).argmin(axis=1)
+    near = gaps[np.arange(len(gaps)), alike]
+    usual = (gaps * distinct).sum(axis=1) / distinct.sum(axis=1)
+    return bool(near.mean() < FOLLOWING_GAP * usual.mean())

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import KFold
 from threadpoolctl import threadpool_limits
 
-from gmpll.methods._learner import ConfidenceLearner, Setting, blended
+from gmpll.methods._learner import ConfidenceLearner, ForestRater, Reader, Setting, blended
 from gmpll.metrics import chance_of_covering, lift_of_rows
 from gmpll.rounding import confidences_within
 
@@ -29,12 +29,15 @@ ALTERNATIVES = (
     *(("both", width, ridge) for width, ridge in REGRESSIONS),
     *(("all", width, ridge) for width in (0.5, 1.5, 5.0) for ridge in (0.1, 0.01)),
 )
+#: The readouts that are compared beside the best regression, as penalties of what ratings and
+#: features say: none first, then of ratings alone, and beside the best of these of features too.
+READOUTS = ((0.0, 0.0), (10.0, 0.0), (1.0, 0.0), (1.0, 10.0), (1.0, 1.0), (1.0, 0.1))
 #: Shares of the forest that are compared once the rest is chosen, none first.
-FOREST_SHARES = (0.0, 0.25, 0.5, 0.75)
+FOREST_SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 #: They are compared with fewer trees than are grown in the end, and on no more parts than this.
 N_TREES = 40
 FOREST_PARTS = 9
-#: A share must gain more than none by so many standard errors of the gain.
+#: A readout, and a share, must gain more than none by so many standard errors of the gain.
 ERRORS_LESS = 1.0
 #: Settings are fitted on parts of no more rows than this, cut into this many parts. Where there
 #: are further rows, each part is compared on so many more. Fewer rows are cut again and again, up
@@ -45,6 +48,9 @@ MORE_ROWS = 1000
 MOST_REPETITIONS = 5
 #: Fewer rows than this tell nothing about settings.
 FEWEST_ROWS = 30
+
+
+Value = TypeVar("Value")
 
 
 class Gain(NamedTuple):
@@ -61,10 +67,11 @@ class Selection:
     Attributes
     ----------
     setting : Setting
-        The best one; a forest has a share only if it gains more than the standard error of that.
+        The best one; there is a readout, and a forest, only if it gains more than the standard
+        error of that.
     scores : list of (Setting, float)
-        Every setting with its held-out candidate lift, the best first; with a forest that of the
-        regression and the gain.
+        Every setting with its held-out candidate lift, the best first; with a readout or a forest
+        that of the regression and the gain.
     rows : ndarray of shape (n_held_out,)
         The rows on which the settings were compared; empty if they were not.
     held_out : ndarray of shape (n_held_out, n_classes)
@@ -72,6 +79,9 @@ class Selection:
         sum to one.
     gains : dict from float to Gain
         What every share of the forest gained over none; empty if they were not compared.
+    readout_gains : list of ((float, float), Gain)
+        The same of every readout, with its penalties; of those that ask features what they gained
+        over the surest of the others.
     """
 
     setting: Setting
@@ -79,9 +89,10 @@ class Selection:
     rows: NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, dtype=np.intp), repr=False)
     held_out: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 0)), repr=False)
     gains: dict[float, Gain] = field(default_factory=dict)
+    readout_gains: list[tuple[tuple[float, float], Gain]] = field(default_factory=list)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update({"gains": {}} | state)  # older saved models have none
+        vars(self).update({"gains": {}, "readout_gains": []} | state)  # older saved ones have none
 
 
 def alternatives(balance: float, scaling: str = "auto") -> list[Setting]:
@@ -101,8 +112,9 @@ def select(
     settings: Sequence[Setting],
     rng: np.random.RandomState,
     shares: Sequence[float] = (0.0,),
+    readouts: Sequence[tuple[float, float]] = ((0.0, 0.0),),
 ) -> Selection:
-    """Compare settings on held-out rows, and then shares of the forest beside the best one.
+    """Compare settings on held-out rows, then readouts of the best one, then shares of the forest.
 
     Parameters
     ----------
@@ -119,16 +131,19 @@ def select(
         Draws the rows and the parts.
     shares : sequence of float, default=(0.0,)
         Shares of the forest to compare.
+    readouts : sequence of (float, float), default=((0.0, 0.0),)
+        Readouts to compare, as penalties of what ratings and features say.
 
     Returns
     -------
     Selection
     """
-    if len(settings) * len(shares) == 1 or len(X) < FEWEST_ROWS:
+    if len(settings) * len(shares) * len(readouts) == 1 or len(X) < FEWEST_ROWS:
         # Unless it is asked, no view is left out: each of them is blind to something.
         widest = next((setting for setting in settings if setting.scaling == "all"), settings[0])
-        only = replace(widest, forest=shares[0])
+        only = _with_readout(replace(widest, forest=shares[0]), readouts[0])
         return Selection(only, [(only, np.nan)])
+    reads = any(penalty for penalty, _ in readouts)
     trials: dict[Setting, list[Trial]] = {setting: [] for setting in settings}
     for train, held_out in _parts(len(X), rng):
         seen = np.asarray(mask[train].any(axis=0))
@@ -149,26 +164,73 @@ def select(
                         ),
                         scores=learner.regression(setting, confidences).of_views(unseen),
                         trees=learner.trees_on(confidences) if any(shares) else None,
+                        readers=learner.readers_on(setting, confidences) if reads else None,
                     )
                 )
     lifts = {setting: _mean_lift(trials[setting]) for setting in settings}
     chosen = max(settings, key=lambda setting: lifts[setting])  # the first of equals
     gains: dict[float, Gain] = {}
+    readout_gains: list[tuple[tuple[float, float], Gain]] = []
+    if reads:
+        of_ratings = [penalties for penalties in readouts if not penalties[1]]
+        of_features = [penalties for penalties in readouts if penalties[1]]
+        plain = chosen
+        kept: dict[tuple[float, float], Gain] = {}
+        for some in filter(None, (of_ratings, of_features)):
+            gains_of_some = _gains_of_readouts(plain, some, trials, X, chosen)
+            for penalties, gain in gains_of_some.items():
+                lifts[_with_readout(plain, penalties)] = lifts[chosen] + gain.mean
+            readout_gains += gains_of_some.items()
+            surest = _surest(kept | gains_of_some)
+            chosen, kept = _with_readout(plain, surest), {surest: Gain(0.0, 0.0)}
     if any(shares):
         gains = _gains_of_shares(chosen, shares, trials, X)
         for share, gain in gains.items():
             lifts[replace(chosen, forest=share)] = lifts[chosen] + gain.mean
-        # The parts are smaller than the whole, on which regressions catch up with forests: what
-        # is not clearly better on the parts would often be worse.
-        least = {share: gain.mean - ERRORS_LESS * gain.error for share, gain in gains.items()}
-        chosen = replace(chosen, forest=max(least, key=lambda share: least[share]))
+        chosen = replace(chosen, forest=_surest(gains))
     return Selection(
         chosen,
         sorted(lifts.items(), key=lambda pair: -pair[1]),
         np.concatenate([trial.rows for trial in trials[chosen]]),
         np.concatenate([_probabilities(trial.scores, trial.seen) for trial in trials[chosen]]),
         gains,
+        readout_gains,
     )
+
+
+def _surest(gains: dict[Value, Gain]) -> Value:
+    """Return what gains most, less the error of that; the first of equals.
+
+    The parts are smaller than the whole, on which regressions catch up with forests: what is not
+    clearly better on the parts would often be worse.
+    """
+    least = {value: gain.mean - ERRORS_LESS * gain.error for value, gain in gains.items()}
+    return max(least, key=lambda value: least[value])
+
+
+def _with_readout(setting: Setting, penalties: tuple[float, float]) -> Setting:
+    return replace(setting, readout=penalties[0], linear=penalties[1])
+
+
+def _gains_of_readouts(
+    plain: Setting,
+    readouts: Sequence[tuple[float, float]],
+    trials: dict[Setting, list[Trial]],
+    X: NDArray[np.float64],
+    best: Setting,
+) -> dict[tuple[float, float], Gain]:
+    """Read a setting's ratings in every way, and add these trials to the others."""
+    gains = {}
+    for penalties in readouts:
+        read = _with_readout(plain, penalties)
+        if penalties[0]:
+            trials[read] = [
+                replace(trial, scores=trial.readers(read)(trial.scores, X[trial.rows]))
+                for trial in trials[plain]
+                if trial.readers
+            ]
+        gains[penalties] = _gain(trials[read], trials[best])
+    return gains
 
 
 def _gains_of_shares(
@@ -220,6 +282,8 @@ class Trial:
         The ratings.
     trees : callable or None
         Grows so many trees on what the setting found for the other rows.
+    readers : callable or None
+        Learns from the same, with a setting's penalties, what ratings mean.
     """
 
     rows: NDArray[np.intp]
@@ -227,7 +291,8 @@ class Trial:
     seen: NDArray[np.bool_]
     chance: NDArray[np.float64]
     scores: NDArray[np.float64]
-    trees: Callable[[int], Callable[[NDArray[np.float64]], NDArray[np.float64]]] | None
+    trees: Callable[[int], ForestRater] | None
+    readers: Callable[[Setting], Reader] | None
 
     def lifts(self) -> NDArray[np.float64]:
         """Return the candidate lift of every row."""

@@ -134,7 +134,7 @@ class _TensorMatching:
         mask = mask[:, self.seen]
         on_host = to_host(mask)
         self.r = assigned_set_size(on_host) if model.r == "auto" else int(model.r)
-        self.similarity = _label_similarity(model, on_host, to_host(self.seen))
+        self.similarity = _label_similarity(model, X, on_host, to_host(self.seen))
 
         self.space = TensorDirectionSpace(X)
         self.graph = self._relate()
@@ -242,17 +242,23 @@ def _columns(mask: Any) -> Any:
 
 
 def _label_similarity(
-    model: Any, mask: NDArray[np.bool_], seen: NDArray[np.bool_]
+    model: Any, X: Any, mask: NDArray[np.bool_], seen: NDArray[np.bool_]
 ) -> NDArray[np.float64] | None:
     """Return the similarity of the labels that some row contains, None if all differ."""
     from gmpll.matching.affinity import check_label_similarity
-    from gmpll.methods._learner import cooccurrence_similarity, ordered_labels
+    from gmpll.methods._learner import (
+        cooccurrence_similarity,
+        features_follow,
+        ordered_labels,
+    )
 
     if model.label_similarity is None:
         return None
     if isinstance(model.label_similarity, str):
-        ordered = model.graph == "local" and ordered_labels(np.flatnonzero(seen), mask)
-        return cooccurrence_similarity(mask) if ordered else None
+        labels = np.flatnonzero(seen)
+        ordered = model.graph == "local" and ordered_labels(labels, mask)
+        follow = ordered and features_follow(to_host(X), labels, mask)
+        return cooccurrence_similarity(mask) if follow else None
     return check_label_similarity(model.label_similarity, len(seen))[np.ix_(seen, seen)]
 
 

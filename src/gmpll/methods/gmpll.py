@@ -16,7 +16,7 @@ from gmpll._sklearn import Integral, Interval, Real, StrOptions, fit_context
 from gmpll.base import N_JOBS, PartialLabelClassifier, ProbabilityMixin
 from gmpll.calibration import candidate_temperature, confidence_exponent, sharpen, temper
 from gmpll.forest import is_worth_growing
-from gmpll.graph.features import DirectionSpace, PositionSpace, RankSpace, TreeSpace
+from gmpll.graph.features import TreeSpace, spaces_of
 from gmpll.graph.local import LocalGraphs
 from gmpll.graph.neighbors import Neighbors, nearest_neighbors
 from gmpll.graph.reconstruction import reconstruction_weights
@@ -28,9 +28,10 @@ from gmpll.methods._learner import (
     ConfidenceLearner,
     Setting,
     cooccurrence_similarity,
+    features_follow,
     ordered_labels,
 )
-from gmpll.methods._selection import FOREST_SHARES, Selection, alternatives, select
+from gmpll.methods._selection import FOREST_SHARES, READOUTS, Selection, alternatives, select
 from gmpll.methods._standing import Standing, batch_of, warm_probabilities
 from gmpll.methods._tensor_fit import (
     fit_tensors,
@@ -39,10 +40,13 @@ from gmpll.methods._tensor_fit import (
     predict_tensors,
     predicts_tensors,
 )
+from gmpll.readout import is_worth_reading
 from gmpll.rounding import confidences_within
 
 __all__ = ["GMPLL", "assigned_set_size"]
 
+#: Ratings are taken as they are.
+NO_READOUT = (0.0, 0.0)
 #: The class-mass correction where nothing is chosen.
 DEFAULT_BALANCE = 0.5
 
@@ -90,8 +94,9 @@ class GMPLL(GrowingMixin, ProbabilityMixin, PartialLabelClassifier):
     label_similarity : array-like of shape (n_classes, n_classes), "auto" or None, default="auto"
         Known similarity of the labels in the order of ``classes_``: symmetric, between 0 and 1,
         ones on the diagonal. None: different labels have similarity 0. ``"auto"``: the same,
-        unless the labels are numbers along which the candidate sets gather (ages, grades), in
-        which case labels that share many sets are similar; the full graph takes None.
+        unless the labels are numbers along which the candidate sets gather and the features
+        change (ages, grades), in which case labels that share many sets are similar; the full
+        graph takes None.
     class_prior : array-like of shape (n_classes,), dict of label to number or None, default=None
         Known frequencies of the labels, of any scale, as an array in the order of ``classes_``.
         Every turn draws the summed probabilities of the labels towards them. None: nothing is
@@ -119,11 +124,16 @@ class GMPLL(GrowingMixin, ProbabilityMixin, PartialLabelClassifier):
         paper: the answer for a row depends on the batch that it comes in. ``"independent"``
         matches each of them against the training instances only, in one turn that starts from
         the vote. ``"auto"`` is ridge on the local graph, independent on the full one.
+    readout : float, pair of floats or "auto", default="auto"
+        Ridge prediction: penalty of the logistic regression that reads the regression's ratings
+        of unseen rows, see :mod:`gmpll.readout`; 0 takes them as they are. With a second number,
+        the penalty of what the features themselves say, it reads these too. ``"auto"`` chooses
+        both; with fewer than 30 rows or more than 200 labels they are 0, with more than 300
+        features the second.
     forest : float or "auto", default="auto"
-        Ridge prediction: share of a forest of extremely randomised trees in the opinion of
-        regression and forest, between 0 (the regression alone) and 1, see :mod:`gmpll.forest`.
-        ``"auto"`` chooses it; with fewer than 100 or more than 20,000 rows, or very many labels,
-        it is 0.
+        Ridge prediction: share of a forest of randomised trees in the opinion of regression and
+        forest, between 0 (the regression alone) and 1, see :mod:`gmpll.forest`. ``"auto"``
+        chooses it; with fewer than 40 or more than 20,000 rows, or very many labels, it is 0.
     max_iter : int, default=100
         Largest number of turns of the matching.
     tol : float, default=1e-4
@@ -158,11 +168,13 @@ class GMPLL(GrowingMixin, ProbabilityMixin, PartialLabelClassifier):
         Share of the support that the candidates of a row get from the neighbours' confidences;
         zero outside the candidates, rows sum to one.
     selected_ : dict
-        The chosen ``balance`` and ``scaling``, the ``width`` and ``ridge`` of the regression, and
-        the share of the ``forest``.
+        The chosen ``balance`` and ``scaling``, the ``width`` and ``ridge`` of the regression, the
+        penalties of its ``readout`` and of the ``linear`` part of that, and the share of the
+        ``forest``.
     selection_ : Selection
-        Every alternative with its score, the candidate lift on held-out rows; in ``gains`` what
-        each share of the forest gained there, with the standard error of that.
+        Every alternative with its score, the candidate lift on held-out rows; in
+        ``readout_gains`` and ``gains`` what each readout and each share of the forest gained
+        there, with the standard error of that.
     temperature_ : float
         By which the probabilities of unseen rows are calibrated; 1 leaves them as they are.
     prediction_ : str
@@ -233,6 +245,7 @@ class GMPLL(GrowingMixin, ProbabilityMixin, PartialLabelClassifier):
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "r": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
         "prediction": [StrOptions({"auto", "ridge", "independent", "joint"})],
+        "readout": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left"), tuple, list],
         "forest": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="both")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
@@ -258,6 +271,7 @@ class GMPLL(GrowingMixin, ProbabilityMixin, PartialLabelClassifier):
         n_neighbors: int = 10,
         r: int | str = "auto",
         prediction: str = "auto",
+        readout: float | tuple[float, float] | str = "auto",
         forest: float | str = "auto",
         max_iter: int = 100,
         tol: float = 1e-4,
@@ -279,6 +293,7 @@ class GMPLL(GrowingMixin, ProbabilityMixin, PartialLabelClassifier):
         self.n_neighbors = n_neighbors
         self.r = r
         self.prediction = prediction
+        self.readout = readout
         self.forest = forest
         self.max_iter = max_iter
         self.tol = tol
@@ -364,7 +379,8 @@ class GMPLL(GrowingMixin, ProbabilityMixin, PartialLabelClassifier):
         return super().predict_proba(X)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__({"forest": 0.0} | state)  # models saved before there were forests
+        # Models saved before there were these.
+        super().__setstate__({"forest": 0.0, "readout": 0.0} | state)
 
     def _fit(
         self,
@@ -374,7 +390,7 @@ class GMPLL(GrowingMixin, ProbabilityMixin, PartialLabelClassifier):
         prior: NDArray[np.float64] | None = None,
     ) -> NDArray[np.float64]:
         before = self._standing_before(X)
-        beliefs = self._prepared(mask, prior, keep_trust=before is not None)
+        beliefs = self._prepared(mask, prior, X, keep_trust=before is not None)
         labels = self.classes_[self._seen]
         keep = before is not None and np.array_equal(before.labels, labels)
         setting = self._choose(X, mask, rng, beliefs, keep=keep)
@@ -388,12 +404,13 @@ class GMPLL(GrowingMixin, ProbabilityMixin, PartialLabelClassifier):
         self,
         mask: NDArray[np.bool_],
         prior: NDArray[np.float64] | None,
+        X: NDArray[np.float64] | None = None,
         *,
         keep_trust: bool,
     ) -> Prior:
-        """Settle what follows from parameters and candidates; return what is likely beforehand."""
+        """Settle what follows from parameters and data; return what is likely beforehand."""
         self.prediction_ = self._resolved_prediction()
-        self._similarity = self._label_similarity(mask)
+        self._similarity = self._label_similarity(mask, X)
         self.r_ = assigned_set_size(mask) if self.r == "auto" else int(self.r)
         return self._beliefs(prior, keep_trust=keep_trust)
 
@@ -413,7 +430,7 @@ class GMPLL(GrowingMixin, ProbabilityMixin, PartialLabelClassifier):
         self.converged_ = matching.converged
         self.objective_path_ = matching.objective_path
         self._views, self._relation = learner.views, learner.relation
-        self._table = learner.table if setting.forest else None
+        self._table = learner.table if setting.forest or setting.linear else None
         self.neighbor_recall_ = np.nan if self.graph == "full" else learner.relation.recall
         confidences = matching.probabilities
         if self.prediction_ == "ridge":
@@ -467,8 +484,8 @@ class GMPLL(GrowingMixin, ProbabilityMixin, PartialLabelClassifier):
         if self.prediction_ == "ridge":
             is_open = self.scaling == "auto" and self.graph == "local"
             settings = alternatives(balance, "auto" if is_open else self._scaling_of_graph())
-        shares = self._forest_shares(mask)
-        if keep and self._offers(settings, shares, mask.shape[1]):
+        shares, readouts = self._forest_shares(mask), self._readouts(mask.shape[1], X.shape[1])
+        if keep and self._offers(settings, shares, readouts, mask.shape[1]):
             return self.selection_.setting
 
         def learner_of(
@@ -487,7 +504,7 @@ class GMPLL(GrowingMixin, ProbabilityMixin, PartialLabelClassifier):
                 make_table=lambda: TreeSpace(X[rows]),
             )
 
-        self.selection_: Selection = select(learner_of, X, mask, settings, rng, shares)
+        self.selection_: Selection = select(learner_of, X, mask, settings, rng, shares, readouts)
         self.selected_ = asdict(self.selection_.setting)
         return self.selection_.setting
 
@@ -499,12 +516,36 @@ class GMPLL(GrowingMixin, ProbabilityMixin, PartialLabelClassifier):
             return (float(self.forest),)
         return FOREST_SHARES if is_worth_growing(*mask.shape) else (0.0,)
 
-    def _offers(self, settings: Sequence[Setting], shares: Sequence[float], n_labels: int) -> bool:
+    def _readouts(self, n_classes: int, n_features: int) -> list[tuple[float, float]]:
+        """Return the readouts that are open."""
+        if self.prediction_ != "ridge":
+            return [NO_READOUT]
+        if not isinstance(self.readout, str):
+            return [_penalties(self.readout)]
+        return [
+            penalties
+            for penalties in READOUTS
+            if penalties == NO_READOUT
+            or is_worth_reading(n_classes, n_features if penalties[1] else 0)
+        ]
+
+    def _offers(
+        self,
+        settings: Sequence[Setting],
+        shares: Sequence[float],
+        readouts: Sequence[tuple[float, float]],
+        n_labels: int,
+    ) -> bool:
         """Whether what was chosen last time, of the same labels, can be chosen again."""
         last = self.selection_
-        if last.held_out.shape[1] != n_labels or bool(last.gains) != any(shares):
+        compared = (bool(last.gains), bool(last.readout_gains))
+        wanted = (any(shares), list(readouts) != [NO_READOUT])
+        if last.held_out.shape[1] != n_labels or compared != wanted:
             return False  # nothing was compared then, or not all of this
-        return replace(last.setting, forest=0.0) in settings and last.setting.forest in shares
+        chosen = last.setting
+        regression = replace(chosen, forest=0.0, readout=0.0, linear=0.0)
+        read = (chosen.readout, chosen.linear)
+        return regression in settings and chosen.forest in shares and read in readouts
 
     def _learner(
         self,
@@ -518,7 +559,7 @@ class GMPLL(GrowingMixin, ProbabilityMixin, PartialLabelClassifier):
         make_table: Callable[[], TreeSpace] | None = None,
     ) -> ConfidenceLearner:
         return ConfidenceLearner(
-            _spaces(X, scaling, rng),
+            spaces_of(X, scaling, rng),
             mask,
             lambda views: self._relate(views, rng),
             self._affinity,
@@ -658,13 +699,22 @@ class GMPLL(GrowingMixin, ProbabilityMixin, PartialLabelClassifier):
             return self.prediction
         return "ridge" if self.graph == "local" else "independent"
 
-    def _label_similarity(self, mask: NDArray[np.bool_]) -> NDArray[np.float64] | None:
-        """Return the similarity of the labels that some row contains, None if all differ."""
+    def _label_similarity(
+        self, mask: NDArray[np.bool_], X: NDArray[np.float64] | None
+    ) -> NDArray[np.float64] | None:
+        """Return the similarity of the labels that some row contains, None if all differ.
+
+        Without X what was found about the features before is kept.
+        """
         if self.label_similarity is None:
             return None
         if isinstance(self.label_similarity, str):
-            ordered = self.graph == "local" and ordered_labels(self.classes_[self._seen], mask)
-            return cooccurrence_similarity(mask) if ordered else None
+            labels = self.classes_[self._seen]
+            ordered = self.graph == "local" and ordered_labels(labels, mask)
+            if X is not None:
+                self._follow = not ordered or features_follow(X, labels, mask)
+            follow = getattr(self, "_follow", True)  # older saved models have none
+            return cooccurrence_similarity(mask) if ordered and follow else None
         similarity = check_label_similarity(
             np.asarray(self.label_similarity, dtype=np.float64), len(self.classes_)
         )
@@ -687,16 +737,20 @@ def assigned_set_size(mask: NDArray[np.bool_]) -> int:
     return int(np.rint(1 + mask.sum(axis=1).mean() / np.log10(n_classes)))
 
 
-def _spaces(X: NDArray[np.float64], scaling: str, rng: np.random.RandomState) -> list[Any]:
-    """Return the spaces in which rows are compared."""
-    spaces: list[Any] = []
-    if scaling in ("standard", "both", "all"):
-        spaces.append(DirectionSpace(X))
-    if scaling in ("rank", "both", "all"):
-        spaces.append(RankSpace(X, random_state=rng.randint(np.iinfo(np.int32).max)))
-    if scaling == "all":
-        spaces.append(PositionSpace(X))
-    return spaces
+def _penalties(readout: ArrayLike) -> tuple[float, float]:
+    """Return the penalties of what ratings and features say."""
+    given = np.atleast_1d(np.asarray(readout))
+    if given.dtype.kind not in "iuf" or given.shape not in [(1,), (2,)] or not (given >= 0).all():
+        raise ValueError(
+            f"readout={readout!r} is neither 'auto' nor one or two numbers that are not negative."
+        )
+    of_ratings, of_features = float(given[0]), float(given[1:].sum())
+    if of_features and not of_ratings:
+        raise ValueError(
+            f"readout={readout!r} asks features without reading ratings: the first number must be "
+            "positive."
+        )
+    return of_ratings, of_features
 
 
 def _one_hot(labels: NDArray[np.intp], n_classes: int) -> NDArray[np.bool_]:
