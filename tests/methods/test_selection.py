@@ -7,7 +7,14 @@ from sklearn.datasets import load_iris
 from gmpll import GMPLL
 from gmpll.datasets import random_candidates
 from gmpll.methods._learner import Setting, cooccurrence_similarity, ordered_labels
-from gmpll.methods._selection import FOREST_SHARES, READOUTS, alternatives, select
+from gmpll.methods._selection import (
+    ERRORS_LESS,
+    ERRORS_LESS_OF_FEW,
+    FOREST_SHARES,
+    READOUTS,
+    alternatives,
+    select,
+)
 from gmpll.readout import fit_readout
 
 
@@ -106,8 +113,9 @@ class TestForestShare:
         assert model.selected_["forest"] > 0
         assert model.score(X[60:], y[60:]) > alone.score(X[60:], y[60:]) + 0.1
 
-    def test_trees_get_a_share_where_they_are_better(self):
-        X, mask, y = self.problem()
+    @pytest.mark.parametrize(("n", "errors"), [(400, ERRORS_LESS_OF_FEW), (800, ERRORS_LESS)])
+    def test_trees_get_a_share_where_they_are_better(self, n, errors):
+        X, mask, y = self.problem(n=n)
         unseen, _, truth = self.problem(seed=1)
         model = GMPLL(random_state=0).fit(X, mask)
         alone = GMPLL(forest=0.0, random_state=0).fit(X, mask)
@@ -117,7 +125,7 @@ class TestForestShare:
         assert (model.labels_ == y).mean() >= (alone.labels_ == y).mean()
         gains = model.selection_.gains
         assert gains[0.0] == (0.0, 0.0)
-        surest = max(gains, key=lambda share: gains[share].mean - gains[share].error)
+        surest = max(gains, key=lambda share: gains[share].mean - errors * gains[share].error)
         assert model.selected_["forest"] == surest
         assert alone.selection_.gains == {}
 

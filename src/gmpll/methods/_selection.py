@@ -39,6 +39,9 @@ N_TREES = 40
 FOREST_PARTS = 9
 #: A readout, and a share, must gain more than none by so many standard errors of the gain.
 ERRORS_LESS = 1.0
+#: So many for a share on rows that are few enough to be cut again and again: the error is large
+#: there, and a forest is grown in no time.
+ERRORS_LESS_OF_FEW = 0.25
 #: Settings are fitted on parts of no more rows than this, cut into this many parts. Where there
 #: are further rows, each part is compared on so many more. Fewer rows are cut again and again, up
 #: to so many times: on few rows a single comparison is mostly noise.
@@ -68,7 +71,7 @@ class Selection:
     ----------
     setting : Setting
         The best one; there is a readout, and a forest, only if it gains more than the standard
-        error of that.
+        error of that. For a forest on few rows a quarter of the error is enough.
     scores : list of (Setting, float)
         Every setting with its held-out candidate lift, the best first; with a readout or a forest
         that of the regression and the gain.
@@ -181,13 +184,14 @@ def select(
             for penalties, gain in gains_of_some.items():
                 lifts[_with_readout(plain, penalties)] = lifts[chosen] + gain.mean
             readout_gains += gains_of_some.items()
-            surest = _surest(kept | gains_of_some)
+            surest = _surest(kept | gains_of_some, ERRORS_LESS)
             chosen, kept = _with_readout(plain, surest), {surest: Gain(0.0, 0.0)}
     if any(shares):
         gains = _gains_of_shares(chosen, shares, trials, X)
         for share, gain in gains.items():
             lifts[replace(chosen, forest=share)] = lifts[chosen] + gain.mean
-        chosen = replace(chosen, forest=_surest(gains))
+        errors = ERRORS_LESS_OF_FEW if _repetitions(len(X)) > 1 else ERRORS_LESS
+        chosen = replace(chosen, forest=_surest(gains, errors))
     return Selection(
         chosen,
         sorted(lifts.items(), key=lambda pair: -pair[1]),
@@ -198,13 +202,13 @@ def select(
     )
 
 
-def _surest(gains: dict[Value, Gain]) -> Value:
-    """Return what gains most, less the error of that; the first of equals.
+def _surest(gains: dict[Value, Gain], errors: float) -> Value:
+    """Return what gains most, less so many errors of that; the first of equals.
 
     The parts are smaller than the whole, on which regressions catch up with forests: what is not
-    clearly better on the parts would often be worse.
+    better on the parts would often be worse.
     """
-    least = {value: gain.mean - ERRORS_LESS * gain.error for value, gain in gains.items()}
+    least = {value: gain.mean - errors * gain.error for value, gain in gains.items()}
     return max(least, key=lambda value: least[value])
 
 
@@ -320,7 +324,7 @@ def _parts(
 
     Rows beyond those that are cut up are not fitted on; each part is compared on some of them too.
     """
-    for _ in range(min(MOST_REPETITIONS, max(1, SELECTION_ROWS // n_rows))):
+    for _ in range(_repetitions(n_rows)):
         order = rng.permutation(n_rows)
         rows = order[:SELECTION_ROWS]
         others = order[SELECTION_ROWS:][: SELECTION_FOLDS * MORE_ROWS]
@@ -329,3 +333,7 @@ def _parts(
             KFold(SELECTION_FOLDS).split(rows), further, strict=True
         ):
             yield rows[train], np.concatenate([rows[held_out], more])
+
+
+def _repetitions(n_rows: int) -> int:
+    return min(MOST_REPETITIONS, max(1, SELECTION_ROWS // n_rows))
