@@ -208,7 +208,7 @@ def choices(fits):
     table = pd.DataFrame(rows)
     table["regret of regression"] = table["best regression"] - table["regression"]
     table["regret of readout and share"] = table["best beside"] - table["chosen"]
-    table["regret"] = table["best"] - table["chosen"]
+    table["regret"] = table[["best beside", "best"]].max(axis=1) - table["chosen"]
     return table
 
 
