@@ -6,10 +6,11 @@
 Needs the data sets (environment variable GMPLL_DATA) but for digits. Protocol: KFold(5,
 shuffle=True, random_state=0) over all rows, the rows of the folds that are run pooled; truth is
 used for scoring alone, but for the conformal mode "known", whose calibration rows have their true
-labels. ECE: 15 bins of equal width on the confidence in the predicted label. Candidates of UCI sets
-and digits: "random" adds r wrong labels to a share p of the rows, "companion" prefers one fixed
-wrong label for each (r 1, p 0.7, epsilon 0.7), "doubt" adds the labels that a weak model confuses
-(mean size 2).
+labels. "as they are" is GMPLL(calibrate=False), "by itself" GMPLL(), "temperature" and "corrected"
+CalibratedPartialClassifier around the former. ECE: 15 bins of equal width on the confidence in the
+predicted label. Candidates of UCI sets and digits: "random" adds r wrong labels to a share p of the
+rows, "companion" prefers one fixed wrong label for each (r 1, p 0.7, epsilon 0.7), "doubt" adds the
+labels that a weak model confuses (mean size 2).
 """
 
 import argparse
@@ -91,6 +92,9 @@ def stated_confidences(X, mask, truth, train, test):
     """Yield (setting, probabilities, truth, rows counted) before and after calibration."""
     ambiguous = mask[train].sum(axis=1) > 1
     everybody = np.ones(len(test), dtype=bool)
+    default = GMPLL(random_state=0).fit(X[train], mask[train])
+    yield "unseen rows, by itself", default.predict_proba(X[test]), truth[test], everybody
+    yield "training rows, by itself", default.label_confidences_, truth[train], ambiguous
     for method in ("temperature", "corrected"):
         model = CalibratedPartialClassifier(
             GMPLL(calibrate=False, random_state=0), method, random_state=0

@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from gmpll import (
     GMPLL,
@@ -143,3 +144,38 @@ def test_nothing_is_left_of_an_earlier_fit(wrapper):
     model.set_params(estimator=Recorder()).fit(X, frame)
     for attribute in ("n_features_in_", "labels_", "label_confidences_"):
         assert not hasattr(model, attribute)
+
+
+class Chooser(PLKNN):
+    """Chooses a number of neighbours, and notes what every copy was told."""
+
+    told: ClassVar[list[int]] = []
+
+    def fit(self, X, y):
+        self.told.append(self.n_neighbors)
+        return super().fit(X, y)
+
+    def _settled_parameters(self):
+        return {"n_neighbors": 3}
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda model: model,
+        lambda model: make_pipeline(StandardScaler(), model),
+        lambda model: RejectingClassifier(model, threshold=0.5),
+    ],
+)
+def test_copies_do_not_choose_again_what_all_rows_have_chosen(wrap):
+    X, mask, _ = random_problem(0, m=60)
+    Chooser.told.clear()
+    CalibratedPartialClassifier(wrap(Chooser(random_state=0)), random_state=0).fit(X, mask)
+    assert Chooser.told == [Chooser().n_neighbors, 3, 3, 3]
+
+
+def test_readout_and_forest_are_settled():
+    X, mask, _ = random_problem(0, m=60)
+    model = GMPLL(readout=(1.0, 0.5), forest=0.25, random_state=0).fit(X, mask)
+    settled = clone(model).set_params(**model._settled_parameters())
+    assert (settled.readout, settled.forest) == ((1.0, 0.5), 0.25)

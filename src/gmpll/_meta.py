@@ -218,6 +218,26 @@ def seeded(estimator: Any, rng: np.random.RandomState) -> Any:
     return copy.set_params(**{name: rng.randint(np.iinfo(np.int32).max) for name in open_states})
 
 
+def settled(estimator: Any, fitted: Any) -> Any:
+    """Return an unfitted copy that is of the same kind as a fitted one.
+
+    A copy that chooses for itself on some of the rows may be of another kind than the model whose
+    confidences are in question, and surer or less sure of everything.
+    """
+    return clone(estimator).set_params(**_settled_parameters(fitted))
+
+
+def _settled_parameters(fitted: Any) -> dict[str, Any]:
+    if hasattr(fitted, "steps"):
+        name, last = fitted.steps[-1]
+    elif getattr(fitted, "estimator", None) is not None and hasattr(fitted, "estimator_"):
+        name, last = "estimator", fitted.estimator_
+    else:
+        own = getattr(fitted, "_settled_parameters", None)
+        return {} if own is None else own()
+    return {f"{name}__{key}": value for key, value in _settled_parameters(last).items()}
+
+
 def rows_of(data: Any, rows: NDArray[np.intp]) -> Any:
     """Return some rows of features or of candidates, in the form that they came in."""
     if hasattr(data, "iloc"):
@@ -247,17 +267,19 @@ def label_probabilities(model: Any, X: Any, classes: NDArray[Any]) -> NDArray[np
 
 
 def held_out_probabilities(
-    estimator: Any, data: TrainingRows, n_folds: int, rng: np.random.RandomState
+    estimator: Any, fitted: Any, data: TrainingRows, n_folds: int, rng: np.random.RandomState
 ) -> NDArray[np.float64]:
     """Return for every row the probabilities by a model that was fitted without it.
 
-    The candidates of the row took no part either: not in the choice of settings, not in the
-    neighbours' confidences.
+    The candidates of the row took no part either, but in the kind of model that was chosen on all
+    rows.
 
     Parameters
     ----------
     estimator : estimator
         Copied and fitted once per fold.
+    fitted : estimator
+        The same, fitted on all rows; what kind of model it chose is not chosen again.
     data : TrainingRows
         Rows and candidates.
     n_folds : int
@@ -273,6 +295,6 @@ def held_out_probabilities(
     folds = KFold(min(n_folds, n_samples), shuffle=True, random_state=rng)
     probabilities = np.zeros(data.sets.mask.shape)
     for train, held_out in folds.split(np.zeros(n_samples)):
-        model = data.fit(clone(estimator), train)
+        model = data.fit(settled(estimator, fitted), train)
         probabilities[held_out] = label_probabilities(model, rows_of(data.X, held_out), classes)
     return probabilities

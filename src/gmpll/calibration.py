@@ -241,7 +241,8 @@ class CalibratedPartialClassifier(PartialLabelWrapper):
 
     Every row is predicted by a copy of the estimator that was fitted without it. The temperature
     that makes the candidate sets of these rows most likely is then applied to the estimator
-    fitted on all rows. Predicted labels do not change.
+    fitted on all rows. Predicted labels do not change. What makes :class:`gmpll.GMPLL` more or
+    less sure altogether, its readout and forest, is chosen on all rows and not again for a copy.
 
     Parameters
     ----------
@@ -323,7 +324,7 @@ class CalibratedPartialClassifier(PartialLabelWrapper):
             raise ValueError(
                 "Calibration holds rows out and needs two at least, but got n_samples=1."
             )
-        held_out = held_out_probabilities(inner, data, self.cv, rng)[:, self._seen]
+        held_out = held_out_probabilities(inner, self.estimator_, data, self.cv, rng)[:, self._seen]
         self.false_rates_ = None
         if self.method == "corrected":
             self.false_rates_ = false_candidate_rates(held_out, mask)

@@ -137,7 +137,7 @@ class RejectingClassifier(PartialLabelWrapper):
             return
         if len(data.sets.mask) < 2:
             raise ValueError("A coverage is set on held-out rows, but got n_samples=1.")
-        held_out = held_out_probabilities(inner, data, self.cv, rng)
+        held_out = held_out_probabilities(inner, self.estimator_, data, self.cv, rng)
         self.threshold_ = coverage_threshold(held_out.max(axis=1), self.coverage)
 
     def predict(self, X: Any) -> NDArray[Any]:

@@ -508,6 +508,11 @@ class GMPLL(GrowingMixin, ProbabilityMixin, PartialLabelClassifier):
         self.selected_ = asdict(self.selection_.setting)
         return self.selection_.setting
 
+    def _settled_parameters(self) -> dict[str, Any]:
+        """Return parameters by which a copy would be as sure of its labels as this model is."""
+        chosen = self.selection_.setting
+        return {"readout": (chosen.readout, chosen.linear), "forest": chosen.forest}
+
     def _forest_shares(self, mask: NDArray[np.bool_]) -> tuple[float, ...]:
         """Return the shares that the forest may have."""
         if self.prediction_ != "ridge":
