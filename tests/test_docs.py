@@ -322,6 +322,7 @@ RELIABILITY = {
         [confidence(BEFORE, "mean confidence"), confidence(AFTER, "mean confidence")],
         [confidence(BEFORE, "ECE")],
         [confidence(AFTER, "ECE")],
+        [confidence("unseen rows, by itself", "ECE")],
         [confidence(BEFORE, "Brier"), confidence(AFTER, "Brier")],
         [confidence("unseen rows, corrected", "ECE")],
         [confidence(f"training rows, {when}", "ECE") for when in ("as they are", "temperature")],
