@@ -21,6 +21,8 @@ from gmpll import GMPLL
 from gmpll.datasets import load_real_world
 
 LEARNER, SELECTION = "gmpll.methods._learner", "gmpll.methods._selection"
+#: The default on rows whose only candidate is the true label.
+TRUTH_GIVEN = "true labels given"
 #: The default with one part left out, and for parts that are no parameter what takes its place.
 VARIANTS = {
     "default": (GMPLL(random_state=0), None),
@@ -34,7 +36,7 @@ VARIANTS = {
     "no readout": (GMPLL(readout=0.0, random_state=0), None),
     "no forest": (GMPLL(forest=0.0, random_state=0), None),
     "no regression": (GMPLL(prediction="independent", random_state=0), None),
-    "true labels given": (GMPLL(random_state=0), None),
+    TRUTH_GIVEN: (GMPLL(random_state=0), None),
 }
 
 
@@ -53,7 +55,7 @@ def main():
     for name in options.datasets.split(","):
         data = load_real_world(name)
         for variant, (estimator, instead) in VARIANTS.items():
-            given = with_true_labels(data) if variant == "true labels given" else data
+            given = with_true_labels(data) if variant == TRUTH_GIVEN else data
             with patch(*instead) if instead else nullcontext():
                 scores = ten_folds(estimator, given, folds=options.folds)
             unseen, training, seconds = np.round(scores.mean(axis=0), 4)[:3]
