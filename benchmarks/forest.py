@@ -39,7 +39,6 @@ from sklearn.model_selection import KFold
 from study_problems import problems
 
 from gmpll import GMPLL
-from gmpll.knowledge import Prior
 from gmpll.methods._learner import Setting
 from gmpll.methods._selection import (
     ALTERNATIVES,
@@ -49,19 +48,20 @@ from gmpll.methods._selection import (
     READOUTS,
     Gain,
 )
+from gmpll.side_information import Prior
 
 REGRESSION = ["scaling", "width", "ridge"]
 #: Constant of the forest -> its value, and others with what takes whose place for them.
 CONSTANTS = {
-    "feature share": (1.0, {0.6: {"gmpll.forest.FEATURE_SHARE": 0.6}}),
+    "feature share": (1.0, {0.6: {"gmpll.evidence.forest.FEATURE_SHARE": 0.6}}),
     "best splits": (
         0.5,
         {
-            0.0: {"gmpll.forest.RandomForestRegressor": ExtraTreesRegressor},
-            1.0: {"gmpll.forest.ExtraTreesRegressor": RandomForestRegressor},
+            0.0: {"gmpll.evidence.forest.RandomForestRegressor": ExtraTreesRegressor},
+            1.0: {"gmpll.evidence.forest.ExtraTreesRegressor": RandomForestRegressor},
         },
     ),
-    "leaf rows": (2, {1: {"gmpll.forest.LEAF_ROWS": 1}}),
+    "leaf rows": (2, {1: {"gmpll.evidence.forest.LEAF_ROWS": 1}}),
 }
 NONE = (0.0, 0.0)
 #: Most rows of small sets and of those that are not large.

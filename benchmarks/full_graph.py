@@ -31,7 +31,7 @@ import numpy as np
 from gmpll import GMPLL
 from gmpll.datasets import make_partial_label_problem
 from gmpll.graph.cosine import upper_triangle
-from gmpll.graph.features import DirectionSpace
+from gmpll.graph.views import DirectionSpace
 from gmpll.matching import FullAffinity, match
 from gmpll.matching.full import TILE
 

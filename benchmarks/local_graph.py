@@ -96,9 +96,9 @@ def search_alone(model):
 def measure_reconstruction(features):
     """Compare the weights of unseen rows, and their time, with a loop over nnls."""
     from gmpll.datasets import make_partial_label_problem
-    from gmpll.graph.features import DirectionSpace
     from gmpll.graph.neighbors import nearest_neighbors
     from gmpll.graph.reconstruction import reconstruction_weights
+    from gmpll.graph.views import DirectionSpace
 
     n = RECONSTRUCTION_ROWS
     X = make_partial_label_problem(2 * n, features, LABELS, CANDIDATES, random_state=0).data

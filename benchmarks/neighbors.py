@@ -27,7 +27,7 @@ COLUMNS = ("data", "rows", "method", "seconds", "recall", "first_seconds")
 
 def clusters(n_rows):
     from gmpll.datasets import make_partial_label_problem
-    from gmpll.graph.features import DirectionSpace
+    from gmpll.graph.views import DirectionSpace
 
     return DirectionSpace(
         make_partial_label_problem(n_rows, FEATURES, 20, 3.0, random_state=0).data

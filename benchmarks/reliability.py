@@ -37,7 +37,7 @@ from gmpll.datasets import (
     load_uci,
     random_candidates,
 )
-from gmpll.reliability import (
+from gmpll.uncertainty.reliability import (
     accuracy_coverage_curve,
     brier_score,
     expected_calibration_error,

@@ -18,9 +18,9 @@ import numpy as np
 from sklearn.datasets import load_digits
 
 from gmpll import GMPLL
+from gmpll.apps.review.evidence import Similarity
+from gmpll.apps.review.ordering import doubt, propose_order
 from gmpll.datasets import is_available, load_real_world, random_candidates
-from gmpll.review.evidence import Similarity
-from gmpll.review.ordering import doubt, propose_order
 
 #: Digits: share of rows with wrong candidates (p) and how many wrong ones these have (r).
 DIGITS = {"digits-r3": (0.8, 3), "digits-r7": (1.0, 7)}

@@ -30,7 +30,7 @@ import torch
 from sklearn.model_selection import KFold
 from study_problems import problems
 
-from gmpll.graph.features import DirectionSpace, PositionSpace, RankSpace
+from gmpll.graph.views import DirectionSpace, PositionSpace, RankSpace
 from gmpll.matching.feedback import FLOOR
 from gmpll.methods import _selection
 

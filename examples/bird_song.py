@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from gmpll.disambiguation import disambiguate
+from gmpll.apps.tables import disambiguate
 
 #: Start and end of the sweep in kHz, length in seconds, trill in Hz (0 is a pure whistle).
 SPECIES = {

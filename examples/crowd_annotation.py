@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from gmpll.disambiguation import disambiguate
+from gmpll.apps.tables import disambiguate
 
 TOPICS = {
     "billing": "invoice charged refund payment card price twice discount receipt bank",

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from gmpll.disambiguation import disambiguate
+from gmpll.apps.tables import disambiguate
 
 PEOPLE = ["Ada", "Ben", "Cleo", "Dan", "Eva", "Finn", "Gita", "Hugo", "Ines", "Jon", "Kaya", "Leo"]
 N_DIMENSIONS = 64

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from gmpll.disambiguation import disambiguate
+from gmpll.apps.tables import disambiguate
 
 #: Typical hue, brightness, height in the picture (0 is the top) and size of a region.
 OBJECTS = {

@@ -15,7 +15,7 @@ MODULES = [
     "gmpll.matching.local",
     "gmpll.matching.loop",
     "gmpll.metrics",
-    "gmpll.ridge",
+    "gmpll.evidence.ridge",
     "gmpll.rounding",
 ]
 

@@ -21,7 +21,7 @@ import pandas as pd
 import pytest
 import typer
 
-import gmpll.cli
+import gmpll.apps.cli
 from literal import algorithm_1
 
 ROOT = Path(__file__).parents[1]
@@ -169,7 +169,7 @@ def run_command(line, monkeypatch, capsys):
     else:
         assert words[0] == "gmpll", f"{line}: no test knows how to run this."
         monkeypatch.setattr("sys.argv", words)
-        code = exit_code(gmpll.cli.main)
+        code = exit_code(gmpll.apps.cli.main)
         assert code == 0, f"{line}: {capsys.readouterr().err}"
 
 
@@ -195,7 +195,7 @@ def check_command(words):
     elif program == "python":
         assert (ROOT / rest[0]).exists(), words
     else:
-        command = typer.main.get_command(gmpll.cli.app).commands[rest[0]]
+        command = typer.main.get_command(gmpll.apps.cli.app).commands[rest[0]]
         options = {option for parameter in command.params for option in parameter.opts}
         shown = {word.partition("=")[0] for word in rest if word.startswith("--")}
         assert shown <= options, words

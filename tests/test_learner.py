@@ -27,12 +27,12 @@ from gmpll import (
     candidates_from_votes,
 )
 from gmpll.datasets import make_partial_label_problem, random_candidates
+from gmpll.evidence.ridge import ConfidenceRidge
 from gmpll.learner import LEAST_CONFIDENCE, LearnerTraining, Plan, RidgeTrainer, UnseenRows
 from gmpll.methods import METHODS
 from gmpll.methods._selection import ALTERNATIVES
 from gmpll.methods.baselines import MostFrequentCandidate, RandomCandidate
 from gmpll.model_selection import candidate_lift_scorer
-from gmpll.ridge import ConfidenceRidge
 from problems import random_problem
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -28,7 +28,7 @@ def test_the_example_runs_and_finds_the_labels(capsys):
 
 
 def test_every_command_and_link_exists():
-    from gmpll.cli import app
+    from gmpll.apps.cli import app
 
     known = {command.callback.__name__ for command in app.registered_commands}
     shown = set(re.findall(r"^gmpll (\w+)", "\n".join(code_blocks("console")), flags=re.MULTILINE))

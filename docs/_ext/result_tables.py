@@ -10,7 +10,7 @@ from docutils import nodes
 from docutils.parsers.rst import directives
 from sphinx.util.docutils import SphinxDirective
 
-from gmpll.report.names import data_set_name, ordered_methods
+from gmpll.apps.report.names import data_set_name, ordered_methods
 
 RESULTS = Path(__file__).parents[2] / "results"
 #: The real-world sets that were measured, in the paper's order.

@@ -12,9 +12,9 @@ import numpy as np
 from sklearn.datasets import load_digits
 
 from gmpll import GMPLL
+from gmpll.apps.review.evidence import Similarity
+from gmpll.apps.review.ordering import doubt, propose_order
 from gmpll.datasets import random_candidates
-from gmpll.review.evidence import Similarity
-from gmpll.review.ordering import doubt, propose_order
 
 X, truth = load_digits(return_X_y=True)
 X, truth = X[:500], truth[:500]

@@ -11,14 +11,14 @@ import pandas as pd
 from fuzz.mutators import Mutator, bytes_changed, json_changed, npy_changed, zip_changed
 from fuzz.target import Target, written
 
-from gmpll.disambiguation.errors import InputError
-from gmpll.disambiguation.features import FeatureEncoder, FeatureTable
-from gmpll.disambiguation.model_file import SavedModel, load_model, save_model
-from gmpll.disambiguation.saved import SavedMatching, read_matching, write_matching
+from gmpll.apps.review.errors import ReviewError
+from gmpll.apps.review.session import ReviewSession, rows_key
+from gmpll.apps.review.store import Store
+from gmpll.apps.tables.errors import InputError
+from gmpll.apps.tables.features import FeatureEncoder, FeatureTable
+from gmpll.apps.tables.model_file import SavedModel, load_model, save_model
+from gmpll.apps.tables.saved import SavedMatching, read_matching, write_matching
 from gmpll.methods import PLKNN
-from gmpll.review.errors import ReviewError
-from gmpll.review.session import ReviewSession, rows_key
-from gmpll.review.store import Store
 
 
 def matching() -> SavedMatching:

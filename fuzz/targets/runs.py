@@ -17,7 +17,7 @@ from fuzz.mutators import (
 )
 from fuzz.target import Target, scratch, written
 
-from gmpll.experiments import (
+from gmpll.apps.experiments import (
     Declaration,
     Experiment,
     ExperimentError,
@@ -26,10 +26,10 @@ from gmpll.experiments import (
     expand,
     read_declaration,
 )
-from gmpll.experiments.provenance import provenance_of_run
-from gmpll.experiments.stable import canonical_json
-from gmpll.experiments.store import FORMAT_VERSION, RunFolder
-from gmpll.report.scores_table import SCORE_COLUMNS, checked_scores, read_scores
+from gmpll.apps.experiments.provenance import provenance_of_run
+from gmpll.apps.experiments.stable import canonical_json
+from gmpll.apps.experiments.store import FORMAT_VERSION, RunFolder
+from gmpll.apps.report.scores_table import SCORE_COLUMNS, checked_scores, read_scores
 
 DECLARATION = Declaration((Experiment("controlled", ("iris",), p=(0.5,), r=(1,), folds=2),))
 JOB = Job("timing", "iris", "PL-KNN", "PL-KNN", fold=0, n_folds=2, seed=0)
@@ -40,7 +40,7 @@ def _read_declaration(data: bytes) -> None:
 
 
 def _declaration_seeds() -> list[bytes]:
-    folder = resources.files("gmpll.experiments") / "declarations"
+    folder = resources.files("gmpll.apps.experiments") / "declarations"
     seeds = [(folder / f"{name}.toml").read_bytes() for name in ("quick", "quick-embedded")]
     variants = b"""
 [[experiment]]

@@ -15,13 +15,13 @@ from fuzz.mutators import (
 )
 from fuzz.target import Target, scratch, written
 
-from gmpll.disambiguation.candidate_sets import label_sets, row_ids
-from gmpll.disambiguation.errors import InputError
-from gmpll.disambiguation.guesses import guess_roles
-from gmpll.disambiguation.options import Options
-from gmpll.disambiguation.output import write_table
-from gmpll.disambiguation.resolving import prepare
-from gmpll.disambiguation.tables import Table, read_table, table_from_frame
+from gmpll.apps.tables.candidate_sets import label_sets, row_ids
+from gmpll.apps.tables.errors import InputError
+from gmpll.apps.tables.guesses import guess_roles
+from gmpll.apps.tables.options import Options
+from gmpll.apps.tables.output import write_table
+from gmpll.apps.tables.resolving import prepare
+from gmpll.apps.tables.tables import Table, read_table, table_from_frame
 
 #: How delimited text is read, chosen by the first byte: format, delimiter, encoding.
 WAYS = (

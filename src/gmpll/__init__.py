@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gmpll.calibration import CalibratedPartialClassifier
+    from gmpll.apps.tables import disambiguate
     from gmpll.candidates import (
         CandidateSets,
         CandidateStatistics,
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
         as_candidates,
         candidates_from_votes,
     )
-    from gmpll.conformal import ConformalPartialClassifier
-    from gmpll.disambiguation import disambiguate
-    from gmpll.explanation import explain
+    from gmpll.explain import explain
     from gmpll.learner import ConfidenceClassifier
     from gmpll.methods import CLPL, GMPLL, IPAL, LSBCMM, M3PL, PLECOC, PLKNN, PLLEAF, PLSVM
-    from gmpll.rejection import RejectingClassifier
+    from gmpll.uncertainty.calibration import CalibratedPartialClassifier
+    from gmpll.uncertainty.conformal import ConformalPartialClassifier
+    from gmpll.uncertainty.rejection import RejectingClassifier
 
 __version__ = "0.1.0.dev0"
 
@@ -48,7 +48,7 @@ __all__ = [
 #: Where the names are defined. They are loaded when they are asked for: the command line begins at
 #: once, and no module loads more than it uses.
 _HOMES = {
-    "gmpll.calibration": ("CalibratedPartialClassifier",),
+    "gmpll.uncertainty.calibration": ("CalibratedPartialClassifier",),
     "gmpll.candidates": (
         "CandidateSets",
         "CandidateStatistics",
@@ -56,9 +56,9 @@ _HOMES = {
         "as_candidates",
         "candidates_from_votes",
     ),
-    "gmpll.conformal": ("ConformalPartialClassifier",),
-    "gmpll.disambiguation": ("disambiguate",),
-    "gmpll.explanation": ("explain",),
+    "gmpll.uncertainty.conformal": ("ConformalPartialClassifier",),
+    "gmpll.apps.tables": ("disambiguate",),
+    "gmpll.explain": ("explain",),
     "gmpll.learner": ("ConfidenceClassifier",),
     "gmpll.methods": (
         "CLPL",
@@ -71,36 +71,27 @@ _HOMES = {
         "PLLEAF",
         "PLSVM",
     ),
-    "gmpll.rejection": ("RejectingClassifier",),
+    "gmpll.uncertainty.rejection": ("RejectingClassifier",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 #: Modules that are loaded when they are asked for, after ``import gmpll`` alone.
 _MODULES = (
+    "apps",
     "arrays",
     "base",
-    "calibration",
     "candidates",
-    "conformal",
     "datasets",
-    "disambiguation",
     "distributed",
-    "experiments",
-    "explanation",
-    "forest",
+    "evidence",
     "graph",
-    "knowledge",
     "learner",
     "matching",
     "methods",
     "metrics",
     "model_selection",
-    "readout",
-    "rejection",
-    "reliability",
-    "report",
-    "review",
-    "ridge",
     "rounding",
+    "side_information",
+    "uncertainty",
 )
 
 

@@ -8,7 +8,7 @@ __all__ = ["main"]
 def main() -> None:
     """Run the command line; Ctrl-C is answered in a sentence from the first moment on."""
     try:
-        from gmpll.cli import main as run
+        from gmpll.apps.cli import main as run
 
         run()
     except KeyboardInterrupt:  # while the command line was being loaded

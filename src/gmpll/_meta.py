@@ -21,8 +21,8 @@ from sklearn.utils.validation import check_is_fitted
 from gmpll._columns import aligned_columns, sets_by_name
 from gmpll._sklearn import HasMethods, fit_context
 from gmpll.candidates import CandidateSets, as_candidates
-from gmpll.knowledge import narrowed, votes_as_weights, weight_argument, weights_by_label
 from gmpll.metrics import covering_rate
+from gmpll.side_information import narrowed, votes_as_weights, weight_argument, weights_by_label
 
 __all__ = [
     "PartialLabelWrapper",
@@ -79,7 +79,7 @@ class PartialLabelWrapper(MetaEstimatorMixin, ClassifierMixin, BaseEstimator, me
             In any form that :func:`gmpll.as_candidates` reads.
         gold, impossible : default=None
             Labels that are known, and labels that cannot be, as in
-            :meth:`gmpll.base.PartialLabelClassifier.fit`.
+            :meth:`gmpll.base.BasePartialLabelClassifier.fit`.
         candidate_weight : array-like, sparse matrix or DataFrame, default=None
             How much speaks for every candidate of a row, as in :meth:`gmpll.GMPLL.fit`; an error
             if the ``fit`` of the wrapped estimator does not take it.

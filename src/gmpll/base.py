@@ -18,17 +18,17 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from gmpll._columns import sets_by_name
 from gmpll._sklearn import Integral, fit_context
 from gmpll.candidates import CandidateSets, as_candidates
-from gmpll.knowledge import candidate_prior, narrowed, votes_as_weights
 from gmpll.metrics import covering_rate
 from gmpll.rounding import best_labels
+from gmpll.side_information import candidate_prior, narrowed, votes_as_weights
 
-__all__ = ["DecisionMixin", "PartialLabelClassifier", "ProbabilityMixin"]
+__all__ = ["BasePartialLabelClassifier", "DecisionMixin", "ProbabilityMixin"]
 
 #: Sparse features are made dense for z-scoring; more than this is refused with advice.
 DENSE_LIMIT_BYTES = 8 * 2**30
 
 
-class PartialLabelClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
+class BasePartialLabelClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     """Base of every partial label learner in this library.
 
     A subclass assigns its parameters in ``__init__``, limits them in ``_parameter_constraints``

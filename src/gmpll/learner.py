@@ -25,10 +25,10 @@ from sklearn.utils.validation import has_fit_parameter
 
 from gmpll._meta import TrainingRows, aligned_columns, label_probabilities, seeded
 from gmpll._sklearn import HasMethods, StrOptions, fit_context
-from gmpll.base import DecisionMixin, PartialLabelClassifier, ProbabilityMixin
+from gmpll.base import BasePartialLabelClassifier, DecisionMixin, ProbabilityMixin
 from gmpll.candidates import CandidateSets
-from gmpll.graph.features import spaces_of
-from gmpll.knowledge import candidate_prior, weights_by_label
+from gmpll.evidence.ridge import ConfidenceRidge, RidgePredictor
+from gmpll.graph.views import spaces_of
 from gmpll.matching.feedback import FEEDBACK_TURNS, feedback
 from gmpll.methods._selection import (
     ALTERNATIVES,
@@ -37,8 +37,8 @@ from gmpll.methods._selection import (
     SELECTION_ROWS,
 )
 from gmpll.metrics import chance_of_covering, lift_of_rows
-from gmpll.ridge import ConfidenceRidge, RidgePredictor
 from gmpll.rounding import best_labels, confidences_within
+from gmpll.side_information import candidate_prior, weights_by_label
 
 __all__ = ["ConfidenceClassifier", "Plan"]
 
@@ -74,7 +74,7 @@ class Plan:
     scaling: str | None = None
 
 
-class ConfidenceClassifier(ProbabilityMixin, DecisionMixin, PartialLabelClassifier):
+class ConfidenceClassifier(ProbabilityMixin, DecisionMixin, BasePartialLabelClassifier):
     """Train any learner on the labels that any partial label method found.
 
     Parameters
@@ -150,7 +150,7 @@ class ConfidenceClassifier(ProbabilityMixin, DecisionMixin, PartialLabelClassifi
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **PartialLabelClassifier._parameter_constraints,
+        **BasePartialLabelClassifier._parameter_constraints,
         "disambiguator": [None, HasMethods(["fit", "predict"])],
         "learner": [StrOptions({"ridge"}), HasMethods(["fit", "predict"])],
         "targets": [StrOptions({"auto", "soft", "hard"})],
@@ -192,7 +192,7 @@ class ConfidenceClassifier(ProbabilityMixin, DecisionMixin, PartialLabelClassifi
             In any form that :func:`gmpll.as_candidates` reads.
         gold, impossible : default=None
             Labels that are known, and labels that cannot be, as in
-            :meth:`gmpll.base.PartialLabelClassifier.fit`.
+            :meth:`gmpll.base.BasePartialLabelClassifier.fit`.
         candidate_weight : array-like, sparse matrix or DataFrame, default=None
             How much speaks for every candidate of a row, as in :meth:`gmpll.GMPLL.fit`; an error
             if the ``fit`` of the disambiguator does not take it. In the feedback the weights

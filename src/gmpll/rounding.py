@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from gmpll._threads import balanced_blocks, in_threads
 from gmpll.arrays import Array, array_namespace, default_float, device
-from gmpll.graph.threads import balanced_blocks, in_threads
 
 __all__ = ["best_labels", "confidences_within"]
 

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import numpy as np
 
-from gmpll.disambiguation import model_file, saved
-from gmpll.experiments import Declaration, Experiment, run
-from gmpll.experiments import store as run_store
-from gmpll.review import store as review_store
-from gmpll.review.session import rows_key
+from gmpll.apps.experiments import Declaration, Experiment, run
+from gmpll.apps.experiments import store as run_store
+from gmpll.apps.review import store as review_store
+from gmpll.apps.review.session import rows_key
+from gmpll.apps.tables import model_file, saved
 
 HERE = Path(__file__).resolve().parent
 #: What a reviewer said about the first rows: the codes of labels.
@@ -42,7 +42,7 @@ def main() -> None:
 
 def _resolved(folder: Path) -> None:
     """Resolve forty rows: two clouds of numbers, and words that go with them."""
-    import gmpll.cli
+    import gmpll.apps.cli
 
     rng = np.random.RandomState(0)
     truth = np.arange(40) % 2
@@ -59,7 +59,7 @@ def _resolved(folder: Path) -> None:
         sys.argv = ["gmpll", "disambiguate", str(table), "--out", str(folder)]
         sys.argv += ["--exclude", "truth"]
         with suppress(SystemExit):  # the end of any command
-            gmpll.cli.main()
+            gmpll.apps.cli.main()
     (folder / "report.html").unlink()  # written for people, never read again
     _without_source(folder)
 

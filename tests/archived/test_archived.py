@@ -11,18 +11,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from gmpll.apps.experiments import ExperimentError, scores
+from gmpll.apps.experiments import store as run_store
+from gmpll.apps.experiments.store import RunFolder
+from gmpll.apps.review import store as review_store
+from gmpll.apps.review.errors import ReviewError
+from gmpll.apps.review.session import rows_key
+from gmpll.apps.review.store import Decision, Store
+from gmpll.apps.tables import InputError, model_file, read_matching, rematch, saved
+from gmpll.apps.tables.model_file import load_model
+from gmpll.apps.tables.predicting import predict_table
+from gmpll.apps.tables.tables import read_table
 from gmpll.datasets import load_uci
-from gmpll.disambiguation import InputError, model_file, read_matching, rematch, saved
-from gmpll.disambiguation.model_file import load_model
-from gmpll.disambiguation.predicting import predict_table
-from gmpll.disambiguation.tables import read_table
-from gmpll.experiments import ExperimentError, scores
-from gmpll.experiments import store as run_store
-from gmpll.experiments.store import RunFolder
-from gmpll.review import store as review_store
-from gmpll.review.errors import ReviewError
-from gmpll.review.session import rows_key
-from gmpll.review.store import Decision, Store
 
 HERE = Path(__file__).resolve().parent
 RESOLVED = sorted(HERE.glob("resolved-?"))

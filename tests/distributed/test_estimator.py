@@ -10,8 +10,8 @@ from sklearn.base import clone
 
 from gmpll import GMPLL
 from gmpll.distributed import DaskGMPLL
-from gmpll.graph.features import DirectionSpace
 from gmpll.graph.local import LocalGraph
+from gmpll.graph.views import DirectionSpace
 from problems import random_label_similarity, random_problem
 
 pytestmark = pytest.mark.usefixtures("in_threads")

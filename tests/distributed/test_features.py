@@ -3,7 +3,7 @@ import pytest
 from sklearn.preprocessing import StandardScaler
 
 from gmpll.distributed.features import Directions, block_statistics, merged_statistics
-from gmpll.graph.features import DirectionSpace
+from gmpll.graph.views import DirectionSpace
 
 
 def in_parts(X, cuts):

@@ -6,8 +6,8 @@ import pytest
 from gmpll.distributed.blocks import RowBlocks, StoredBlock, loaded
 from gmpll.distributed.features import Directions, block_statistics
 from gmpll.distributed.neighbors import UNSEEN, neighbors_of_block
-from gmpll.graph.features import DirectionSpace
 from gmpll.graph.neighbors import nearest_neighbors
+from gmpll.graph.views import DirectionSpace
 
 pytestmark = pytest.mark.usefixtures("in_threads")
 

@@ -3,12 +3,12 @@
 import numpy as np
 from sklearn.datasets import load_iris
 
-from gmpll.base import DecisionMixin, PartialLabelClassifier
+from gmpll.base import BasePartialLabelClassifier, DecisionMixin
 from gmpll.datasets import random_candidates
 from gmpll.rounding import confidences_within
 
 
-class NearestMean(DecisionMixin, PartialLabelClassifier):
+class NearestMean(DecisionMixin, BasePartialLabelClassifier):
     """A row has the label whose mean is nearest; the candidates of a row share its weight."""
 
     def __init__(self, *, random_state=None):

@@ -24,14 +24,14 @@ from injection import Fault, Outcome, Runs
 
 #: What the commands import on use.
 _MODULES = (
-    "gmpll.cli",
-    "gmpll.disambiguation.folder",
-    "gmpll.disambiguation.guesses",
-    "gmpll.disambiguation.predicting",
-    "gmpll.experiments",
-    "gmpll.report",
-    "gmpll.review.export",
-    "gmpll.review.opening",
+    "gmpll.apps.cli",
+    "gmpll.apps.tables.folder",
+    "gmpll.apps.tables.guesses",
+    "gmpll.apps.tables.predicting",
+    "gmpll.apps.experiments",
+    "gmpll.apps.report",
+    "gmpll.apps.review.export",
+    "gmpll.apps.review.opening",
     "jinja2",
     "matplotlib.backends.backend_agg",
     "matplotlib.backends.backend_svg",
@@ -49,10 +49,10 @@ _MODULES = (
 
 
 def _gmpll(sandbox: Path, *arguments: str) -> None:
-    import gmpll.cli
+    import gmpll.apps.cli
 
     sys.argv = ["gmpll", *arguments]
-    gmpll.cli.main()
+    gmpll.apps.cli.main()
 
 
 def _demo(sandbox: Path, *arguments: str) -> None:
@@ -66,8 +66,8 @@ def _demo(sandbox: Path, *arguments: str) -> None:
 
 def _decide(sandbox: Path, *arguments: str) -> None:
     """Decide row after row like the page does; say which ones have been acknowledged."""
-    from gmpll.review.opening import open_review
-    from gmpll.review.store import Decision
+    from gmpll.apps.review.opening import open_review
+    from gmpll.apps.review.store import Decision
 
     with _sentences():
         session = open_review(sandbox / "out")
@@ -109,10 +109,10 @@ def _convert(sandbox: Path, *arguments: str) -> None:
 @contextmanager
 def _sentences() -> Iterator[None]:
     """Do as a command would with the errors that the library promises."""
-    from gmpll.cli.stopping import stoppable
+    from gmpll.apps.cli.stopping import stoppable
+    from gmpll.apps.review.errors import ReviewError
     from gmpll.datasets import DatasetUnavailableError
     from gmpll.datasets.errors import DatasetFormatError
-    from gmpll.review.errors import ReviewError
 
     try:
         with stoppable():
@@ -281,14 +281,14 @@ def leftovers(sandbox: Path) -> list[str]:
 def check_whole(path: Path) -> None:
     """Read a file to its end with the library's own reader, or by its kind."""
     if path.name == "matching.npz":
-        from gmpll.disambiguation.saved import read_matching
+        from gmpll.apps.tables.saved import read_matching
 
         read_matching(path.parent)
     elif path.suffix == ".npz":
         with np.load(path, allow_pickle=False) as arrays:
             assert {name: arrays[name] for name in arrays.files}
     elif path.suffix == ".skops":
-        from gmpll.disambiguation.model_file import load_model
+        from gmpll.apps.tables.model_file import load_model
 
         load_model(path)
     elif path.suffix == ".csv":
@@ -343,7 +343,7 @@ def _mixture(
 
 def _forgotten(outcome: Outcome, sandbox: Path) -> list[str]:
     """Tell which decisions were acknowledged and are not there."""
-    from gmpll.review.opening import open_review
+    from gmpll.apps.review.opening import open_review
 
     acknowledged = {int(line) for line in outcome.out.split("\n")[:-1]}
     with tempfile.TemporaryDirectory() as elsewhere:  # opening writes, and the disk may be full

@@ -10,10 +10,10 @@ import threading
 
 import pytest
 
-from gmpll import _unfinished
-from gmpll._unfinished import abandoned, remove_abandoned, unfinished_path, written_beside
-from gmpll.disambiguation.errors import InputError
-from gmpll.disambiguation.output import check_target, output_folder
+from gmpll import _atomic_io as _unfinished
+from gmpll._atomic_io import abandoned, remove_abandoned, unfinished_path, written_beside
+from gmpll.apps.tables.errors import InputError
+from gmpll.apps.tables.output import check_target, output_folder
 
 OWN = ("matching.npz", "model.skops")
 
@@ -174,7 +174,7 @@ def test_a_link_is_followed(tmp_path):
 def test_standard_output_goes_on_where_it_was(tmp_path):
     code = (
         "from pathlib import Path\n"
-        "from gmpll._unfinished import written_beside\n"
+        "from gmpll._atomic_io import written_beside\n"
         "print('before')\n"
         "with written_beside(Path('/dev/stdout')) as beside:\n"
         "    beside.write_text('content\\n')\n"

@@ -3,7 +3,8 @@ import pytest
 
 pytest.importorskip("numba")
 
-from gmpll.graph import cells, threads
+from gmpll import _threads as threads
+from gmpll.graph import cells
 from gmpll.graph.cells import neighbors_in_cells
 from gmpll.graph.neighbors import nearest_neighbors
 

@@ -1,7 +1,7 @@
 import numpy as np
 
 from gmpll.graph.cosine import cosine_similarity_tile, upper_triangle
-from gmpll.graph.features import DirectionSpace, RankSpace, unit_rows
+from gmpll.graph.views import DirectionSpace, RankSpace, unit_rows
 
 
 def test_similarity_is_the_normalised_cosine():

@@ -6,7 +6,6 @@ from hypothesis import given, settings
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
-from gmpll.graph.features import DirectionSpace  # noqa: E402
 from gmpll.graph.local import LocalGraph  # noqa: E402
 from gmpll.graph.neighbors import nearest_neighbors  # noqa: E402
 from gmpll.graph.tensors import (  # noqa: E402
@@ -14,6 +13,7 @@ from gmpll.graph.tensors import (  # noqa: E402
     TensorLocalGraph,
     tensor_nearest_neighbors,
 )
+from gmpll.graph.views import DirectionSpace  # noqa: E402
 from problems import problems, random_problem  # noqa: E402
 
 

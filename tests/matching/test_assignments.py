@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from gmpll.graph.features import unit_rows
+from gmpll.graph.views import unit_rows
 from gmpll.matching import AssignmentAffinity, FullAffinity, assignments, uniform_start
 from literal import affinity, standardize_features
 from problems import random_label_similarity, random_problem

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gmpll.graph.features import unit_rows
+from gmpll.graph.views import unit_rows
 from gmpll.matching import AssignmentAffinity, FullAffinity, full_affinity, match, uniform_start
 from gmpll.matching import full as module
 from gmpll.matching.affinity import AffinityStatistics

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gmpll.graph.features import unit_rows
+from gmpll.graph.views import unit_rows
 from gmpll.matching import full_tiles
 from gmpll.matching.affinity import AffinityStatistics
 from gmpll.matching.full_tiles import (

@@ -101,7 +101,7 @@ def test_blocks_and_threads_do_not_change_products(monkeypatch):
     whole = LocalAffinity(weights, mask).apply(P)
     for module, size in ((local, "BLOCK_EDGES"), (same_label, "BLOCK_ENTRIES")):
         monkeypatch.setattr(module, size, 10)
-    for module in ("gmpll.matching.local", "gmpll.graph.threads"):
+    for module in ("gmpll.matching.local", "gmpll._threads"):
         monkeypatch.setattr(f"{module}.n_threads", lambda: 3)
     np.testing.assert_array_equal(LocalAffinity(weights, mask).apply(P), whole)
     parts = SameLabelAffinity(weights, mask)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from gmpll.graph.features import unit_rows
+from gmpll.graph.views import unit_rows
 from gmpll.matching import FullAffinity, match
 from gmpll.matching.packed import Assignments
 from problems import random_problem

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
-from gmpll.graph.features import unit_rows  # noqa: E402
 from gmpll.graph.local import LocalGraph  # noqa: E402
 from gmpll.graph.tensors import TensorLocalGraph  # noqa: E402
+from gmpll.graph.views import unit_rows  # noqa: E402
 from gmpll.matching import FullAffinity, LocalAffinity, match, uniform_start  # noqa: E402
 from gmpll.matching.tensors import (  # noqa: E402
     TensorFullAffinity,

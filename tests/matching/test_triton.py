@@ -12,8 +12,8 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
-from gmpll.graph.features import unit_rows  # noqa: E402
 from gmpll.graph.tensors import _GroupedSearch, tensor_nearest_neighbors  # noqa: E402
+from gmpll.graph.views import unit_rows  # noqa: E402
 from gmpll.matching import match, uniform_start  # noqa: E402
 from gmpll.matching.tensors import TensorFullAffinity  # noqa: E402
 from literal import standardize_features  # noqa: E402

@@ -6,6 +6,7 @@ from sklearn.datasets import load_iris
 
 from gmpll import GMPLL
 from gmpll.datasets import random_candidates
+from gmpll.evidence.stacking import fit_readout
 from gmpll.methods._learner import Setting, cooccurrence_similarity, ordered_labels
 from gmpll.methods._selection import (
     ERRORS_LESS,
@@ -15,7 +16,6 @@ from gmpll.methods._selection import (
     alternatives,
     select,
 )
-from gmpll.readout import fit_readout
 
 
 class Known:
@@ -174,7 +174,7 @@ class TestForestShare:
 
     def test_no_forest_where_it_would_take_long(self, monkeypatch):
         X, mask, _ = self.problem()
-        monkeypatch.setattr("gmpll.forest.MOST_ROWS", 399)
+        monkeypatch.setattr("gmpll.evidence.forest.MOST_ROWS", 399)
         model = GMPLL(random_state=0).fit(X, mask)
         assert model.selected_["forest"] == 0
         assert {setting.forest for setting, _ in model.selection_.scores} == {0.0}
@@ -267,14 +267,14 @@ class TestReadout:
     def test_none_for_a_single_label_or_very_many(self, monkeypatch):
         X, mask, _ = self.problem(n=50)
         assert GMPLL(random_state=0).fit(X, np.zeros(50)).selected_["readout"] == 0
-        monkeypatch.setattr("gmpll.readout.MOST_LABELS", 4)
+        monkeypatch.setattr("gmpll.evidence.stacking.MOST_LABELS", 4)
         model = GMPLL(random_state=0).fit(X, mask)
         assert model.selected_["readout"] == 0
         assert {setting.readout for setting, _ in model.selection_.scores} == {0.0}
 
     def test_very_many_features_are_not_asked(self, monkeypatch):
         X, mask, _ = self.problem(n=50)
-        monkeypatch.setattr("gmpll.readout.MOST_FEATURES", 1)
+        monkeypatch.setattr("gmpll.evidence.stacking.MOST_FEATURES", 1)
         model = GMPLL(random_state=0).fit(X, mask)
         assert {setting.linear for setting, _ in model.selection_.scores} == {0.0}
         assert len({setting.readout for setting, _ in model.selection_.scores}) > 1

@@ -22,7 +22,7 @@ from gmpll import (
     candidates_from_votes,
 )
 from gmpll.datasets import random_candidates
-from gmpll.explanation import explain_rows
+from gmpll.explain import explain_rows
 from gmpll.methods import METHODS
 from problems import random_problem
 

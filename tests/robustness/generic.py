@@ -12,9 +12,9 @@ gmpll.metrics                ValueError
 gmpll.datasets               ValueError (DatasetFormatError is one), TypeError for a wrong kind of
                              argument; DatasetUnavailableError, a FileNotFoundError
 gmpll.matching, gmpll.graph  ValueError
-gmpll.disambiguation         InputError, a ValueError
-gmpll.experiments            ExperimentError, a ValueError
-gmpll.review                 ReviewError
+gmpll.apps.tables         InputError, a ValueError
+gmpll.apps.experiments            ExperimentError, a ValueError
+gmpll.apps.review                 ReviewError
 ===========================  =====================================================================
 """
 

@@ -5,7 +5,7 @@ import pytest
 from sklearn.base import clone
 
 from gmpll import CLPL, GMPLL, IPAL, LSBCMM, M3PL, PLECOC, PLKNN, PLLEAF, PLSVM
-from gmpll.graph.features import Scaling
+from gmpll.graph.views import Scaling
 from gmpll.methods import lsbcmm, m3pl
 from problems import random_problem
 

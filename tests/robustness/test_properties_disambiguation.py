@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gmpll import disambiguate
-from gmpll.disambiguation import InputError
+from gmpll.apps.tables import InputError
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from gmpll.experiments import (
+from gmpll.apps.experiments import (
     Declaration,
     Experiment,
     ExperimentError,
@@ -23,8 +23,8 @@ from gmpll.experiments import (
     scores,
     write_scores,
 )
-from gmpll.experiments.declaration import BUILT_IN, parse_declaration
-from gmpll.experiments.statistics import (
+from gmpll.apps.experiments.declaration import BUILT_IN, parse_declaration
+from gmpll.apps.experiments.statistics import (
     corrected_resampled_t_test,
     friedman_nemenyi,
     paired_t_test,

@@ -7,10 +7,10 @@ from generic import awkward_features, examples, generic_problems, masks, refused
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gmpll.graph.features import DirectionSpace, RankSpace, Scaling, unit_rows
 from gmpll.graph.local import LocalGraph
 from gmpll.graph.neighbors import nearest_neighbors
 from gmpll.graph.reconstruction import reconstruction_weights
+from gmpll.graph.views import DirectionSpace, RankSpace, Scaling, unit_rows
 from gmpll.matching import (
     AssignmentAffinity,
     FullAffinity,

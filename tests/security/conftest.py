@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 # The folder of a small run, and how to serve it, are those of the tests of the review.
-sys.path.insert(0, str(Path(__file__).parent.parent / "review"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "apps" / "review"))
 
 
 class Hostile:

@@ -8,10 +8,10 @@ import io
 import pandas as pd
 import pytest
 
-from gmpll.disambiguation.output import defused as defused_in_tables
-from gmpll.disambiguation.output import restored, write_table
-from gmpll.disambiguation.tables import read_table
-from gmpll.review.export import defused as defused_in_reviews
+from gmpll.apps.review.export import defused as defused_in_reviews
+from gmpll.apps.tables.output import defused as defused_in_tables
+from gmpll.apps.tables.output import restored, write_table
+from gmpll.apps.tables.tables import read_table
 
 WIDE = "\uff1d\uff0b\uff0d\uff20"
 FORMULAS = [

@@ -11,18 +11,18 @@ import zipfile
 import numpy as np
 import pytest
 
+from gmpll.apps.experiments import Declaration, Experiment, ExperimentError
+from gmpll.apps.experiments.declaration import read_declaration
+from gmpll.apps.experiments.store import RunFolder
+from gmpll.apps.review.errors import ReviewError
+from gmpll.apps.review.store import Store
+from gmpll.apps.tables import InputError
+from gmpll.apps.tables.embeddings import read_embeddings
+from gmpll.apps.tables.model_file import FILE_NAME, load_model
+from gmpll.apps.tables.saved import read_matching
+from gmpll.apps.tables.tables import read_table
 from gmpll.datasets import DatasetFormatError
 from gmpll.datasets.matfile import read_mat
-from gmpll.disambiguation import InputError
-from gmpll.disambiguation.embeddings import read_embeddings
-from gmpll.disambiguation.model_file import FILE_NAME, load_model
-from gmpll.disambiguation.saved import read_matching
-from gmpll.disambiguation.tables import read_table
-from gmpll.experiments import Declaration, Experiment, ExperimentError
-from gmpll.experiments.declaration import read_declaration
-from gmpll.experiments.store import RunFolder
-from gmpll.review.errors import ReviewError
-from gmpll.review.store import Store
 
 IDS = np.array(["1"])
 
@@ -148,10 +148,10 @@ def _skops(path, change):
         ("os", "system"),
         ("builtins", "eval"),
         ("subprocess", "Popen"),
-        ("gmpll.cli", "main"),
-        ("gmpll.review.store", "Store"),
+        ("gmpll.apps.cli", "main"),
+        ("gmpll.apps.review.store", "Store"),
         ("gmpll.methods.plknn", "np"),
-        ("gmpll.disambiguation.features", "InputError"),
+        ("gmpll.apps.tables.features", "InputError"),
         ("gmpll.methods.nowhere", "Nothing"),
         ("gmpll.methods.plknn.os", "system"),
     ],
@@ -187,7 +187,7 @@ def test_a_pickle_is_no_model(pickled, tmp_path, mark):
     ("read", "name"), [(load_model, FILE_NAME), (read_matching, "matching.npz")]
 )
 def test_what_would_not_fit_into_memory_is_not_unpacked(tmp_path, monkeypatch, read, name):
-    monkeypatch.setattr("gmpll.disambiguation.unpacking._memory_bytes", lambda: 2**20)
+    monkeypatch.setattr("gmpll.apps.tables.unpacking._memory_bytes", lambda: 2**20)
     with zipfile.ZipFile(tmp_path / name, "w", zipfile.ZIP_DEFLATED) as file:
         file.writestr("schema.json", b" " * 2**21)
     assert (tmp_path / name).stat().st_size < 2**14
@@ -239,7 +239,7 @@ def test_reading_a_run_imports_nothing_that_it_names(tmp_path, monkeypatch, mark
         "variants": {"Mine": {"class": "hostile_method:Method"}},
     }
     (run / "declaration.json").write_text(json.dumps(declaration))
-    from gmpll.experiments import scores
+    from gmpll.apps.experiments import scores
 
     assert len(RunFolder(run).jobs()) == 3
     assert len(scores(run)) == 0

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from gmpll._unfinished import written_beside
+from gmpll._atomic_io import written_beside
 from gmpll.datasets.catalogue import DatasetInfo, dataset_info
 
 __all__ = [

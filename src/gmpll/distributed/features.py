@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmpll.distributed.blocks import StoredBlock, loaded
-from gmpll.graph.features import ZERO_LENGTH
+from gmpll.graph.views import ZERO_LENGTH
 
 __all__ = ["Directions", "FeatureStatistics", "block_statistics", "merged_statistics"]
 
@@ -77,7 +77,7 @@ def merged_statistics(parts: Iterable[FeatureStatistics]) -> FeatureStatistics:
 
 
 class Directions:
-    """Map rows as :class:`gmpll.graph.features.DirectionSpace` does, from statistics alone.
+    """Map rows as :class:`gmpll.graph.views.DirectionSpace` does, from statistics alone.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ class Directions:
     --------
     >>> import numpy as np
     >>> from gmpll.distributed.features import Directions, block_statistics
-    >>> from gmpll.graph.features import DirectionSpace
+    >>> from gmpll.graph.views import DirectionSpace
     >>> X = np.random.RandomState(0).randn(9, 3)
     >>> mapped = Directions(block_statistics(X, 0)).transform(X)
     >>> bool(np.allclose(mapped, DirectionSpace(X).rows))

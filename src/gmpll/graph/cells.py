@@ -21,8 +21,8 @@ import scipy.linalg.cython_blas  # noqa: F401  # compiled products use it: loade
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from gmpll._threads import balanced_blocks, in_threads
 from gmpll.graph._compiling import compiled
-from gmpll.graph.threads import balanced_blocks, in_threads
 
 __all__ = ["neighbors_in_cells"]
 

@@ -23,6 +23,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from gmpll._threads import balanced_blocks, in_threads
 from gmpll.graph.neighbors import (
     Neighbors,
     approximate_neighbors,
@@ -30,7 +31,6 @@ from gmpll.graph.neighbors import (
     nearest_neighbors,
     neighbor_recall,
 )
-from gmpll.graph.threads import balanced_blocks, in_threads
 
 __all__ = ["LocalGraph", "LocalGraphs"]
 

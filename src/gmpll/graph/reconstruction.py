@@ -20,7 +20,7 @@ from importlib.util import find_spec
 import numpy as np
 from numpy.typing import NDArray
 
-from gmpll.graph.threads import balanced_blocks, in_threads
+from gmpll._threads import balanced_blocks, in_threads
 
 __all__ = ["nonnegative_quadratic", "reconstruction_weights"]
 

@@ -1,6 +1,6 @@
 r"""Directions, nearest neighbours and the local graph on PyTorch tensors, on any device.
 
-The counterparts of :mod:`gmpll.graph.features`, :mod:`gmpll.graph.neighbors` and
+The counterparts of :mod:`gmpll.graph.views`, :mod:`gmpll.graph.neighbors` and
 :mod:`gmpll.graph.local`: same results up to rounding, on the device of the rows.
 
 The search for neighbours is exact. In general it scores blocks of rows against all others. For
@@ -35,7 +35,7 @@ __all__ = [
     "tensor_nearest_neighbors",
 ]
 
-#: As in `gmpll.graph.features` and `gmpll.graph.local`.
+#: As in `gmpll.graph.views` and `gmpll.graph.local`.
 NEARLY_CONSTANT = 1e-9
 ZERO_LENGTH = 1e-10
 SCALE_NEIGHBOR = 7
@@ -53,7 +53,7 @@ UNCERTAIN_SHARE = 0.05
 
 
 class TensorDirectionSpace:
-    """Z-scored, row-normalised features, see :class:`gmpll.graph.features.DirectionSpace`.
+    """Z-scored, row-normalised features, see :class:`gmpll.graph.views.DirectionSpace`.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ class TensorDirectionSpace:
 
 
 def _evening_factors(X: torch.Tensor) -> torch.Tensor:
-    """Powers of two that bring features to about one, see `gmpll.graph.features`."""
+    """Powers of two that bring features to about one, see `gmpll.graph.views`."""
     low, high = torch.aminmax(X, dim=0)
     half_range = high / 2 - low / 2
     size = torch.maximum(high.abs(), low.abs())

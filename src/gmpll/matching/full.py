@@ -80,7 +80,7 @@ def full_affinity(
     Parameters
     ----------
     rows : ndarray of shape (n_samples, n_features)
-        Instances as rows of length one (or zero), see :class:`gmpll.graph.features.DirectionSpace`.
+        Instances as rows of length one (or zero), see :class:`gmpll.graph.views.DirectionSpace`.
     mask : ndarray of shape (n_samples, n_classes), bool
         Candidates.
     alpha : float, default=0.0

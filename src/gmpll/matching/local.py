@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from gmpll.graph.threads import balanced_blocks, in_threads, n_threads
+from gmpll._threads import balanced_blocks, in_threads, n_threads
 from gmpll.matching.affinity import AffinityStatistics, check_label_similarity
 from gmpll.matching.same_label import SameLabelAffinity
 

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from gmpll.graph.threads import balanced_blocks, in_threads
+from gmpll._threads import balanced_blocks, in_threads
 from gmpll.matching.affinity import AffinityStatistics
 
 __all__ = ["SameLabelAffinity"]

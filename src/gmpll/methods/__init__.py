@@ -1,6 +1,6 @@
 """One file per method, and all of them by the names that the literature prints."""
 
-from gmpll.base import PartialLabelClassifier
+from gmpll.base import BasePartialLabelClassifier
 from gmpll.methods.clpl import CLPL
 from gmpll.methods.gmpll import GMPLL
 from gmpll.methods.ipal import IPAL
@@ -24,7 +24,7 @@ __all__ = [
     "PLSVM",
 ]
 
-METHODS: dict[str, type[PartialLabelClassifier]] = {
+METHODS: dict[str, type[BasePartialLabelClassifier]] = {
     "GM-PLL": GMPLL,
     "PL-KNN": PLKNN,
     "PL-SVM": PLSVM,

@@ -15,12 +15,12 @@ from gmpll._columns import sets_of_known_labels
 from gmpll._sklearn import fit_context
 from gmpll.candidates import CandidateSets
 from gmpll.graph.growing import GrowingGraphs, edges_of_new_rows
-from gmpll.knowledge import Prior, candidate_prior, class_shares, narrowed, votes_as_weights
 from gmpll.matching import match
 from gmpll.matching.anchored import AnchoredAffinity
 from gmpll.methods._learner import ConfidenceLearner
 from gmpll.methods._standing import Resolution, grown_views, warm_probabilities
 from gmpll.rounding import best_labels, confidences_within
+from gmpll.side_information import Prior, candidate_prior, class_shares, narrowed, votes_as_weights
 
 __all__ = ["GrowingMixin"]
 

@@ -15,14 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics.pairwise import euclidean_distances
 
-from gmpll.forest import N_TREES, Forest, grow_forest, out_of_bag_opinion
-from gmpll.graph.features import PositionSpace
-from gmpll.knowledge import Prior, trust_in_weights
+from gmpll.evidence.forest import N_TREES, Forest, grow_forest, out_of_bag_opinion
+from gmpll.evidence.ridge import ConfidenceRidge, RidgePredictor
+from gmpll.evidence.stacking import Readout, fit_readout
+from gmpll.graph.views import PositionSpace
 from gmpll.matching import Affinity, Matching, match
 from gmpll.matching.feedback import FEEDBACK_TURNS, feedback
-from gmpll.readout import Readout, fit_readout
-from gmpll.ridge import ConfidenceRidge, RidgePredictor
 from gmpll.rounding import confidences_within
+from gmpll.side_information import Prior, trust_in_weights
 
 __all__ = [
     "ConfidenceLearner",

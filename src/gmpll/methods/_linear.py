@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 from sklearn.preprocessing import add_dummy_feature
 
-from gmpll.base import DecisionMixin, PartialLabelClassifier
-from gmpll.graph.features import Scaling
+from gmpll.base import BasePartialLabelClassifier, DecisionMixin
+from gmpll.graph.views import Scaling
 from gmpll.rounding import confidences_within
 
 __all__ = ["LinearRatings"]
 
 
-class LinearRatings(DecisionMixin, PartialLabelClassifier):
+class LinearRatings(DecisionMixin, BasePartialLabelClassifier):
     """Rate labels by ``weights_ @ [1, x]``; the confidences are the softmax of the ratings."""
 
     standardize: bool

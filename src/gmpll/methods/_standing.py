@@ -54,7 +54,7 @@ class Standing:
     confidences : ndarray of shape (n_samples, n_labels)
         What was found.
     prior : ndarray of shape (n_samples, n_labels) or None
-        Weights of the candidates, see :func:`gmpll.knowledge.candidate_prior`.
+        Weights of the candidates, see :func:`gmpll.side_information.candidate_prior`.
     batches : tuple of (int, str)
         Number and digest of the rows that came together.
     """

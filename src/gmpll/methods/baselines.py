@@ -17,13 +17,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from gmpll._sklearn import HasMethods
-from gmpll.base import PartialLabelClassifier, ProbabilityMixin
+from gmpll.base import BasePartialLabelClassifier, ProbabilityMixin
 from gmpll.rounding import best_labels, confidences_within
 
 __all__ = ["AnyCandidate", "MostFrequentCandidate", "RandomCandidate"]
 
 
-class _Floor(ProbabilityMixin, PartialLabelClassifier):
+class _Floor(ProbabilityMixin, BasePartialLabelClassifier):
     """A baseline that never looks at the features."""
 
     def __sklearn_tags__(self) -> Any:
@@ -46,7 +46,7 @@ class RandomCandidate(_Floor):
     Attributes
     ----------
     classes_, labels_, label_confidences_, n_features_in_, feature_names_in_
-        See :class:`gmpll.base.PartialLabelClassifier`. The confidences are uniform.
+        See :class:`gmpll.base.BasePartialLabelClassifier`. The confidences are uniform.
 
     Examples
     --------
@@ -94,7 +94,7 @@ class MostFrequentCandidate(_Floor):
     Attributes
     ----------
     classes_, labels_, label_confidences_, n_features_in_, feature_names_in_
-        See :class:`gmpll.base.PartialLabelClassifier`. The confidences are proportional to the
+        See :class:`gmpll.base.BasePartialLabelClassifier`. The confidences are proportional to the
         frequencies.
 
     Examples
@@ -119,7 +119,7 @@ class MostFrequentCandidate(_Floor):
         return np.tile(self._share, (X.shape[0], 1))
 
 
-class AnyCandidate(ProbabilityMixin, PartialLabelClassifier):
+class AnyCandidate(ProbabilityMixin, BasePartialLabelClassifier):
     """Train a plain classifier on one candidate per row, drawn at random.
 
     This is what a user without partial label learning would do.
@@ -136,7 +136,7 @@ class AnyCandidate(ProbabilityMixin, PartialLabelClassifier):
     estimator_ : classifier
         The fitted classifier; its classes are column numbers of the labels that occur.
     classes_, labels_, label_confidences_, n_features_in_, feature_names_in_
-        See :class:`gmpll.base.PartialLabelClassifier`. ``labels_`` is the candidate that the
+        See :class:`gmpll.base.BasePartialLabelClassifier`. ``labels_`` is the candidate that the
         trained classifier prefers.
 
     Examples
@@ -148,7 +148,7 @@ class AnyCandidate(ProbabilityMixin, PartialLabelClassifier):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **PartialLabelClassifier._parameter_constraints,
+        **BasePartialLabelClassifier._parameter_constraints,
         "estimator": [None, HasMethods(["fit", "predict"])],
     }
 

@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
 from gmpll._sklearn import Integral, Interval, Real
-from gmpll.base import PartialLabelClassifier
+from gmpll.base import BasePartialLabelClassifier
 from gmpll.methods._linear import LinearRatings
 
 __all__ = ["CLPL"]
@@ -110,7 +110,7 @@ class CLPL(LinearRatings):
     C_GRID: ClassVar[tuple[float, ...]] = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **PartialLabelClassifier._parameter_constraints,
+        **BasePartialLabelClassifier._parameter_constraints,
         "C": [Interval(Real, 0, None, closed="neither")],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],

@@ -13,14 +13,13 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from gmpll._sklearn import Integral, Interval, Real, StrOptions, fit_context
-from gmpll.base import N_JOBS, PartialLabelClassifier, ProbabilityMixin
-from gmpll.calibration import candidate_temperature, confidence_exponent, sharpen, temper
-from gmpll.forest import is_worth_growing
-from gmpll.graph.features import TreeSpace, spaces_of
+from gmpll.base import N_JOBS, BasePartialLabelClassifier, ProbabilityMixin
+from gmpll.evidence.forest import is_worth_growing
+from gmpll.evidence.stacking import is_worth_reading
 from gmpll.graph.local import LocalGraphs
 from gmpll.graph.neighbors import Neighbors, nearest_neighbors
 from gmpll.graph.reconstruction import reconstruction_weights
-from gmpll.knowledge import Prior, class_shares
+from gmpll.graph.views import TreeSpace, spaces_of
 from gmpll.matching import LocalAffinity, full_affinity, match
 from gmpll.matching.affinity import check_label_similarity
 from gmpll.methods._growing import GrowingMixin
@@ -40,8 +39,14 @@ from gmpll.methods._tensor_fit import (
     predict_tensors,
     predicts_tensors,
 )
-from gmpll.readout import is_worth_reading
 from gmpll.rounding import confidences_within
+from gmpll.side_information import Prior, class_shares
+from gmpll.uncertainty.calibration import (
+    candidate_temperature,
+    confidence_exponent,
+    sharpen,
+    temper,
+)
 
 __all__ = ["GMPLL", "assigned_set_size"]
 
@@ -51,7 +56,7 @@ NO_READOUT = (0.0, 0.0)
 DEFAULT_BALANCE = 0.5
 
 
-class GMPLL(GrowingMixin, ProbabilityMixin, PartialLabelClassifier):
+class GMPLL(GrowingMixin, ProbabilityMixin, BasePartialLabelClassifier):
     r"""Graph matching based partial label learning.
 
     Choosing a label for every instance is a matching between instances and labels: assignments
@@ -126,13 +131,13 @@ class GMPLL(GrowingMixin, ProbabilityMixin, PartialLabelClassifier):
         the vote. ``"auto"`` is ridge on the local graph, independent on the full one.
     readout : float, pair of floats or "auto", default="auto"
         Ridge prediction: penalty of the logistic regression that reads the regression's ratings
-        of unseen rows, see :mod:`gmpll.readout`; 0 takes them as they are. With a second number,
+        of unseen rows, see :mod:`gmpll.evidence.stacking`; 0 takes them as they are. With a second number,
         the penalty of what the features themselves say, it reads these too. ``"auto"`` chooses
         both; with fewer than 30 rows or more than 200 labels they are 0, with more than 300
         features the second.
     forest : float or "auto", default="auto"
         Ridge prediction: share of a forest of randomised trees in the opinion of regression and
-        forest, between 0 (the regression alone) and 1, see :mod:`gmpll.forest`. ``"auto"``
+        forest, between 0 (the regression alone) and 1, see :mod:`gmpll.evidence.forest`. ``"auto"``
         chooses it; with fewer than 40 or more than 20,000 rows, or very many labels, it is 0.
     max_iter : int, default=100
         Largest number of turns of the matching.
@@ -140,7 +145,7 @@ class GMPLL(GrowingMixin, ProbabilityMixin, PartialLabelClassifier):
         The matching has converged when a turn moves p by less than this (Euclidean norm).
     calibrate : bool, default=True
         Ridge prediction: bring ``predict_proba`` and ``label_confidences_`` to the level that the
-        candidate sets of held-out rows support, see :mod:`gmpll.calibration`. No label changes.
+        candidate sets of held-out rows support, see :mod:`gmpll.uncertainty.calibration`. No label changes.
     warm_start : bool, default=False
         Whether the matching starts from the confidences found before instead of from equal ones:
         in ``fit`` if the first rows of X are those of the previous ``fit`` (their candidates may

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from sklearn.utils import gen_batches
 
 from gmpll._sklearn import Integral, Interval, Real
-from gmpll.base import N_JOBS, DecisionMixin, PartialLabelClassifier
-from gmpll.graph.features import Scaling, unit_rows
+from gmpll.base import N_JOBS, BasePartialLabelClassifier, DecisionMixin
 from gmpll.graph.neighbors import nearest_neighbors, warn_of_few_rows
 from gmpll.graph.reconstruction import reconstruction_weights
+from gmpll.graph.views import Scaling, unit_rows
 from gmpll.rounding import confidences_within
 
 __all__ = ["IPAL"]
@@ -22,7 +22,7 @@ __all__ = ["IPAL"]
 BLOCK_BYTES = 2**26
 
 
-class IPAL(DecisionMixin, PartialLabelClassifier):
+class IPAL(DecisionMixin, BasePartialLabelClassifier):
     r"""Instance-based partial label learning (IPAL).
 
     Each training row is written as a non-negative combination of its neighbours, and the weights
@@ -106,7 +106,7 @@ class IPAL(DecisionMixin, PartialLabelClassifier):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **PartialLabelClassifier._parameter_constraints,
+        **BasePartialLabelClassifier._parameter_constraints,
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "alpha": [Interval(Real, 0, 1, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],

@@ -11,8 +11,8 @@ from scipy.special import digamma, gammaln, log_expit, logsumexp
 from sklearn.preprocessing import add_dummy_feature
 
 from gmpll._sklearn import Integral, Interval, Real
-from gmpll.base import PartialLabelClassifier, ProbabilityMixin
-from gmpll.graph.features import Scaling
+from gmpll.base import BasePartialLabelClassifier, ProbabilityMixin
+from gmpll.graph.views import Scaling
 from gmpll.rounding import confidences_within
 
 __all__ = ["LSBCMM"]
@@ -32,7 +32,7 @@ N_TABLES = 5
 TABLES_LIMIT_BYTES = 8 * 2**30
 
 
-class LSBCMM(ProbabilityMixin, PartialLabelClassifier):
+class LSBCMM(ProbabilityMixin, BasePartialLabelClassifier):
     r"""Logistic stick-breaking conditional multinomial model (LSB-CMM).
 
     The features choose one of K components, the component draws the label, and of the label only
@@ -143,7 +143,7 @@ class LSBCMM(ProbabilityMixin, PartialLabelClassifier):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **PartialLabelClassifier._parameter_constraints,
+        **BasePartialLabelClassifier._parameter_constraints,
         "components_per_label": [Interval(Integral, 1, None, closed="left")],
         "concentration": [Interval(Real, MIN_CONCENTRATION, None, closed="left")],
         "gate_variance": [Interval(Real, 0, None, closed="neither")],

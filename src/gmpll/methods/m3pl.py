@@ -13,8 +13,8 @@ from scipy.optimize import linprog
 from sklearn.svm import LinearSVC
 
 from gmpll._sklearn import Integral, Interval, Real, StrOptions
-from gmpll.base import DecisionMixin, PartialLabelClassifier
-from gmpll.graph.features import Scaling
+from gmpll.base import BasePartialLabelClassifier, DecisionMixin
+from gmpll.graph.views import Scaling
 
 __all__ = ["M3PL"]
 
@@ -40,7 +40,7 @@ LARGEST_PRICE = 1e6
 KEPT_SHARE = 0.1
 
 
-class M3PL(DecisionMixin, PartialLabelClassifier):
+class M3PL(DecisionMixin, BasePartialLabelClassifier):
     r"""Maximum margin partial label learning.
 
     A multi-class support vector machine whose training labels are unknowns too: each row takes
@@ -98,7 +98,7 @@ class M3PL(DecisionMixin, PartialLabelClassifier):
     intercept_ : ndarray of shape (n_seen_classes,)
         Biases.
     classes_, labels_, label_confidences_, n_features_in_, feature_names_in_
-        See :class:`gmpll.base.PartialLabelClassifier`. ``labels_`` is the final assignment,
+        See :class:`gmpll.base.BasePartialLabelClassifier`. ``labels_`` is the final assignment,
         which respects the class sizes; the confidences are zeros and ones.
 
     Notes

@@ -15,8 +15,8 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
 from gmpll._sklearn import Integral, Interval, Real, StrOptions
-from gmpll.base import N_JOBS, DecisionMixin, PartialLabelClassifier
-from gmpll.graph.features import Scaling
+from gmpll.base import N_JOBS, BasePartialLabelClassifier, DecisionMixin
+from gmpll.graph.views import Scaling
 
 __all__ = ["PLECOC"]
 
@@ -43,7 +43,7 @@ class _Limits(NamedTuple):
     rows_per_side: int
 
 
-class PLECOC(DecisionMixin, PartialLabelClassifier):
+class PLECOC(DecisionMixin, BasePartialLabelClassifier):
     r"""Partial label learning by error-correcting output codes.
 
     The labels are split in two at random. A row whose candidates all lie on one side belongs to
@@ -92,7 +92,7 @@ class PLECOC(DecisionMixin, PartialLabelClassifier):
     performance_ : ndarray of shape (n_seen_classes, n_columns_found)
         The matrix :math:`\hat H`; rows sum to one.
     classes_, labels_, label_confidences_, n_features_in_, feature_names_in_
-        See :class:`gmpll.base.PartialLabelClassifier`. ``labels_`` are decoded among the
+        See :class:`gmpll.base.BasePartialLabelClassifier`. ``labels_`` are decoded among the
         candidates of each row; the confidences are the softmax of the negated losses there.
 
     Notes

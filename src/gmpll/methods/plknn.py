@@ -9,9 +9,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from gmpll._sklearn import Integral, Interval, StrOptions
-from gmpll.base import N_JOBS, PartialLabelClassifier, ProbabilityMixin
-from gmpll.graph.features import Scaling
+from gmpll.base import N_JOBS, BasePartialLabelClassifier, ProbabilityMixin
 from gmpll.graph.neighbors import Neighbors, nearest_neighbors, warn_of_few_rows
+from gmpll.graph.views import Scaling
 from gmpll.rounding import confidences_within
 
 __all__ = ["PLKNN"]
@@ -21,7 +21,7 @@ __all__ = ["PLKNN"]
 COINCIDENT = 1e-7
 
 
-class PLKNN(ProbabilityMixin, PartialLabelClassifier):
+class PLKNN(ProbabilityMixin, BasePartialLabelClassifier):
     r"""Partial label k-nearest neighbours (PL-KNN).
 
     Every neighbour votes for each of its candidate labels; the label with most votes wins. The
@@ -97,7 +97,7 @@ class PLKNN(ProbabilityMixin, PartialLabelClassifier):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **PartialLabelClassifier._parameter_constraints,
+        **BasePartialLabelClassifier._parameter_constraints,
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "weights": [StrOptions({"distance", "uniform", "rank"})],
         "standardize": ["boolean"],

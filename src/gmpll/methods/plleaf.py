@@ -15,10 +15,10 @@ from sklearn.metrics.pairwise import euclidean_distances, rbf_kernel
 from sklearn.utils import gen_batches
 
 from gmpll._sklearn import Integral, Interval, Real, StrOptions
-from gmpll.base import N_JOBS, DecisionMixin, PartialLabelClassifier
-from gmpll.graph.features import Scaling, unit_rows
+from gmpll.base import N_JOBS, BasePartialLabelClassifier, DecisionMixin
 from gmpll.graph.neighbors import nearest_neighbors, warn_of_few_rows
 from gmpll.graph.reconstruction import reconstruction_weights
+from gmpll.graph.views import Scaling, unit_rows
 from gmpll.methods._simplex import project_on_simplex
 from gmpll.rounding import confidences_within
 
@@ -30,7 +30,7 @@ KERNEL_LIMIT_BYTES = 16 * 2**30
 BLOCK_BYTES = 2**26
 
 
-class PLLEAF(DecisionMixin, PartialLabelClassifier):
+class PLLEAF(DecisionMixin, BasePartialLabelClassifier):
     r"""Partial label learning via feature-aware disambiguation (PL-LEAF).
 
     If a row lies between certain neighbours, its label confidences should lie between theirs in
@@ -145,7 +145,7 @@ class PLLEAF(DecisionMixin, PartialLabelClassifier):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **PartialLabelClassifier._parameter_constraints,
+        **BasePartialLabelClassifier._parameter_constraints,
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "C1": [Interval(Real, 0, None, closed="neither")],
         "C2": [Interval(Real, 0, None, closed="left")],

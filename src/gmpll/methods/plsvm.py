@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmpll._sklearn import Integral, Interval, Real
-from gmpll.base import PartialLabelClassifier
+from gmpll.base import BasePartialLabelClassifier
 from gmpll.methods._linear import LinearRatings
 
 __all__ = ["PLSVM"]
@@ -133,7 +133,7 @@ class PLSVM(LinearRatings):
     REGULARIZATION_GRID: ClassVar[tuple[float, ...]] = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **PartialLabelClassifier._parameter_constraints,
+        **BasePartialLabelClassifier._parameter_constraints,
         "regularization": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left"), None],

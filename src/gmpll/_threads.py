@@ -1,0 +1,62 @@
+"""Work on all cores: NumPy and SciPy let other threads run while they compute."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+import joblib
+
+__all__ = ["balanced_blocks", "in_threads", "n_threads"]
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def n_threads() -> int:
+    """Return how many threads to use: one per core unless ``OMP_NUM_THREADS`` says fewer.
+
+    Examples
+    --------
+    >>> from gmpll._threads import n_threads
+    >>> n_threads() >= 1
+    True
+    """
+    limit = os.environ.get("OMP_NUM_THREADS", "")
+    cores = joblib.cpu_count()
+    return max(1, min(cores, int(limit))) if limit.isdecimal() else cores
+
+
+def in_threads(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+    """Apply a function to items, several at a time; results come in the order of the items.
+
+    Examples
+    --------
+    >>> from gmpll._threads import in_threads
+    >>> in_threads(abs, [-1, 2, -3])
+    [1, 2, 3]
+    """
+    items = list(items)
+    workers = min(n_threads(), len(items))
+    if workers <= 1:
+        return [function(item) for item in items]
+    with ThreadPoolExecutor(workers) as pool:
+        return list(pool.map(function, items))
+
+
+def balanced_blocks(n_rows: int, largest: int) -> list[slice]:
+    """Cut rows into blocks of at most ``largest``, enough for every thread to have one.
+
+    Examples
+    --------
+    >>> from gmpll._threads import balanced_blocks
+    >>> [block.stop - block.start for block in balanced_blocks(10, 4)][-1] <= 4
+    True
+    """
+    if n_rows == 0:
+        return []
+    n_blocks = -(-n_rows // max(1, largest))
+    size = -(-n_rows // n_blocks)
+    return [slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]

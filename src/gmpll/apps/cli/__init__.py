@@ -1,0 +1,104 @@
+"""The command line: ``gmpll COMMAND``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from gmpll.apps.cli.datasets import datasets
+from gmpll.apps.cli.demo import demo
+from gmpll.apps.cli.disambiguate import disambiguate
+from gmpll.apps.cli.errors import UserError
+from gmpll.apps.cli.predict import predict
+from gmpll.apps.cli.report import report
+from gmpll.apps.cli.reproduce import reproduce
+from gmpll.apps.cli.review import review
+from gmpll.apps.cli.stopping import stoppable
+
+__all__ = ["app", "main"]
+
+#: What the shell gets: the user's error, and an interruption by Ctrl-C.
+EXIT_USER_ERROR = 2
+EXIT_INTERRUPTED = 130
+
+
+class _Commands(TyperGroup):
+    """Says that it was interrupted; typer would end without a word."""
+
+    def make_context(self, *args: Any, **kwargs: Any) -> Any:
+        """Read the options."""
+        with _interruption_told():
+            return super().make_context(*args, **kwargs)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command."""
+        with _interruption_told():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _interruption_told() -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        typer.echo("gmpll: interrupted.", err=True)
+        raise typer.Exit(EXIT_INTERRUPTED) from None
+
+
+app = typer.Typer(
+    name="gmpll",
+    cls=_Commands,
+    help="Partial label learning: find the right label in every set of candidates.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command()(demo)
+app.command()(disambiguate)
+app.command()(predict)
+app.command()(review)
+app.command()(datasets)
+app.command()(reproduce)
+app.command()(report)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from gmpll import __version__
+
+        typer.echo(f"gmpll {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Show the version and exit.", callback=_show_version, is_eager=True
+        ),
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Run the command line; an error of the user's is one sentence, not a traceback."""
+    try:
+        with stoppable():
+            app()
+    except UserError as error:
+        typer.echo(f"gmpll: {error}", err=True)
+        sys.exit(EXIT_USER_ERROR)
+    except OSError as error:  # a file or a disk, where a command has nothing better to say
+        where = f"{error.filename}: " if error.filename else ""
+        typer.echo(f"gmpll: {where}{error.strerror or error}.", err=True)
+        sys.exit(EXIT_USER_ERROR)
+    except KeyboardInterrupt:  # outside of any command
+        typer.echo("gmpll: interrupted.", err=True)
+        sys.exit(EXIT_INTERRUPTED)

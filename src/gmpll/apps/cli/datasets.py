@@ -1,0 +1,73 @@
+"""``gmpll datasets``: what there is, what is here, and where the rest belongs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from gmpll.datasets import DatasetInfo
+
+__all__ = ["datasets"]
+
+CAPTION = "In brackets: what the paper prints, where it is another figure or none (-)."
+
+
+def datasets(
+    data_home: Annotated[
+        Path | None,
+        typer.Option(help="The data folder; by default $GMPLL_DATA, else ~/.cache/gmpll."),
+    ] = None,
+) -> None:
+    """List the data sets: their statistics, the paper's, and whether they are here."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from gmpll.apps.cli.errors import UserError
+    from gmpll.datasets import get_data_home, is_available, list_datasets
+    from gmpll.datasets.storage import expected_path
+
+    home = get_data_home(data_home)
+    if home.exists() and not home.is_dir():
+        raise UserError(f"{home} is a file: name a folder with --data-home.")
+
+    table = Table(box=None, pad_edge=False, caption=CAPTION, caption_justify="left")
+    for heading in ("name", "kind"):
+        table.add_column(heading, no_wrap=True)
+    for heading in ("rows", "features", "labels", "candidates"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("here")
+    missing = []
+    for info in list_datasets():
+        available = is_available(info.name, home)
+        if not available:
+            missing.append(info)
+        table.add_row(info.name, info.kind, *_statistics(info), "yes" if available else "no")
+
+    console = Console()
+    console.print(table)
+    if missing:
+        console.print("\nMissing sets are downloaded when they are loaded, or put by hand at")
+    for info in missing:
+        console.print(
+            f"  {expected_path(info, home)}", soft_wrap=True, markup=False, highlight=False
+        )
+
+
+def _statistics(info: DatasetInfo) -> list[str]:
+    """Give the set's figures, each followed by the paper's where that is another."""
+    cells = []
+    for statistic in ("n_samples", "n_features", "n_classes", "mean_candidates"):
+        ours = _text(getattr(info, statistic))
+        printed = _text(getattr(info.paper, statistic, None))
+        in_paper = info.kind != "embedded"
+        cells.append(f"{ours} ({printed})" if in_paper and printed != ours else ours)
+    return cells
+
+
+def _text(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.2f}" if isinstance(value, float) else str(value)

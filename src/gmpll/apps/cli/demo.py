@@ -1,0 +1,189 @@
+"""``gmpll demo``: the main job on embedded data."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from gmpll._atomic_io import written_beside
+from gmpll._seeds import LARGEST_SEED
+from gmpll.apps.cli.outputs import check_file
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from rich.console import Console
+
+__all__ = ["demo"]
+
+#: Share of the digits with wrong candidates, and how many wrong ones those have.
+PARTIAL_SHARE = 0.8
+EXTRA_LABELS = 3
+TEST_SHARE = 0.25
+SCORES, LABELS, PICTURE = "scores.csv", "labels.csv", "confidence.png"
+
+
+class Result(NamedTuple):
+    """Accuracy of one method on the demo's digits."""
+
+    method: str
+    transductive: float | None
+    inductive: float
+
+
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for what the demo writes.")] = Path(
+        "gmpll-demo"
+    ),
+    seed: Annotated[
+        int,
+        typer.Option(
+            min=0, max=LARGEST_SEED, help="Seed of the split and of the wrong candidates."
+        ),
+    ] = 0,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace what an earlier demo wrote.")
+    ] = False,
+) -> None:
+    """Resolve ambiguous labels of handwritten digits, and compare with simple baselines."""
+    from rich.console import Console
+
+    console = Console()
+    for name in (SCORES, LABELS, PICTURE):
+        check_file(out / name, force=force)
+
+    problem = _digits(seed)
+    mask = problem["mask"]
+    console.print(
+        f"[bold]Handwritten digits[/bold]: {len(mask)} training images, "
+        f"{mask.sum(axis=1).mean():.1f} candidate labels each on average, one of them right; "
+        f"{len(problem['X_test'])} unseen images."
+    )
+    results, model = _compare(problem, seed, console)
+    _print_table(results, console)
+    out.mkdir(parents=True, exist_ok=True)
+    written = [
+        _write_scores(out / SCORES, results),
+        _write_labels(out / LABELS, model, mask),
+    ]
+    picture = _draw(out / PICTURE, model, problem["y"], mask)
+    if picture is None:
+        console.print("Install gmpll\\[plot] to have the picture of the confidences as well.")
+    else:
+        written.append(picture)
+    console.print("Written: " + ", ".join(str(path) for path in written))
+
+
+def _digits(seed: int) -> dict[str, Any]:
+    from sklearn.datasets import load_digits
+    from sklearn.model_selection import train_test_split
+
+    from gmpll.datasets.corruption import random_candidates
+
+    X, y = load_digits(return_X_y=True)
+    X, X_test, y, y_test = train_test_split(X, y, test_size=TEST_SHARE, random_state=seed)
+    mask = random_candidates(y, p=PARTIAL_SHARE, r=EXTRA_LABELS, random_state=seed)
+    return {"X": X, "y": y, "mask": mask, "X_test": X_test, "y_test": y_test}
+
+
+def _compare(problem: dict[str, Any], seed: int, console: Console) -> tuple[list[Result], Any]:
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    from gmpll import GMPLL
+    from gmpll.base import BasePartialLabelClassifier
+    from gmpll.methods.baselines import AnyCandidate, MostFrequentCandidate, RandomCandidate
+
+    model = GMPLL(random_state=seed)
+    learners: dict[str, BasePartialLabelClassifier] = {
+        "GM-PLL": model,
+        "GM-PLL, the paper's full graph": GMPLL(graph="full", balance=0, random_state=seed),
+        "Classifier on any candidate": AnyCandidate(random_state=seed),
+        "Most frequent candidate": MostFrequentCandidate(random_state=seed),
+        "Random candidate": RandomCandidate(random_state=seed),
+    }
+    results = []
+    columns = [SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()]
+    with Progress(*columns, console=console) as progress:
+        for name, learner in learners.items():
+            task = progress.add_task(name, total=1)
+            learner.fit(problem["X"], problem["mask"])
+            results.append(
+                Result(
+                    name,
+                    float((learner.labels_ == problem["y"]).mean()),
+                    float(learner.score(problem["X_test"], problem["y_test"])),
+                )
+            )
+            progress.advance(task)
+        task = progress.add_task("Full supervision (knows the truth)", total=1)
+        told = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+        told.fit(problem["X"], problem["y"])
+        score = float(told.score(problem["X_test"], problem["y_test"]))
+        results.append(Result("Full supervision (knows the truth)", None, score))
+        progress.advance(task)
+    return results, model
+
+
+def _print_table(results: list[Result], console: Console) -> None:
+    from rich.table import Table
+
+    table = Table(title="Share of labels found")
+    table.add_column("method")
+    table.add_column("training images", justify="right")
+    table.add_column("unseen images", justify="right")
+    for result in results:
+        found = "" if result.transductive is None else f"{result.transductive:.3f}"
+        table.add_row(result.method, found, f"{result.inductive:.3f}")
+    console.print(table)
+
+
+def _write_scores(path: Path, results: list[Result]) -> Path:
+    with written_beside(path) as beside, beside.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(Result._fields)
+        writer.writerows(results)
+    return path
+
+
+def _write_labels(path: Path, model: Any, mask: NDArray[np.bool_]) -> Path:
+    with written_beside(path) as beside, beside.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["candidates", "label", "confidence", "support"])
+        for row, label, confidence, support in zip(
+            mask, model.labels_, model.label_confidences_, model.label_support_, strict=True
+        ):
+            candidates = "|".join(str(c) for c in model.classes_[row])
+            chosen = model.classes_ == label
+            writer.writerow([candidates, label, confidence[chosen][0], support[chosen][0]])
+    return path
+
+
+def _draw(path: Path, model: Any, truth: NDArray[np.intp], mask: NDArray[np.bool_]) -> Path | None:
+    """Draw how sure the matching is of labels that turn out right and of wrong ones."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        return None
+    confidence = model.label_confidences_.max(axis=1)
+    ambiguous = mask.sum(axis=1) > 1
+    right = model.labels_ == truth
+    figure = Figure(figsize=(7, 3.6), layout="constrained")
+    axes = figure.subplots(1, 2, sharex=True)
+    for ax, chosen, title, colour in (
+        (axes[0], ambiguous & right, "right", "#0072b2"),
+        (axes[1], ambiguous & ~right, "wrong", "#d55e00"),
+    ):
+        ax.hist(confidence[chosen], bins=20, range=(0, 1), color=colour)
+        ax.set_title(f"{chosen.sum()} ambiguous labels, {title}ly found")
+        ax.set_xlabel("confidence of the label")
+        ax.spines[["top", "right"]].set_visible(False)
+    axes[0].set_ylabel("training images")
+    with written_beside(path) as beside:
+        figure.savefig(beside, dpi=150, format="png")
+    return path

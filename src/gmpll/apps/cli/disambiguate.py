@@ -1,0 +1,352 @@
+"""``gmpll disambiguate``: a table of ambiguous labels becomes a table of resolved ones."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gmpll._seeds import LARGEST_SEED
+from gmpll.apps.cli.errors import UserError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from gmpll.apps.review.keeping import Kept
+    from gmpll.apps.tables.options import Options
+    from gmpll.apps.tables.resolving import Prepared, Resolution
+    from gmpll.apps.tables.tables import Table
+
+__all__ = ["disambiguate", "plain_errors", "split"]
+
+_EXIT_INTERRUPTED = 130
+_EXTRAS = ("pandas", "pyarrow", "skops", "jinja2", "matplotlib", "markupsafe")
+_DATA = "Data"
+_SPECIAL = "Special cases"
+
+
+def disambiguate(
+    input: Annotated[
+        Path, typer.Argument(metavar="INPUT", help="CSV, TSV, Parquet, JSON Lines or JSON file.")
+    ],
+    candidates: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column of candidate sets, or comma-separated columns of 0 and 1 (label_* works).",
+            rich_help_panel=_DATA,
+        ),
+    ] = None,
+    votes: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Long file of votes: item, label, annotator.",
+            rich_help_panel=_DATA,
+        ),
+    ] = None,
+    text: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMNS", help="Columns of text, or none.", rich_help_panel=_DATA),
+    ] = None,
+    features: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMNS|FILE",
+            help="Columns and embedding files (.npy, .npz, .parquet) to use, and no others.",
+            rich_help_panel=_DATA,
+        ),
+    ] = None,
+    id: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Column of ids, or none.", rich_help_panel=_DATA),
+    ] = None,
+    gold: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column of labels known for sure, or none.",
+            rich_help_panel=_DATA,
+        ),
+    ] = None,
+    impossible: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column of labels that a row cannot have.",
+            rich_help_panel=_DATA,
+        ),
+    ] = None,
+    exclude: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMNS", help="Columns not to use.", rich_help_panel=_DATA),
+    ] = None,
+    image: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column of image files, shown in the review.",
+            rich_help_panel=_DATA,
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Results; INPUT-resolved by default.")
+    ] = None,
+    method: Annotated[str, typer.Option(help="Any method of the library.")] = "gmpll",
+    review_below: Annotated[
+        float | None,
+        typer.Option(
+            help="Flag rows whose margin is smaller; by default 0.5, or 0.25 where confidences "
+            "are not calibrated (other methods, more than 20,000 rows)."
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Breaks ties.")] = 0,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Describe the data and their problems, write nothing.")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace results in DIR.")] = False,
+    format: Annotated[
+        str | None,
+        typer.Option(help="csv, tsv, parquet, jsonl or json.", rich_help_panel=_SPECIAL),
+    ] = None,
+    delimiter: Annotated[
+        str | None, typer.Option(help="Between cells; 'tab' for tabs.", rich_help_panel=_SPECIAL)
+    ] = None,
+    encoding: Annotated[
+        str | None, typer.Option(help="Of text; UTF-8 by default.", rich_help_panel=_SPECIAL)
+    ] = None,
+    separator: Annotated[
+        str | None,
+        typer.Option(help="Between the labels of a cell, or json.", rich_help_panel=_SPECIAL),
+    ] = None,
+    vote_columns: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ITEM,LABEL,WHO", help="Columns of the votes.", rich_help_panel=_SPECIAL
+        ),
+    ] = None,
+    min_share: Annotated[
+        float,
+        typer.Option(
+            help="Drop labels with a smaller share of the votes.", rich_help_panel=_SPECIAL
+        ),
+    ] = 0.0,
+    trust: Annotated[
+        float | None,
+        typer.Option(
+            help="How much votes count: 0 not at all, 1 as probabilities; estimated by default.",
+            rich_help_panel=_SPECIAL,
+        ),
+    ] = None,
+    labels: Annotated[
+        str | None,
+        typer.Option(help="All labels that are allowed, with commas.", rich_help_panel=_SPECIAL),
+    ] = None,
+    empty: Annotated[
+        str,
+        typer.Option(
+            help="Rows without candidates: error, or all (any label).", rich_help_panel=_SPECIAL
+        ),
+    ] = "error",
+    defuse: Annotated[
+        bool,
+        typer.Option(
+            "--defuse/--no-defuse",
+            help="Put ' before CSV cells that look like formulas.",
+            rich_help_panel=_SPECIAL,
+        ),
+    ] = True,
+) -> None:
+    """Resolve ambiguous labels: which of its candidates is right for every row?
+
+    Without options the columns are guessed; the guesses are shown before work starts. DIR gets
+    the resolved rows, a report, a model for gmpll predict and what gmpll review needs.
+    """
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    folder = out or input.with_name(f"{input.stem}-resolved")
+    with plain_errors(folder):
+        from gmpll.apps.tables.options import Options
+
+        options = Options(
+            candidates=split(candidates),
+            separator=separator,
+            votes=votes,
+            vote_columns=split(vote_columns),
+            min_share=min_share,
+            labels=split(labels),
+            empty=empty,
+            text=split(text),
+            features=split(features),
+            exclude=split(exclude),
+            id=id,
+            gold=gold,
+            impossible=impossible,
+            trust=trust,
+            image=image,
+            method=method,
+            review_below=review_below,
+            seed=seed,
+        )
+        reading = {"format": format, "delimiter": _character(delimiter), "encoding": encoding}
+        _run(input, folder, options, reading, console, dry_run, force, defuse)
+
+
+def split(value: str | None) -> tuple[str, ...]:
+    """Split an option at its commas."""
+    return tuple(part.strip() for part in value.split(",") if part.strip()) if value else ()
+
+
+@contextmanager
+def plain_errors(target: Path) -> Iterator[None]:
+    """Turn what a user can put right, and an interruption, into one sentence."""
+    from gmpll.apps.tables.errors import InputError
+
+    try:
+        yield
+    except KeyboardInterrupt:
+        typer.echo("gmpll: interrupted.", err=True)
+        raise typer.Exit(_EXIT_INTERRUPTED) from None
+    except InputError as error:
+        raise UserError(" ".join(str(error).split())) from error
+    except ImportError as error:
+        if error.name is None or error.name.partition(".")[0] not in _EXTRAS:
+            raise
+        raise UserError(
+            f"Tables need {error.name}: install it with pip install 'gmpll[tables]'."
+        ) from error
+    except MemoryError as error:
+        raise UserError("The data do not fit into memory: resolve a part of the rows.") from error
+    except UnicodeEncodeError as error:
+        raise UserError(f"The results cannot be written as {error.encoding}: use UTF-8.") from error
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise UserError(
+                f"The disk of {target} is full: free some space, or name another place with --out; "
+                "nothing was written."
+            ) from error
+        where = error.filename or target
+        raise UserError(f"{where} cannot be read or written: {error.strerror}.") from error
+
+
+def _run(
+    path: Path,
+    folder: Path,
+    options: Options,
+    reading: dict[str, str | None],
+    console: Console,
+    dry_run: bool,
+    force: bool,
+    defuse: bool,
+) -> None:
+    from gmpll.apps.review.keeping import check_not_under_review
+    from gmpll.apps.tables.folder import OWN_FILES, write_folder
+    from gmpll.apps.tables.guesses import guess_roles
+    from gmpll.apps.tables.output import check_target
+    from gmpll.apps.tables.resolving import prepare, resolve
+    from gmpll.apps.tables.tables import read_table
+
+    if not dry_run:
+        check_target(folder, force=force, own_files=OWN_FILES)
+        check_not_under_review(folder)
+    with _progress(console) as step:
+        step(f"Reading {path}")
+        table = read_table(path, **reading)
+        roles = guess_roles(table, options)
+    _print_guesses(console, table, roles.described())
+    with _progress(console) as step:
+        step("Reading the candidates")
+        prepared = prepare(table, roles, options)
+    _print_sets(console, prepared)
+    if dry_run:
+        console.print("Dry run: nothing was written.")
+        return
+    with _progress(console) as step:
+        resolution = resolve(prepared, step=step)
+        written = write_folder(resolution, folder, defuse=defuse, step=step)
+    _print_results(console, resolution)
+    for file in written.files:
+        console.print(f"  {file}", markup=False, soft_wrap=True)
+    if written.kept is not None:
+        _print_kept(console, written.kept)
+    console.print("Next: open the report, or go through the doubtful rows with")
+    console.print(f"  gmpll review {folder}", markup=False, soft_wrap=True)
+
+
+@contextmanager
+def _progress(console: Console) -> Iterator[Callable[[str], None]]:
+    """Show what is being done, and how long each step took."""
+    from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+
+    columns = [SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn()]
+    with Progress(*columns, console=console) as progress:
+        current: list[TaskID] = []
+
+        def step(text: str) -> None:
+            if current:
+                progress.update(current[-1], completed=1)
+            current.append(progress.add_task(text, total=1))
+
+        yield step
+        if current:
+            progress.update(current[-1], completed=1)
+
+
+def _print_guesses(console: Console, table: Table, lines: list[tuple[str, str, str]]) -> None:
+    from rich.table import Table as Grid
+    from rich.text import Text
+
+    notes = f" ({'; '.join(table.notes)})" if table.notes else ""
+    console.print(
+        Text(f"{table.name}: {len(table.frame)} rows, {table.frame.shape[1]} columns{notes}")
+    )
+    grid = Grid(box=None, pad_edge=False, header_style="bold")
+    for title in ("used as", "what", "change it with"):
+        grid.add_column(title)
+    for role, what, option in lines:
+        grid.add_row(Text(role), Text(what), Text(option, style="dim"))
+    console.print(grid)
+
+
+def _print_sets(console: Console, prepared: Prepared) -> None:
+    from gmpll.apps.tables.errors import counted
+
+    mask = prepared.sets.mask
+    sizes = mask.sum(axis=1)
+    console.print(
+        f"{mask.shape[1]} labels, {sizes.mean():.2f} candidates a row on average, "
+        f"{counted(int((sizes > 1).sum()), 'row')} ambiguous."
+    )
+    for problem in prepared.problems:
+        console.print(f"Note: {problem}.", markup=False)
+
+
+def _print_results(console: Console, resolution: Resolution) -> None:
+    from gmpll.apps.tables.errors import counted
+
+    ambiguous = resolution.prepared.sets.mask.sum(axis=1) > 1
+    found = resolution.verdicts
+    console.print(
+        f"Resolved {counted(int(ambiguous.sum()), 'ambiguous row')}, mean confidence "
+        f"{found.confidence[ambiguous].mean():.2f}; {int(found.review.sum())} are worth a look."
+    )
+
+
+def _print_kept(console: Console, kept: Kept) -> None:
+    console.print(
+        f"Note: the rows, labels or candidates are others than those reviewed in this folder. "
+        f"{kept.taken_over} of {kept.rows} reviewed rows were recognised by their ids and "
+        f"keep their decision. The earlier review is in {kept.folder}; to have its labels:",
+        markup=False,
+        soft_wrap=True,
+    )
+    console.print(f"  gmpll review {kept.folder} --export FILE", markup=False, soft_wrap=True)
+
+
+def _character(delimiter: str | None) -> str | None:
+    return {"tab": "\t", "\\t": "\t"}.get(delimiter, delimiter) if delimiter else delimiter

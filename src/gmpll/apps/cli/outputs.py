@@ -1,0 +1,56 @@
+"""May a file be written? Asked before any work."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from gmpll._atomic_io import is_special, nearest_folder, takes_files
+from gmpll.apps.cli.errors import UserError
+
+__all__ = ["check_file", "check_folder"]
+
+
+def check_file(path: Path, *, force: bool, option: str = "--out") -> None:
+    """Refuse what cannot be written, and a file that is there already unless it may be replaced.
+
+    Pipes and devices are written into and not replaced.
+
+    Parameters
+    ----------
+    path : Path
+    force : bool
+        Whether a file may be replaced.
+    option : str, default="--out"
+        The option that names the file.
+
+    Raises
+    ------
+    UserError
+    """
+    if path.is_dir():
+        raise UserError(f"{path} is a folder: name a file with {option}.")
+    if is_special(path):
+        return
+    if path.exists() and not force:
+        raise UserError(f"{path} exists: name another with {option}, or replace it with --force.")
+    check_folder(Path(os.path.realpath(path)).parent, option=option)
+
+
+def check_folder(folder: Path, *, option: str = "--out") -> None:
+    """Refuse a folder that cannot be made or written to.
+
+    Parameters
+    ----------
+    folder : Path
+    option : str, default="--out"
+        The option that names the folder or a file in it.
+
+    Raises
+    ------
+    UserError
+    """
+    near = nearest_folder(folder)
+    if not takes_files(near):
+        reason = "cannot be written to" if near.is_dir() else "is no folder"
+        raise UserError(f"{near} {reason}: name another with {option}.")

@@ -1,0 +1,237 @@
+"""``gmpll reproduce``: run the paper's experiments and write the report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gmpll._seeds import LARGEST_SEED
+from gmpll.apps.cli.errors import UserError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from gmpll.apps.experiments import Declaration, Experiment, RunSummary
+
+__all__ = ["reproduce"]
+
+#: What a shell expects of a program that Ctrl-C stopped.
+_INTERRUPTED = 130
+_SOME_JOBS_FAILED = 1
+
+
+class Kind(StrEnum):
+    """The experiments of the paper."""
+
+    REAL_WORLD = "real-world"
+    CONTROLLED = "controlled"
+    SENSITIVITY = "sensitivity"
+    TIMING = "timing"
+
+
+def reproduce(
+    out: Annotated[Path, typer.Option(help="Folder of the run; name it again to resume.")],
+    only: Annotated[Kind | None, typer.Option(help="Run one kind of experiment.")] = None,
+    datasets: Annotated[
+        str | None, typer.Option(help="Data sets, separated by commas.", metavar="A,B")
+    ] = None,
+    methods: Annotated[
+        str | None, typer.Option(help="Methods, separated by commas.", metavar="X,Y")
+    ] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Processes; by default one per processor, or per worker of the cluster."
+        ),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A small table in about two minutes.")
+    ] = False,
+    folds: Annotated[
+        int | None, typer.Option(min=2, help="Folds of the cross-validation; by default 10.")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, max=LARGEST_SEED, help="Seed of the shuffling.")
+    ] = None,
+    tune: Annotated[
+        bool | None,
+        typer.Option("--tune/--no-tune", help="Choose hyper-parameters on the training folds."),
+    ] = None,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Run jobs again that failed earlier.")
+    ] = False,
+    data_home: Annotated[
+        Path | None, typer.Option(help="Folder of the data sets; by default $GMPLL_DATA.")
+    ] = None,
+    declaration: Annotated[
+        Path | None, typer.Option(help="A TOML file that declares a run of your own.")
+    ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(help="Dask scheduler whose workers do the jobs.", metavar="ADDRESS"),
+    ] = None,
+) -> None:
+    """Run the paper's experiments, score them and write the report.
+
+    Every result is saved at once: a run that is stopped, or killed, goes on where it was when the
+    same command is given again.
+    """
+    from rich.console import Console
+
+    from gmpll.apps.experiments import ExperimentError
+
+    console = Console(stderr=True)
+    changes = _Changes(_names(datasets), _names(methods), folds, seed, tune)
+    try:
+        declared = changes.made_in(_declared(declaration, only, quick, changes))
+        at_hand = _at_hand(declared, changes, quick, data_home, console)
+        summary = _run(at_hand, out, jobs, retry_failed, data_home, scheduler)
+        _write_results(out, data_home, summary, console)
+    except (ExperimentError, OSError) as error:
+        raise UserError(str(error)) from error
+    except KeyboardInterrupt:
+        _say(console, f"Stopped; give the same command (--out {out}) again to go on.")
+        raise typer.Exit(_INTERRUPTED) from None
+    if summary.failed:
+        raise typer.Exit(_SOME_JOBS_FAILED)
+
+
+@dataclass(frozen=True)
+class _Changes:
+    """What the command line changes in a declaration; None changes nothing."""
+
+    datasets: list[str] | None
+    methods: list[str] | None
+    folds: int | None
+    seed: int | None
+    tune: bool | None
+
+    def made_in(self, declaration: Declaration) -> Declaration:
+        from gmpll.apps.experiments.selection import restricted
+
+        kept = restricted(declaration, datasets=self.datasets, methods=self.methods)
+        return kept.change(self._changed)
+
+    def _changed(self, experiment: Experiment) -> Experiment:
+        if self.folds is not None:
+            run_folds = experiment.run_folds and min(experiment.run_folds, self.folds)
+            experiment = replace(experiment, folds=self.folds, run_folds=run_folds)
+        if self.seed is not None:
+            experiment = replace(experiment, seeds=(self.seed,))
+        if self.tune is not None:
+            experiment = replace(experiment, tune="candidate lift" if self.tune else "")
+        return experiment
+
+
+def _declared(file: Path | None, only: Kind | None, quick: bool, changes: _Changes) -> Declaration:
+    from gmpll.apps.experiments import Declaration, built_in_declaration, read_declaration
+    from gmpll.apps.experiments.declaration import KINDS
+
+    if file is not None:
+        if quick:
+            raise UserError("Give either --declaration or --quick.")
+        declarations = [read_declaration(file)]
+    elif quick:
+        # Embedded data stands in for missing data, and is there for whoever names it.
+        names = ["quick"] if changes.datasets is None else ["quick", "quick-embedded"]
+        declarations = [built_in_declaration(name) for name in names]
+    else:
+        declarations = [built_in_declaration(kind) for kind in KINDS]
+    experiments = tuple(
+        experiment
+        for declaration in declarations
+        for experiment in declaration.experiments
+        if only is None or experiment.kind == only.value
+    )
+    if not experiments:
+        raise UserError(f"This run has no {only} experiment; leave --only out or name another.")
+    return Declaration(experiments, declarations[0].variants)
+
+
+def _at_hand(
+    declaration: Declaration,
+    changes: _Changes,
+    quick: bool,
+    data_home: Path | None,
+    console: Console,
+) -> Declaration:
+    from gmpll.apps.experiments import built_in_declaration
+    from gmpll.apps.experiments.selection import available_part
+
+    present, skipped = available_part(declaration, data_home)
+    for item in skipped:
+        _say(console, f"Skipped {item.dataset}: {item.reason}.")
+    if present.experiments:
+        return present
+    if quick and changes.datasets is None:
+        _say(console, "No data at hand: data sets that come with scikit-learn are used instead.")
+        return changes.made_in(built_in_declaration("quick-embedded"))
+    raise UserError(
+        "None of the data sets is at hand: name their folder with --data-home or GMPLL_DATA, see "
+        "`gmpll datasets`, or try --quick, which can do without."
+    )
+
+
+def _run(
+    declaration: Declaration,
+    out: Path,
+    jobs: int | None,
+    retry_failed: bool,
+    data_home: Path | None,
+    scheduler: str | None,
+) -> RunSummary:
+    import joblib
+
+    from gmpll.apps.experiments import run
+
+    return run(
+        declaration,
+        out,
+        n_jobs=jobs or (joblib.cpu_count() if scheduler is None else None),
+        retry_failed=retry_failed,
+        data_home=data_home,
+        scheduler=scheduler,
+    )
+
+
+def _write_results(
+    out: Path, data_home: Path | None, summary: RunSummary, console: Console
+) -> None:
+    from gmpll.apps.experiments import write_scores
+    from gmpll.apps.experiments.provenance import provenance_of_run
+    from gmpll.apps.experiments.store import RunFolder
+
+    try:
+        scores = write_scores(out, data_home=data_home)
+    except ImportError as error:
+        raise UserError(
+            f"The predictions are saved, but scoring them needs pandas ({error}): "
+            "pip install 'gmpll[experiments]' and give the same command again."
+        ) from error
+    _say(console, f"{summary.done} of {summary.total} jobs are done; scores: {out / 'scores.csv'}")
+    if summary.failed:
+        _say(console, f"{summary.failed} jobs failed; --retry-failed runs them again.")
+    try:
+        from gmpll.apps.report import write_report
+    except ImportError as error:
+        _say(console, f"No report is written, because it cannot be imported: {error}.")
+        return
+    page = write_report(scores, out / "report", provenance=provenance_of_run(RunFolder(out)))
+    _say(console, f"Report: {page}")
+
+
+def _names(text: str | None) -> list[str] | None:
+    if text is None:
+        return None
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if not names:
+        raise UserError("A list of names is empty: separate names by commas.")
+    return names
+
+
+def _say(console: Console, text: str) -> None:
+    console.print(text, markup=False, highlight=False, soft_wrap=True)

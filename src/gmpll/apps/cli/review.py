@@ -1,0 +1,123 @@
+"""``gmpll review``: decide the doubtful rows on a local web page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gmpll._atomic_io import is_stdout
+from gmpll.apps.cli.errors import UserError
+from gmpll.apps.cli.outputs import check_file
+
+if TYPE_CHECKING:
+    from gmpll.apps.review.session import ReviewSession
+
+__all__ = ["review"]
+
+_EXTRAS = ("starlette", "uvicorn", "h11", "pandas", "pyarrow", "skops", "jinja2")
+
+
+def review(
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIR", help="The folder that gmpll disambiguate wrote to.")
+    ],
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port of the page; by default a free one.")
+    ] = 0,
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; anything but loopback lets others in.")
+    ] = "127.0.0.1",
+    open_browser: Annotated[
+        bool, typer.Option("--open", help="Open the page in the browser.")
+    ] = False,
+    images: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Folder of the pictures; by default the input's own."),
+    ] = None,
+    export: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the labels as they stand and serve no page."),
+    ] = None,
+    export_format: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            help="Of --export: csv, label-studio or argilla; csv by default if FILE ends so.",
+        ),
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace an existing FILE of --export.")
+    ] = False,
+) -> None:
+    """Go through the doubtful rows on a local web page, the most informative first."""
+    if not directory.is_dir():
+        raise UserError(f"{directory} is no folder: name the one that gmpll disambiguate wrote to.")
+    if images is not None and not images.is_dir():
+        raise UserError(f"{images} is no folder: name the folder of the pictures.")
+    if export is not None:
+        check_file(export, force=force, option="--export")
+    try:
+        from gmpll.apps.review.errors import ReviewError
+        from gmpll.apps.review.opening import open_review
+
+        session = open_review(directory, images=images)
+        if export is not None:
+            _export(session, export, export_format)
+        else:
+            _serve(session, host, port, open_browser)
+    except ImportError as error:
+        if error.name is None or error.name.partition(".")[0] not in _EXTRAS:
+            raise
+        raise UserError(
+            f"The review page needs {error.name}: install it with pip install 'gmpll[review]'."
+        ) from error
+    except ReviewError as error:
+        raise UserError(str(error)) from error
+
+
+def _export(session: ReviewSession, path: Path, export_format: str | None) -> None:
+    from gmpll.apps.experiments.store import write_atomically
+    from gmpll.apps.review.export import FORMATS
+
+    if export_format is None:
+        if path.suffix.lower() not in (".csv", ""):
+            raise UserError(
+                f"{path} does not end in .csv: say what to write with --format "
+                f"({', '.join(FORMATS)})."
+            )
+        export_format = "csv"
+    if export_format not in FORMATS:
+        raise UserError(f"--format {export_format} is unknown: use one of {', '.join(FORMATS)}.")
+    try:
+        write_atomically(path, FORMATS[export_format].write(session).encode())
+    except OSError as error:
+        raise UserError(f"{path} cannot be written: {error.strerror}.") from error
+    typer.echo(str(path), err=is_stdout(path))
+
+
+def _serve(session: ReviewSession, host: str, port: int, open_browser: bool) -> None:
+    from gmpll.apps.review.security import is_loopback
+    from gmpll.apps.review.serving import make_server
+
+    server = make_server(session, host, port)
+    if not is_loopback(host):
+        typer.echo(
+            f"Warning: the page listens on {host}. Whoever reaches it and learns the token sees "
+            "the data and can decide, and the traffic is not encrypted.",
+            err=True,
+        )
+    typer.echo(f"Review page: {server.address}")
+    typer.echo("Press Ctrl-C to stop; every decision is kept as it is made.")
+    if open_browser:
+        import webbrowser
+
+        webbrowser.open(server.address)
+    try:
+        server.run()
+    except KeyboardInterrupt:  # the ordinary way to end
+        pass
+    finally:
+        session.store.close()
+    typer.echo(f"Decisions: {session.store.path}")

@@ -1,0 +1,36 @@
+"""Declared runs -> saved predictions -> scores.
+
+A declaration (:mod:`~gmpll.apps.experiments.declaration`) is expanded into independent jobs, the
+runner (:mod:`~gmpll.apps.experiments.runner`) saves the predictions of each, and
+:func:`~gmpll.apps.experiments.scoring.scores` compares them with the truth, at any time and as often
+as wanted.
+"""
+
+from gmpll.apps.experiments.declaration import (
+    Declaration,
+    Experiment,
+    built_in_declaration,
+    expand,
+    read_declaration,
+)
+from gmpll.apps.experiments.errors import ExperimentError
+from gmpll.apps.experiments.jobs import Job
+from gmpll.apps.experiments.methods import Method, known_methods
+from gmpll.apps.experiments.runner import RunSummary, run
+from gmpll.apps.experiments.scoring import scores, write_scores
+
+__all__ = [
+    "Declaration",
+    "Experiment",
+    "ExperimentError",
+    "Job",
+    "Method",
+    "RunSummary",
+    "built_in_declaration",
+    "expand",
+    "known_methods",
+    "read_declaration",
+    "run",
+    "scores",
+    "write_scores",
+]

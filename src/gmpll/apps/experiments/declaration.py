@@ -1,0 +1,446 @@
+"""Runs are declared, not coded: a TOML file says what is run on what.
+
+.. code-block:: toml
+
+    [[experiment]]
+    kind = "controlled"          # or real-world, sensitivity, timing
+    datasets = ["glass", "ecoli"]
+    p = [0.3, 0.7]               # share of rows that get extra candidates
+    r = [1, 3]                   # how many
+    methods = "all"              # or a list of printed names
+    folds = 10
+    seeds = [0]
+    tune = "candidate lift"      # or "covering rate"; left out: nothing is tuned
+    tune_once = true             # on the first fold's training rows, not on every fold's
+
+    [variants."My GM-PLL"]       # a method of your own, from a registered one ...
+    method = "GM-PLL"
+    settings = { graph_neighbors = 20 }
+
+    [variants."My learner"]      # ... or from any scikit-learn style class
+    class = "my_package.my_module:MyLearner"
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from importlib import resources
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from gmpll.apps.experiments.errors import ExperimentError
+from gmpll.apps.experiments.jobs import Job
+from gmpll.apps.experiments.methods import Method, find_method, known_methods
+from gmpll.apps.experiments.tuning import CRITERIA
+
+__all__ = [
+    "BUILT_IN",
+    "KINDS",
+    "Declaration",
+    "Experiment",
+    "built_in_declaration",
+    "expand",
+    "parse_declaration",
+    "read_declaration",
+]
+
+KINDS = ("real-world", "controlled", "sensitivity", "timing")
+
+#: More folds, larger numbers and more jobs than these are slips of the keyboard.
+MAX_FOLDS = 10_000
+MAX_JOBS = 2_000_000
+LARGEST_NUMBER = 1e300
+_LONGEST = 60
+#: Names of the declarations that come with the package.
+BUILT_IN = (*KINDS, "quick", "quick-embedded")
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One table of a run: data sets times corruption times methods times folds times seeds.
+
+    Attributes
+    ----------
+    kind : str
+        One of :data:`KINDS`.
+    datasets, methods : tuple of str
+        Names; the methods ``("all",)`` are all that exist.
+    p, r : tuple
+        Corruption for data sets that have no candidates of their own; every p with every r.
+    folds : int
+        Number of folds of the cross-validation.
+    run_folds : int or None
+        If given, only the first so many of the folds are run.
+    seeds : tuple of int
+        Seeds of the shufflings.
+    tune : str
+        Criterion of the tuning, or empty for none.
+    tune_once : bool
+        Whether the setting chosen on the training rows of the first fold is kept for the others.
+    vary : mapping
+        Parameter -> values; every value is a job of its own.
+    fixed : mapping
+        Data set -> parameter -> value, for parameters that are held fixed on that data set.
+    max_rows : int or None
+        Use only so many rows of every data set.
+    """
+
+    kind: str
+    datasets: tuple[str, ...]
+    methods: tuple[str, ...] = ("all",)
+    p: tuple[float, ...] = ()
+    r: tuple[int, ...] = ()
+    folds: int = 10
+    run_folds: int | None = None
+    seeds: tuple[int, ...] = (0,)
+    tune: str = ""
+    vary: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    fixed: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    max_rows: int | None = None
+    tune_once: bool = False
+
+    def fits_beside(self, other: Experiment) -> bool:
+        """Tell whether the figures of two experiments may stand in one table."""
+        if self.kind != other.kind:
+            return True
+        same_protocol = (self.folds, self.run_folds, self.tune) == (
+            other.folds,
+            other.run_folds,
+            other.tune,
+        )
+        apart = set(self.datasets).isdisjoint(other.datasets)
+        alike = (self.max_rows, self.tune_once) == (other.max_rows, other.tune_once)
+        return same_protocol and (apart or alike)
+
+    def protocol(self) -> str:
+        """Say in a line how the figures are made."""
+        folds = f"{self.folds} folds" + (f", {self.run_folds} run" if self.run_folds else "")
+        seeds = f"seed{'s' * (len(self.seeds) > 1)} {', '.join(map(str, self.seeds))}"
+        tuned = f"tuned by held-out {self.tune}" if self.tune else "not tuned"
+        if self.tune and self.tune_once:
+            tuned += " on the first fold's training rows"
+        rows = f", at most {self.max_rows} rows" if self.max_rows else ""
+        return f"{folds}, {seeds}, {tuned}{rows}"
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """Everything that a run does.
+
+    Attributes
+    ----------
+    experiments : tuple of Experiment
+    variants : mapping from name to Method
+        Methods that the declaration itself defines.
+    """
+
+    experiments: tuple[Experiment, ...]
+    variants: Mapping[str, Method] = field(default_factory=dict)
+
+    def change(self, how: Callable[[Experiment], Experiment]) -> Declaration:
+        """Return the declaration with every experiment changed."""
+        return replace(self, experiments=tuple(how(item) for item in self.experiments))
+
+    def plain(self) -> dict[str, Any]:
+        """Return it as plain values, which :func:`parse_declaration` reads."""
+        return {
+            "experiment": [asdict(item) for item in self.experiments],
+            "variants": {name: _plain_variant(item) for name, item in self.variants.items()},
+        }
+
+
+def read_declaration(path: Path | str) -> Declaration:
+    """Read a declaration from a TOML file."""
+    try:
+        content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ExperimentError(
+            f"The declaration {path} cannot be read: {error.strerror}."
+        ) from error
+    except (ValueError, RecursionError) as error:
+        reason = " ".join(str(error).split())
+        raise ExperimentError(f"The declaration {path} is not valid TOML: {reason}.") from error
+    return parse_declaration(content, where=str(path))
+
+
+def built_in_declaration(name: str) -> Declaration:
+    """Return a declaration that comes with the package.
+
+    Examples
+    --------
+    >>> from gmpll.apps.experiments.declaration import built_in_declaration
+    >>> built_in_declaration("controlled").experiments[0].r
+    (1, 2, 3)
+    """
+    if name not in BUILT_IN:
+        raise ExperimentError(
+            f"There is no declaration {_shown(name)}; there are {', '.join(BUILT_IN)}."
+        )
+    file = resources.files("gmpll.apps.experiments") / "declarations" / f"{name}.toml"
+    return parse_declaration(tomllib.loads(file.read_text(encoding="utf-8")), where=name)
+
+
+def parse_declaration(content: Mapping[str, Any], *, where: str) -> Declaration:
+    """Check the values of a declaration.
+
+    Parameters
+    ----------
+    content : mapping
+        What the TOML file holds.
+    where : str
+        Name of the file, for messages.
+    """
+    _refuse_unknown_keys(content, ("experiment", "variants"), where)
+    tables = content.get("experiment", [])
+    if not isinstance(tables, list) or not tables:
+        raise ExperimentError(f"{where}: it declares no [[experiment]].")
+    variants = {
+        name: _variant(name, table, f"{where}, variant {_shown(name)}")
+        for name, table in _table(content, "variants", where).items()
+    }
+    experiments = tuple(
+        _experiment(table, f"{where}, experiment {number}")
+        for number, table in enumerate(tables, start=1)
+    )
+    return Declaration(experiments, variants)
+
+
+def expand(declaration: Declaration) -> list[Job]:
+    """Return the independent jobs of a declaration, in the order in which they are started.
+
+    Examples
+    --------
+    >>> from gmpll.apps.experiments.declaration import Declaration, Experiment, expand
+    >>> iris = Experiment("controlled", ("iris",), ("Any candidate",), p=(0.5,), r=(1,), folds=3)
+    >>> [job.fold for job in expand(Declaration((iris,)))]
+    [0, 1, 2]
+    """
+    jobs = {
+        job.id: job
+        for experiment in declaration.experiments
+        for job in _jobs_of(experiment, declaration.variants)
+    }
+    return list(jobs.values())
+
+
+def _jobs_of(experiment: Experiment, variants: Mapping[str, Method]) -> Iterator[Job]:
+    names = known_methods(variants) if experiment.methods == ("all",) else experiment.methods
+    methods = [find_method(name, variants) for name in names]
+    _refuse_too_many(experiment, len(methods))
+    corruption: list[tuple[float | None, int | None]] = [(None, None)]
+    if experiment.p:
+        corruption = list(product(experiment.p, experiment.r))
+    varied: list[tuple[str, Any]] = [("", None)]
+    if experiment.vary:
+        varied = [(name, value) for name, values in experiment.vary.items() for value in values]
+    folds = range(experiment.run_folds or experiment.folds)
+    # The data set comes first, so that a worker reads each one once.
+    for dataset, (p, r), seed, fold, method, (parameter, value) in product(
+        experiment.datasets, corruption, experiment.seeds, folds, methods, varied
+    ):
+        fixed = dict(experiment.fixed.get(dataset, {}))
+        settings = dict(method.settings) | fixed | ({parameter: value} if parameter else {})
+        tuned = {k: v for k, v in method.grid.items() if experiment.tune and k not in fixed}
+        tuned.pop(parameter, None)
+        yield Job(
+            experiment=experiment.kind,
+            dataset=dataset,
+            method=method.name,
+            estimator=method.estimator,
+            fold=fold,
+            n_folds=experiment.folds,
+            seed=seed,
+            settings=settings,
+            grid=tuned,
+            criterion=experiment.tune if tuned else "",
+            p=p,
+            r=r,
+            parameter=parameter,
+            value=None if value is None else float(value),
+            max_rows=experiment.max_rows,
+            tune_fold=0 if tuned and experiment.tune_once else None,
+        )
+
+
+def _refuse_too_many(experiment: Experiment, n_methods: int) -> None:
+    n_values = sum(len(values) for values in experiment.vary.values())
+    n_jobs = (
+        len(experiment.datasets)
+        * max(1, len(experiment.p) * len(experiment.r))
+        * len(experiment.seeds)
+        * (experiment.run_folds or experiment.folds)
+        * n_methods
+        * max(1, n_values)
+    )
+    if n_jobs > MAX_JOBS:
+        raise ExperimentError(
+            f"The {experiment.kind} experiment has {n_jobs} jobs, more than the {MAX_JOBS} that "
+            "are taken: declare fewer data sets, methods, folds or values."
+        )
+
+
+def _experiment(table: Any, where: str) -> Experiment:
+    if not isinstance(table, Mapping):
+        raise ExperimentError(f"{where}: it must be a table.")
+    _refuse_unknown_keys(table, [item.name for item in fields(Experiment)], where)
+    methods = table.get("methods", "all")
+    fixed = _table(table, "fixed", where)
+    experiment = Experiment(
+        kind=_word(table.get("kind", ""), "kind", where),
+        datasets=_names(table.get("datasets", []), "datasets", where),
+        methods=("all",) if methods == "all" else _names(methods, "methods", where),
+        p=tuple(float(value) for value in _numbers(table.get("p", ()), "p", where)),
+        r=_integers(table.get("r", ()), "r", where),
+        folds=table.get("folds", 10),
+        run_folds=table.get("run_folds"),
+        seeds=_integers(table.get("seeds", (0,)), "seeds", where),
+        tune=_word(table.get("tune", ""), "tune", where),
+        vary={
+            name: _numbers(values, f"vary.{name}", where)
+            for name, values in _table(table, "vary", where).items()
+        },
+        fixed={name: _settings(fixed, name, where) for name in fixed},
+        max_rows=table.get("max_rows"),
+        tune_once=table.get("tune_once", False),
+    )
+    problem = _first_problem(experiment)
+    if problem:
+        raise ExperimentError(f"{where}: {problem}.")
+    return experiment
+
+
+def _first_problem(experiment: Experiment) -> str | None:
+    folds, run_folds, max_rows = experiment.folds, experiment.run_folds, experiment.max_rows
+    if not _is_integer(folds, 2, MAX_FOLDS):
+        return (
+            f"folds is {_shown(folds)} but must be an integer of at least 2 and at most {MAX_FOLDS}"
+        )
+    checks = {
+        f"kind is {_shown(experiment.kind)} but must be one of {', '.join(KINDS)}": (
+            experiment.kind not in KINDS
+        ),
+        "datasets is empty": not experiment.datasets,
+        "methods is empty": not experiment.methods,
+        "seeds is empty": not experiment.seeds,
+        "p and r belong together: give both or none": bool(experiment.p) != bool(experiment.r),
+        "a controlled experiment needs p and r": (
+            experiment.kind == "controlled" and not experiment.p
+        ),
+        "p must lie between 0 and 1": any(not 0 <= p <= 1 for p in experiment.p),
+        "r must be at least 1": any(r < 1 for r in experiment.r),
+        f"run_folds is {_shown(run_folds)} but must lie between 1 and folds": (
+            run_folds is not None and not _is_integer(run_folds, 1, folds)
+        ),
+        f"tune is {_shown(experiment.tune)} but must be one of {', '.join(CRITERIA)}": (
+            bool(experiment.tune) and experiment.tune not in CRITERIA
+        ),
+        "a sensitivity experiment needs a table vary": (
+            experiment.kind == "sensitivity" and not experiment.vary
+        ),
+        f"tune_once is {_shown(experiment.tune_once)} but must be true or false": (
+            not isinstance(experiment.tune_once, bool)
+        ),
+        f"max_rows is {_shown(max_rows)} but must be an integer, at least folds": (
+            max_rows is not None and not _is_integer(max_rows, folds)
+        ),
+    }
+    return next((text for text, is_wrong in checks.items() if is_wrong), None)
+
+
+def _variant(name: str, table: Mapping[str, Any], where: str) -> Method:
+    if not isinstance(table, Mapping):
+        raise ExperimentError(f"{where}: it must be a table.")
+    _refuse_unknown_keys(table, ("method", "class", "settings", "grid"), where)
+    if ("method" in table) == ("class" in table):
+        raise ExperimentError(f"{where}: it needs either method or class.")
+    if name in known_methods():
+        raise ExperimentError(f"{where}: a method of this name exists; choose another name.")
+    grid = dict(_settings(table, "grid", where))
+    for key, values in grid.items():
+        if not isinstance(values, (list, tuple)) or not values:
+            raise ExperimentError(f"{where}: grid.{key} must be a list of values to choose from.")
+        grid[key] = tuple(values)
+    settings = dict(_settings(table, "settings", where))
+    if "class" in table:
+        path = _word(table["class"], "class", where)
+        if ":" not in path:
+            raise ExperimentError(f"{where}: class must have the form package.module:Class.")
+        return Method(name, path, settings, grid)
+    base = find_method(_word(table["method"], "method", where))
+    return Method(name, base.estimator, dict(base.settings) | settings, grid or base.grid)
+
+
+def _plain_variant(method: Method) -> dict[str, Any]:
+    key = "class" if ":" in method.estimator else "method"
+    grid = {name: list(values) for name, values in method.grid.items()}
+    return {key: method.estimator, "settings": dict(method.settings), "grid": grid}
+
+
+def _shown(value: object) -> str:
+    """Show a value in a sentence, shortened: whatever it is, the sentence stays readable."""
+    text = repr(value)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def _refuse_unknown_keys(table: Mapping[str, Any], known: Sequence[str], where: str) -> None:
+    unknown = [key for key in table if key not in known]
+    if unknown:
+        raise ExperimentError(
+            f"{where}: there is no key {_shown(unknown[0])}; the keys are {', '.join(known)}."
+        )
+
+
+def _table(parent: Mapping[str, Any], key: str, where: str) -> Mapping[str, Any]:
+    table = parent.get(key, {})
+    if not isinstance(table, Mapping):
+        raise ExperimentError(f"{where}: {key} must be a table.")
+    return table
+
+
+def _settings(parent: Mapping[str, Any], key: str, where: str) -> Mapping[str, Any]:
+    """Return a table whose values can be written down again, in the id of a job and in JSON."""
+    table = _table(parent, key, where)
+    try:
+        json.dumps(table, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        raise ExperimentError(
+            f"{where}: {key} must hold numbers, words, true, false and lists of these."
+        ) from None
+    return table
+
+
+def _word(value: Any, key: str, where: str) -> str:
+    if not isinstance(value, str):
+        raise ExperimentError(f"{where}: {key} must be a word in quotes.")
+    return value
+
+
+def _is_integer(value: Any, least: int, most: float = float("inf")) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+
+
+def _names(values: Any, key: str, where: str) -> tuple[str, ...]:
+    if not isinstance(values, (list, tuple)) or not all(isinstance(v, str) for v in values):
+        raise ExperimentError(f"{where}: {key} must be a list of names.")
+    return tuple(values)
+
+
+def _numbers(values: Any, key: str, where: str) -> tuple[Any, ...]:
+    good = isinstance(values, (list, tuple)) and all(
+        isinstance(value, (int, float)) and not isinstance(value, bool) for value in values
+    )
+    # Larger integers are no floating point numbers, and NaN is no value of anything.
+    if not good or not all(abs(value) <= LARGEST_NUMBER for value in values):
+        raise ExperimentError(f"{where}: {key} must be a list of numbers.")
+    return tuple(values)
+
+
+def _integers(values: Any, key: str, where: str) -> tuple[int, ...]:
+    numbers = _numbers(values, key, where)
+    if not all(isinstance(number, int) and number >= 0 for number in numbers):
+        raise ExperimentError(f"{where}: {key} must be a list of integers that are not negative.")
+    return numbers

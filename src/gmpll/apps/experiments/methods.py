@@ -1,0 +1,136 @@
+"""Which methods an experiment can name, and how a name becomes an estimator."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from gmpll.apps.experiments.errors import ExperimentError
+from gmpll.apps.experiments.grids import GRIDS
+from gmpll.apps.experiments.upper_bound import FULL_SUPERVISION
+from gmpll.methods.baselines import AnyCandidate, MostFrequentCandidate, RandomCandidate
+
+__all__ = ["BASELINES", "VARIANTS", "Method", "find_method", "known_methods", "make_estimator"]
+
+#: Floors, by their printed names.
+BASELINES: dict[str, type] = {
+    "Random candidate": RandomCandidate,
+    "Most frequent candidate": MostFrequentCandidate,
+    "Any candidate": AnyCandidate,
+}
+
+
+@dataclass(frozen=True)
+class Method:
+    """A named way to learn from candidates.
+
+    Attributes
+    ----------
+    name : str
+        Printed name.
+    estimator : str
+        Name of a registered estimator, or ``"package.module:Class"`` for any other.
+    settings : mapping
+        Constructor parameters that differ from the defaults.
+    grid : mapping
+        Parameter -> values to choose from where an experiment tunes.
+    """
+
+    name: str
+    estimator: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    grid: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+
+
+#: Settings of a registered method that have a name of their own.
+VARIANTS: dict[str, Method] = {
+    "GM-PLL (paper)": Method(
+        "GM-PLL (paper)",
+        "GM-PLL",
+        {"graph": "full", "balance": 0.0, "prediction": "joint"},
+        GRIDS["GM-PLL (paper)"],
+    ),
+}
+
+
+def known_methods(extra: Mapping[str, Method] | None = None) -> dict[str, Method]:
+    """Return every method that can be named, in the order in which they are printed.
+
+    Parameters
+    ----------
+    extra : mapping from name to Method, default=None
+        Variants that a declaration adds.
+
+    Examples
+    --------
+    >>> from gmpll.apps.experiments.methods import known_methods
+    >>> "Random candidate" in known_methods()
+    True
+    """
+    registered = _registered()
+    known = {name: Method(name, name, {}, GRIDS.get(name, {})) for name in registered}
+    known |= {
+        name: variant for name, variant in VARIANTS.items() if variant.estimator in registered
+    }
+    known |= extra or {}
+    known |= {name: Method(name, name) for name in (*BASELINES, FULL_SUPERVISION)}
+    return known
+
+
+def find_method(name: str, extra: Mapping[str, Method] | None = None) -> Method:
+    """Return the method of a name, upper or lower case alike.
+
+    Examples
+    --------
+    >>> from gmpll.apps.experiments.methods import find_method
+    >>> find_method("any CANDIDATE").name
+    'Any candidate'
+    """
+    known = known_methods(extra)
+    by_lower_case = {key.lower(): method for key, method in known.items()}
+    try:
+        return by_lower_case[name.strip().lower()]
+    except KeyError:
+        raise ExperimentError(
+            f"There is no method {name[:60]!r}; the methods are {', '.join(known)}."
+        ) from None
+
+
+def make_estimator(estimator: str, settings: Mapping[str, Any], random_state: int) -> Any:
+    """Build an estimator from what a job says about it.
+
+    Examples
+    --------
+    >>> from gmpll.apps.experiments.methods import make_estimator
+    >>> make_estimator("Random candidate", {}, random_state=3)
+    RandomCandidate(random_state=3)
+    """
+    built = _class_of(estimator)()
+    parameters = built.get_params()
+    unknown = [name for name in settings if name not in parameters]
+    if unknown:
+        raise ExperimentError(
+            f"{estimator} has no parameter {unknown[0]!r}; it has {', '.join(sorted(parameters))}."
+        )
+    seed = {"random_state": random_state} if "random_state" in parameters else {}
+    return built.set_params(**(seed | dict(settings)))
+
+
+def _registered() -> dict[str, type]:
+    import gmpll.methods
+
+    return dict(getattr(gmpll.methods, "METHODS", {}))
+
+
+def _class_of(estimator: str) -> type:
+    if ":" in estimator:
+        module, _, name = estimator.partition(":")
+        try:
+            return getattr(importlib.import_module(module), name)
+        except (ImportError, AttributeError) as error:
+            raise ExperimentError(
+                f"The estimator {estimator!r} cannot be imported ({error})."
+            ) from error
+    return (_registered() | BASELINES)[estimator]

@@ -1,0 +1,257 @@
+"""How a job is carried out: rows, candidates, folds, tuning, fitting, predicting.
+
+The truth is kept away from all of it. A :class:`Problem` has no true labels; they are used to
+draw controlled candidates before a method comes near, by the upper bound, and afterwards for
+scoring.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.model_selection import KFold
+from threadpoolctl import threadpool_limits
+
+from gmpll.apps.experiments.errors import ExperimentError
+from gmpll.apps.experiments.jobs import Job
+from gmpll.apps.experiments.methods import make_estimator
+from gmpll.apps.experiments.stable import stable_seed
+from gmpll.apps.experiments.store import Result
+from gmpll.apps.experiments.tuning import Choice, choose_parameters
+from gmpll.apps.experiments.upper_bound import FULL_SUPERVISION, FullSupervision
+
+__all__ = ["Problem", "load_problem", "load_truth", "run_job", "split_rows"]
+
+#: More distinct warnings of one job than this are not worth keeping.
+_MAX_WARNINGS = 5
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What a method may see.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+    mask : ndarray of shape (n_samples, n_classes), bool
+        Candidate sets.
+    """
+
+    X: NDArray[np.float64]
+    mask: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What only scoring may see.
+
+    Attributes
+    ----------
+    target : ndarray of shape (n_samples,), int
+        Number of the true label of every row.
+    fingerprint : str
+        Of features, candidates and labels: predictions are scored against the data set they were
+        made on, or not at all.
+    label_values : ndarray of shape (n_classes,) or None
+        The number that each label stands for, such as an age; None if the labels are not ordered.
+    """
+
+    target: NDArray[np.int64]
+    fingerprint: str
+    label_values: NDArray[np.float64] | None = None
+
+
+def load_problem(job: Job, data_home: str | None = None) -> Problem:
+    """Return features and candidates of a job's data set, corrupted where the job says so.
+
+    The corruption depends on data set, p, r and seed, not on the method or the fold: every
+    method meets the same candidates.
+    """
+    bunch = _load(job.dataset, data_home)
+    if job.p is None or job.r is None:
+        if bunch.candidates is None:
+            raise ExperimentError(
+                f"{job.dataset} has no candidate sets of its own: give p and r to draw them."
+            )
+        return Problem(bunch.data, np.asarray(bunch.candidates, dtype=bool))
+    from gmpll.datasets.corruption import random_candidates
+
+    mask = random_candidates(
+        bunch.target,
+        job.p,
+        job.r,
+        n_classes=len(bunch.target_names),
+        random_state=stable_seed("corruption", job.dataset, job.p, job.r, job.seed),
+    )
+    return Problem(bunch.data, np.asarray(mask, dtype=bool))
+
+
+def load_truth(dataset: str, data_home: str | None = None) -> Truth:
+    """Return the true labels of a data set, and their numbers where they are ordered."""
+    bunch = _load(dataset, data_home)
+    return Truth(
+        np.asarray(bunch.target, dtype=np.int64),
+        _fingerprint(dataset, data_home),
+        np.asarray(bunch.target_names, dtype=np.float64) if bunch.get("ordered") else None,
+    )
+
+
+def split_rows(job: Job, n_samples: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the training and test rows of a job's fold.
+
+    Plain shuffled folds: stratifying them would need the truth.
+
+    Examples
+    --------
+    >>> from gmpll.apps.experiments.jobs import Job
+    >>> from gmpll.apps.experiments.protocol import split_rows
+    >>> job = Job("timing", "lost", "Any candidate", "Any candidate", fold=0, n_folds=4, seed=0)
+    >>> train, test = split_rows(job, 8)
+    >>> len(train), len(test)
+    (6, 2)
+    """
+    rows = np.arange(n_samples)
+    if job.max_rows is not None and job.max_rows < n_samples:
+        rng = np.random.RandomState(stable_seed("rows", job.dataset, job.max_rows, job.seed))
+        rows = np.sort(rng.permutation(n_samples)[: job.max_rows])
+    folds = KFold(job.n_folds, shuffle=True, random_state=job.seed).split(rows)
+    train, test = list(folds)[job.fold]
+    return rows[train], rows[test]
+
+
+def run_job(
+    job: Job, data_home: str | None = None, settled: Mapping[str, Any] | None = None
+) -> Result:
+    """Carry out a job; errors are raised, not recorded.
+
+    One thread per numerical library, so that timings of jobs that run side by side mean
+    something.
+
+    Parameters
+    ----------
+    job : Job
+    data_home : str, default=None
+        Folder of the data sets.
+    settled : mapping, default=None
+        Facts of the job that has already made this job's choice of parameters (the one of
+        ``job.tune_fold``). Without them the choice is made here, with the same outcome.
+
+    Returns
+    -------
+    Result
+    """
+    problem = load_problem(job, data_home)
+    train, test = split_rows(job, problem.X.shape[0])
+    with threadpool_limits(limits=1), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        start = time.perf_counter()
+        choice = _tuned(job, problem) if settled is None else _settled(settled)
+        tune_seconds = time.perf_counter() - start
+        if job.estimator == FULL_SUPERVISION:
+            truth = load_truth(job.dataset, data_home).target
+            predicted, facts = _run_upper_bound(problem.X[train], truth[train], problem.X[test])
+            labels = np.empty(0, dtype=np.int64)
+        else:
+            predicted, labels, facts = _run_method(
+                job, problem.X[train], problem.mask[train], problem.X[test], choice
+            )
+    facts |= {
+        "tune_seconds": tune_seconds,
+        "chosen": choice.parameters,
+        "tried": choice.tried,
+        "status": "ok",
+        "error": "",
+        "fingerprint": _fingerprint(job.dataset, data_home),
+        "warnings": sorted({str(item.message) for item in caught})[:_MAX_WARNINGS],
+    }
+    return Result(predicted, labels, test, train, facts)
+
+
+def _run_method(
+    job: Job,
+    X: NDArray[np.float64],
+    mask: NDArray[np.bool_],
+    X_test: NDArray[np.float64],
+    choice: Choice,
+) -> tuple[NDArray[np.int64], NDArray[np.int64], dict[str, Any]]:
+    settings = {**job.settings, **choice.parameters}
+    estimator = make_estimator(job.estimator, settings, _seed(job))
+    fit_start = time.perf_counter()
+    estimator.fit(X, mask)
+    fit_end = time.perf_counter()
+    predicted = estimator.predict(X_test)
+    predict_end = time.perf_counter()
+    labels = getattr(estimator, "labels_", ())
+    facts = {"fit_seconds": fit_end - fit_start, "predict_seconds": predict_end - fit_end}
+    return np.asarray(predicted, dtype=np.int64), np.asarray(labels, dtype=np.int64), facts
+
+
+def _seed(job: Job) -> int:
+    return stable_seed("method", job.dataset, job.p, job.r, job.seed, job.fold)
+
+
+def _tuned(job: Job, problem: Problem) -> Choice:
+    """Choose on the job's own training rows, or on those of its ``tune_fold``."""
+    if not job.criterion:
+        return Choice({}, [])
+    where = job if job.tune_fold is None else replace(job, fold=job.tune_fold)
+    rows, _ = split_rows(where, problem.X.shape[0])
+    seed = _seed(where)
+
+    def make(parameters: Mapping[str, Any]) -> Any:
+        return make_estimator(job.estimator, {**job.settings, **parameters}, seed)
+
+    return choose_parameters(
+        make,
+        job.grid,
+        problem.X[rows],
+        problem.mask[rows],
+        criterion=job.criterion,
+        random_state=seed,
+    )
+
+
+def _settled(facts: Mapping[str, Any]) -> Choice:
+    return Choice(facts["chosen"], facts["tried"])
+
+
+def _run_upper_bound(
+    X: NDArray[np.float64], truth: NDArray[np.int64], X_test: NDArray[np.float64]
+) -> tuple[NDArray[np.int64], dict[str, Any]]:
+    start = time.perf_counter()
+    classifier = FullSupervision().fit_on_truth(X, truth)
+    fit_end = time.perf_counter()
+    predicted = classifier.predict(X_test)
+    seconds = {
+        "fit_seconds": fit_end - start,
+        "predict_seconds": time.perf_counter() - fit_end,
+    }
+    return np.asarray(predicted, dtype=np.int64), seconds
+
+
+@lru_cache(maxsize=2)
+def _load(dataset: str, data_home: str | None) -> Any:
+    from gmpll.datasets import load_dataset
+
+    # Several workers that download one file at once would help nobody.
+    return load_dataset(dataset, data_home=data_home, download_if_missing=False)
+
+
+@lru_cache(maxsize=32)
+def _fingerprint(dataset: str, data_home: str | None) -> str:
+    bunch = _load(dataset, data_home)
+    digest = hashlib.sha256()
+    for part in (bunch.data, bunch.candidates, np.asarray(bunch.target, dtype=np.int64)):
+        if part is not None:
+            array = np.ascontiguousarray(part)
+            digest.update(f"{array.dtype.str}{array.shape}".encode())
+            digest.update(array.tobytes())
+    return digest.hexdigest()[:16]

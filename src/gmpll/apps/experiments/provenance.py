@@ -1,0 +1,99 @@
+"""Where figures come from: command, versions, commit, kind of processor. No host or user names."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gmpll.apps.experiments.store import RunFolder
+
+__all__ = ["collect_provenance", "provenance_of_run"]
+
+_PACKAGES = ("gmpll", "numpy", "scipy", "scikit-learn", "joblib", "pandas")
+
+
+def collect_provenance() -> dict[str, Any]:
+    """Describe what is running now.
+
+    Returns
+    -------
+    dict
+        ``command``, ``started`` (UTC), ``python``, ``versions``, ``commit`` (empty outside a
+        repository; with ``+changes`` if files differ from it), ``system``, ``processor`` and
+        ``processor_count``.
+
+    Examples
+    --------
+    >>> from gmpll.apps.experiments.provenance import collect_provenance
+    >>> sorted(collect_provenance())[:3]
+    ['command', 'commit', 'processor']
+    """
+    return {
+        "command": " ".join([Path(sys.argv[0]).name, *sys.argv[1:]]),
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        "python": platform.python_version(),
+        "versions": {name: _version(name) for name in _PACKAGES},
+        "commit": _commit(Path(__file__).resolve().parent),
+        "system": f"{platform.system()} {platform.machine()}",
+        "processor": _processor(),
+        "processor_count": os.cpu_count() or 1,
+    }
+
+
+def provenance_of_run(folder: RunFolder) -> dict[str, Any]:
+    """Describe how the results of a folder came about: last start, number of starts, protocol."""
+    starts = folder.starts()
+    protocol = {
+        f"{experiment.kind} ({', '.join(experiment.datasets)})": experiment.protocol()
+        for experiment in folder.declaration().experiments
+    }
+    commits = sorted({start.get("commit", "") for start in starts} - {""})
+    last = starts[-1] if starts else {}
+    return {**last, "commit": commits, "starts": len(starts), "protocol": protocol}
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def _commit(folder: Path) -> str:
+    # Asked for this very file: a virtual environment inside somebody's repository is not tracked.
+    if _git(folder, "ls-files", "--error-unmatch", __file__) is None:
+        return ""
+    commit = _git(folder, "rev-parse", "HEAD")
+    changes = _git(folder, "status", "--porcelain", "--untracked-files=no")
+    return f"{commit}+changes" if commit and changes else commit or ""
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(folder), *arguments],
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def _processor() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()

@@ -1,0 +1,348 @@
+"""Carrying out a run: in parallel, beside other runners, resumable at any moment."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Iterator, Sequence
+from concurrent.futures import BrokenExecutor
+from contextlib import AbstractContextManager, closing, nullcontext
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from threading import Lock, Thread
+from typing import TYPE_CHECKING, Any
+
+from joblib import Parallel, delayed
+from rich.console import Console
+
+from gmpll.apps.experiments.claims import claimed
+from gmpll.apps.experiments.declaration import Declaration, expand
+from gmpll.apps.experiments.jobs import Job
+from gmpll.apps.experiments.progress import RunProgress, progress_on
+from gmpll.apps.experiments.protocol import run_job
+from gmpll.apps.experiments.provenance import collect_provenance
+from gmpll.apps.experiments.selection import named_in_full
+from gmpll.apps.experiments.store import Result, RunFolder
+from gmpll.datasets.storage import get_data_home
+
+if TYPE_CHECKING:
+    from gmpll.apps.experiments.cluster import Cluster
+
+__all__ = ["RunSummary", "run"]
+
+#: How often a runner looks whether another one has finished what it waits for.
+_POLL_SECONDS = 0.2
+#: Held while this process does a job.
+_at_work = Lock()
+_DIED = "The worker process died; it may have run out of memory."
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """How a run ended.
+
+    Attributes
+    ----------
+    total, done, failed : int
+        Jobs of this run, those that have a result, and those of them that hold an error.
+    """
+
+    total: int
+    done: int
+    failed: int
+
+
+@dataclass(frozen=True)
+class _Task:
+    """A job and all that a worker has to know to do it."""
+
+    job: Job
+    folder: Path
+    data_home: str | None
+    #: Number of failed attempts that this task wants to replace; results beyond it stand.
+    failed_attempts: int
+    runner: int
+
+
+@dataclass(frozen=True)
+class _Report:
+    """What came of a task; ``seconds`` is None if somebody else did it or does it."""
+
+    job: Job
+    done: bool
+    seconds: float | None = None
+    error: str = ""
+
+
+def run(
+    declaration: Declaration,
+    run_dir: Path | str,
+    *,
+    n_jobs: int | None = None,
+    retry_failed: bool = False,
+    data_home: str | os.PathLike[str] | None = None,
+    progress: RunProgress | None = None,
+    scheduler: str | None = None,
+) -> RunSummary:
+    """Run what has not been run yet.
+
+    Every job's predictions are saved as soon as it is done, so the run can be stopped in any way
+    at any time, and started again with the same call. Several runners may work on one folder;
+    they share the jobs. A job that raises an error is recorded as failed and the others go on.
+
+    Parameters
+    ----------
+    declaration : Declaration
+        What to run.
+    run_dir : path-like
+        Where results are kept.
+    n_jobs : int, default=None
+        Number of worker processes; by default 1, or with a ``scheduler`` all that it has. Jobs of
+        the kind "timing" are run after all others and one at a time, whatever the number. An
+        enclosing ``joblib.parallel_config`` chooses another backend.
+    retry_failed : bool, default=False
+        Run the jobs again that failed earlier.
+    data_home : path-like, default=None
+        Folder of the data sets.
+    progress : RunProgress, default=None
+        Told what happens; by default lines or a bar on the standard error output.
+    scheduler : str, default=None
+        Address of a Dask scheduler, for instance ``"tcp://10.0.0.1:8786"``. Its workers then do
+        the jobs and save them: all of them must reach the run folder and the data sets under the
+        same path.
+
+    Returns
+    -------
+    RunSummary
+
+    Examples
+    --------
+    >>> import io, tempfile
+    >>> from rich.console import Console
+    >>> from gmpll.apps.experiments import Declaration, Experiment, run, scores
+    >>> from gmpll.apps.experiments.progress import PlainProgress
+    >>> iris = Experiment("controlled", ("iris",), ("Any candidate",), p=(0.5,), r=(1,), folds=3)
+    >>> silent = PlainProgress(Console(file=io.StringIO()))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     run(Declaration((iris,)), folder, progress=silent)
+    ...     scores(folder)["status"].tolist()
+    RunSummary(total=3, done=3, failed=0)
+    ['ok', 'ok', 'ok']
+    """
+    if scheduler is not None:  # its workers have working directories of their own
+        run_dir = Path(run_dir).resolve()
+        data_home = get_data_home(data_home).resolve()
+    folder = RunFolder(run_dir)
+    declaration = named_in_full(declaration)
+    progress = progress or progress_on(Console(stderr=True))
+    jobs = expand(declaration)
+    with _cluster_at(scheduler) as cluster:
+        folder.declare(declaration)
+        folder.remove_leftovers()
+        _note_start(folder, progress)
+        tasks = _open_tasks(folder, jobs, retry_failed, data_home)
+        _carry_out(tasks, len(jobs), n_jobs, progress, cluster)
+    results = folder.load_all(jobs)
+    failed = sum(result.failed for result in results.values())
+    return RunSummary(total=len(jobs), done=len(results), failed=failed)
+
+
+def _carry_out(
+    tasks: Sequence[_Task],
+    n_all: int,
+    n_jobs: int | None,
+    progress: RunProgress,
+    cluster: Cluster | None,
+) -> None:
+    """Do all tasks, the timed ones last, and tell how it goes."""
+    at_once = n_jobs or (1 if cluster is None else sys.maxsize)
+    n_workers = at_once if cluster is None else min(at_once, cluster.n_workers)
+    timed = [task for task in tasks if task.job.experiment == "timing"]
+    others = [task for task in tasks if task.job.experiment != "timing"]
+    progress.begin([task.job for task in others + timed], n_all - len(tasks), n_workers)
+    try:
+        for stage, limit in ((others, at_once), (timed, 1)):
+            for report in _work_off(stage, limit, progress, cluster):
+                progress.finished(report.job, report.seconds, report.error)
+    finally:
+        progress.end()
+
+
+def _cluster_at(scheduler: str | None) -> AbstractContextManager[Cluster | None]:
+    if scheduler is None:
+        return nullcontext()
+    from gmpll.apps.experiments.cluster import Cluster
+
+    return Cluster(scheduler)
+
+
+def _note_start(folder: RunFolder, progress: RunProgress) -> None:
+    provenance = collect_provenance()
+    earlier = folder.starts()
+    if earlier and earlier[-1]["commit"] != provenance["commit"]:
+        progress.note(
+            "Note: the folder holds results of another state of the code; use a new folder if "
+            "they must not be mixed."
+        )
+    folder.note_start(provenance)
+
+
+def _open_tasks(
+    folder: RunFolder,
+    jobs: Sequence[Job],
+    retry_failed: bool,
+    data_home: str | os.PathLike[str] | None,
+) -> list[_Task]:
+    home = None if data_home is None else str(data_home)
+    results = folder.load_all(jobs)
+    tasks = []
+    for job in jobs:
+        result = results.get(job.id)
+        if result is None or (retry_failed and result.failed):
+            attempts = 0 if result is None else result.facts["attempt"]
+            tasks.append(_Task(job, folder.path, home, attempts, os.getpid()))
+    return tasks
+
+
+def _work_off(
+    tasks: Sequence[_Task], n_workers: int, progress: RunProgress, cluster: Cluster | None = None
+) -> Iterator[_Report]:
+    """Do all tasks; wait for those that another runner is doing."""
+    while tasks:
+        by_id = {task.job.id: task for task in tasks}
+        if cluster is None:
+            reports = _one_pass(tasks, n_workers, progress)
+        else:
+            reports = _one_pass_over(cluster, tasks, n_workers, progress)
+        for report in reports:
+            if report.done:
+                del by_id[report.job.id]
+                yield report
+        if len(by_id) == len(tasks):
+            time.sleep(_POLL_SECONDS)
+        tasks = list(by_id.values())
+
+
+def _one_pass(tasks: Sequence[_Task], n_workers: int, progress: RunProgress) -> Iterator[_Report]:
+    """Try every task once, in parallel; go on if a worker process dies."""
+    started: dict[str, _Task] = {}
+
+    def dispatch() -> Iterator[object]:
+        for task in tasks:
+            started[task.job.id] = task
+            yield delayed(_attempt_in_process)(task)
+
+    # One job per worker is handed out at a time, so what is handed out and not back is running.
+    parallel = Parallel(
+        n_jobs=n_workers, batch_size=1, pre_dispatch=n_workers, return_as="generator_unordered"
+    )
+    finished = set()
+    reports = parallel(dispatch())
+    try:
+        for report in reports:
+            finished.add(report.job.id)
+            running = [task.job for key, task in list(started.items()) if key not in finished]
+            progress.running(running)
+            yield report
+    except BrokenExecutor:
+        suspects = [task for key, task in started.items() if key not in finished]
+        for task in suspects:
+            yield _attempt_alone(task)
+        rest = [task for task in tasks if task.job.id not in started]
+        yield from _one_pass(rest, n_workers, progress)
+    finally:
+        reports.close()
+
+
+def _one_pass_over(
+    cluster: Cluster, tasks: Sequence[_Task], n_workers: int, progress: RunProgress
+) -> Iterator[_Report]:
+    """Try every task once, on the workers of a cluster; go on if one of them dies."""
+    with closing(cluster.results(_attempt, tasks, n_workers)) as results:
+        for task, report, running in results:
+            progress.running([other.job for other in running])
+            yield _died(task) if report is None else report
+
+
+def _attempt_alone(task: _Task) -> _Report:
+    """Repeat a task in a process of its own, to find out whether it kills its process."""
+    try:
+        # With two workers joblib uses processes even for a single task.
+        (report,) = Parallel(n_jobs=2)([delayed(_attempt_in_process)(task)])
+        return report
+    except BrokenExecutor:
+        return _died(task)
+
+
+def _died(task: _Task) -> _Report:
+    """Note down that a task kills its process."""
+    with claimed(RunFolder(task.folder).lock_file, task.job.id) as ours:
+        if not ours:
+            return _Report(task.job, done=False)
+        _save(task, Result.failure(_DIED))
+    return _Report(task.job, done=True, seconds=0.0, error=_DIED)
+
+
+def _attempt_in_process(task: _Task) -> _Report:
+    """Do a task in a process that this runner has started, or in the runner itself."""
+    if os.getpid() != task.runner:
+        _behave_as_worker()
+    return _attempt(task)
+
+
+def _attempt(task: _Task) -> _Report:
+    """Do a task, unless it is done or being done elsewhere."""
+    folder = RunFolder(task.folder)
+    with _at_work, claimed(folder.lock_file, task.job.id) as ours:
+        if not ours:
+            return _Report(task.job, done=False)
+        standing = folder.load(task.job)
+        if standing and not (standing.failed and standing.facts["attempt"] <= task.failed_attempts):
+            return _Report(task.job, done=True)
+        start = time.perf_counter()
+        result = _result_or_failure(task)
+        _save(task, result)
+    seconds = time.perf_counter() - start
+    return _Report(task.job, done=True, seconds=seconds, error=result.facts["error"])
+
+
+@cache
+def _behave_as_worker() -> None:
+    """Make this process depend on its runner, once."""
+    # Ctrl-C in a terminal reaches all processes; only the runner decides what it means.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    Thread(target=_leave_after_the_runner, args=(os.getppid(),), daemon=True).start()
+
+
+def _leave_after_the_runner(runner: int) -> None:
+    """End this process when its runner was killed, but let it finish and save its job first."""
+    while os.getppid() == runner:
+        time.sleep(_POLL_SECONDS)
+    with _at_work:
+        os._exit(0)
+
+
+def _result_or_failure(task: _Task) -> Result:
+    try:
+        return run_job(task.job, task.data_home, _settled_by_another(task))
+    except Exception as error:
+        text = f"{type(error).__name__}: {error}"
+        return Result.failure(text, "".join(traceback.format_exception(error)))
+
+
+def _settled_by_another(task: _Task) -> dict[str, Any] | None:
+    """Return the facts of the finished job, if there is one, that has made this job's choice."""
+    job = task.job
+    if job.tune_fold is None or job.tune_fold == job.fold:
+        return None
+    result = RunFolder(task.folder).load(replace(job, fold=job.tune_fold))
+    return None if result is None or result.failed else result.facts
+
+
+def _save(task: _Task, result: Result) -> None:
+    result.facts["attempt"] = task.failed_attempts + 1
+    RunFolder(task.folder).save(task.job, result)

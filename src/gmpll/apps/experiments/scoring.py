@@ -1,0 +1,149 @@
+"""From saved predictions to scores; the only place where predictions meet the truth."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gmpll.apps.experiments.errors import ExperimentError
+from gmpll.apps.experiments.jobs import Job
+from gmpll.apps.experiments.protocol import Truth, load_truth
+from gmpll.apps.experiments.stable import canonical_json
+from gmpll.apps.experiments.store import Result, RunFolder, write_atomically
+from gmpll.metrics import mean_absolute_label_error
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["SCORE_COLUMNS", "scores", "write_scores"]
+
+SCORE_COLUMNS = (
+    "experiment",
+    "dataset",
+    "p",
+    "r",
+    "method",
+    "parameter",
+    "value",
+    "seed",
+    "fold",
+    "inductive",
+    "transductive",
+    "inductive_mae",
+    "transductive_mae",
+    "fit_seconds",
+    "predict_seconds",
+    "chosen",
+    "status",
+    "error",
+)
+_MEASURES = ("inductive", "transductive", "inductive_mae", "transductive_mae")
+
+
+def scores(run_dir: Path | str, *, data_home: str | os.PathLike[str] | None = None) -> pd.DataFrame:
+    """Score the saved predictions of a run.
+
+    Parameters
+    ----------
+    run_dir : path-like
+        The run folder.
+    data_home : path-like, default=None
+        Folder of the data sets, for the true labels.
+
+    Returns
+    -------
+    DataFrame
+        One row per finished job of the folder's declaration, failed ones included, with the
+        columns :data:`SCORE_COLUMNS`. ``inductive`` is the accuracy on the unseen rows of the
+        fold, ``transductive`` the share of training rows whose found label is the true one
+        (NaN for a method that finds none). ``inductive_mae`` and ``transductive_mae`` are the mean
+        absolute errors on the same rows, in the unit of the labels; NaN where these are not
+        ordered.
+    """
+    import pandas as pd
+
+    folder = RunFolder(run_dir)
+    home = None if data_home is None else str(data_home)
+    truths: dict[str, Truth] = {}
+    rows = []
+    for job in folder.jobs():
+        result = folder.load(job)
+        if result is None:
+            continue
+        if not result.failed and job.dataset not in truths:
+            truths[job.dataset] = load_truth(job.dataset, home)
+        rows.append(_row(job, result, truths.get(job.dataset)))
+    return pd.DataFrame(rows, columns=list(SCORE_COLUMNS))
+
+
+def write_scores(
+    run_dir: Path | str, *, data_home: str | os.PathLike[str] | None = None
+) -> pd.DataFrame:
+    """Score a run, write ``scores.csv`` into its folder and return the table."""
+    table = scores(run_dir, data_home=data_home)
+    text = table.to_csv(index=False, lineterminator="\n")
+    write_atomically(Path(run_dir) / "scores.csv", text.encode("utf-8", errors="replace"))
+    return table
+
+
+def _row(job: Job, result: Result, truth: Truth | None) -> dict[str, Any]:
+    facts = result.facts
+    measures = dict.fromkeys(_MEASURES, float("nan"))
+    if not result.failed and truth is not None:
+        measures |= _measures(job, result, truth)
+    chosen = facts.get("chosen")
+    return {
+        "experiment": job.experiment,
+        "dataset": job.dataset,
+        "p": float("nan") if job.p is None else job.p,
+        "r": float("nan") if job.r is None else job.r,
+        "method": job.method,
+        "parameter": job.parameter,
+        "value": float("nan") if job.value is None else job.value,
+        "seed": job.seed,
+        "fold": job.fold,
+        **measures,
+        "fit_seconds": facts.get("fit_seconds", float("nan")),
+        "predict_seconds": facts.get("predict_seconds", float("nan")),
+        "chosen": canonical_json(chosen) if chosen else "",
+        "status": facts["status"],
+        "error": facts["error"],
+    }
+
+
+def _measures(job: Job, result: Result, truth: Truth) -> dict[str, float]:
+    """Compare predictions and found labels with the truth, if they belong to it."""
+    _check(job, result, truth)
+    measures = {}
+    for name, labels, rows in (
+        ("inductive", result.predicted, result.test_rows),
+        ("transductive", result.labels, result.train_rows),
+    ):
+        if labels.size:
+            target, values = truth.target[rows], truth.label_values
+            measures[name] = float(np.mean(labels == target))
+            if values is not None:
+                measures[f"{name}_mae"] = mean_absolute_label_error(values[target], values[labels])
+    return measures
+
+
+def _check(job: Job, result: Result, truth: Truth) -> None:
+    if result.facts.get("fingerprint") != truth.fingerprint:
+        raise ExperimentError(
+            f"The data set {job.dataset} is not the one that the predictions were made on: "
+            "restore it, or start again in a new folder."
+        )
+    rows = np.concatenate([result.test_rows, result.train_rows])
+    named = {"rows": (rows, len(truth.target))}
+    if truth.label_values is not None:
+        labels = np.concatenate([result.predicted, result.labels])
+        named["labels"] = (labels, len(truth.label_values))
+    for what, (numbers, limit) in named.items():
+        if numbers.size and (numbers.min() < 0 or numbers.max() >= limit):
+            raise ExperimentError(
+                f"The result of {job.title} names {what} that {job.dataset} does not have: remove "
+                f"its file {job.id}.npz and run it again."
+            )

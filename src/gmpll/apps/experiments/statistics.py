@@ -1,0 +1,220 @@
+"""Is the difference real? The paper's test, a corrected one, and ranks over many data sets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+
+__all__ = [
+    "RankComparison",
+    "TTest",
+    "corrected_resampled_t_test",
+    "friedman_nemenyi",
+    "outcome",
+    "paired_t_test",
+]
+
+
+class TTest(NamedTuple):
+    """Result of a two-sided t-test of the differences a - b.
+
+    Attributes
+    ----------
+    statistic : float
+        Positive where a is larger. Infinite if all differences are the same and not zero.
+    p_value : float
+        1 if all differences are zero, NaN with fewer than two pairs.
+    """
+
+    statistic: float
+    p_value: float
+
+
+def paired_t_test(a: ArrayLike, b: ArrayLike) -> TTest:
+    """Compare two methods over the same folds, as the paper does.
+
+    Training sets of cross-validation overlap, so the test finds differences too easily; see
+    :func:`corrected_resampled_t_test`.
+
+    Parameters
+    ----------
+    a, b : array-like of shape (n_folds,)
+        Accuracies, fold by fold. Pairs with a NaN are left out.
+
+    Returns
+    -------
+    TTest
+
+    Examples
+    --------
+    >>> from gmpll.apps.experiments.statistics import paired_t_test
+    >>> test = paired_t_test([0.7, 0.8, 0.9], [0.6, 0.6, 0.8])
+    >>> round(test.statistic, 6), round(test.p_value, 6)
+    (4.0, 0.057191)
+    """
+    return _t_test_of_mean(_differences(a, b), extra_variance=0.0)
+
+
+def corrected_resampled_t_test(a: ArrayLike, b: ArrayLike, test_share: float) -> TTest:
+    """Compare two methods, allowing for the overlap of the training sets.
+
+    Nadeau and Bengio's correction: the variance of the mean difference is
+    ``(1 / n + n_test / n_train) * var`` instead of ``var / n``.
+
+    Parameters
+    ----------
+    a, b : array-like of shape (n_folds,)
+        Accuracies, fold by fold (and seed by seed). Pairs with a NaN are left out.
+    test_share : float
+        Share of the rows that a fold tests on: 0.1 for ten folds.
+
+    Returns
+    -------
+    TTest
+
+    References
+    ----------
+    C. Nadeau, Y. Bengio. Inference for the generalization error. Machine Learning 52, 2003.
+
+    Examples
+    --------
+    >>> from gmpll.apps.experiments.statistics import corrected_resampled_t_test
+    >>> test = corrected_resampled_t_test([0.7, 0.8, 0.9], [0.6, 0.6, 0.8], test_share=0.25)
+    >>> round(test.statistic, 6)
+    2.828427
+    """
+    if not 0 < test_share < 1:
+        raise ValueError(f"test_share is {test_share}; it must lie strictly between 0 and 1.")
+    return _t_test_of_mean(_differences(a, b), extra_variance=test_share / (1 - test_share))
+
+
+def outcome(test: TTest, *, level: float = 0.05) -> str:
+    """Say what a test means for the first method: ``"win"``, ``"tie"`` or ``"loss"``.
+
+    Examples
+    --------
+    >>> from gmpll.apps.experiments.statistics import TTest, outcome
+    >>> outcome(TTest(3.0, 0.01)), outcome(TTest(-3.0, 0.01)), outcome(TTest(3.0, 0.2))
+    ('win', 'loss', 'tie')
+    """
+    if not test.p_value < level:  # NaN is no evidence either
+        return "tie"
+    return "win" if test.statistic > 0 else "loss"
+
+
+@dataclass(frozen=True)
+class RankComparison:
+    """Methods ranked over data sets.
+
+    Attributes
+    ----------
+    average_ranks : ndarray of shape (n_methods,)
+        1 is best; ties share their mean rank.
+    statistic, p_value : float
+        Friedman's test that all methods are equal; the p-value is 1 if all are tied everywhere.
+    critical_difference : float
+        Nemenyi: average ranks further apart than this differ at the level.
+    pairwise_p_values : ndarray of shape (n_methods, n_methods)
+        Nemenyi's p-value for every pair of methods.
+    level : float
+    """
+
+    average_ranks: NDArray[np.float64]
+    statistic: float
+    p_value: float
+    critical_difference: float
+    pairwise_p_values: NDArray[np.float64]
+    level: float
+
+
+def friedman_nemenyi(scores: ArrayLike, *, level: float = 0.05) -> RankComparison:
+    """Rank methods over data sets and test the ranks.
+
+    Parameters
+    ----------
+    scores : array-like of shape (n_datasets, n_methods)
+        One figure per data set and method, larger is better.
+    level : float, default=0.05
+        Significance level of the critical difference.
+
+    Returns
+    -------
+    RankComparison
+
+    References
+    ----------
+    J. Demsar. Statistical comparisons of classifiers over multiple data sets. JMLR 7, 2006.
+
+    Examples
+    --------
+    >>> from gmpll.apps.experiments.statistics import friedman_nemenyi
+    >>> ranked = friedman_nemenyi([[0.9, 0.8, 0.7], [0.8, 0.6, 0.7], [0.7, 0.6, 0.5]])
+    >>> ranked.average_ranks
+    array([1.        , 2.33333333, 2.66666667])
+    """
+    table = np.asarray(scores, dtype=float)
+    if table.ndim != 2 or table.shape[0] < 2 or table.shape[1] < 3:
+        raise ValueError(
+            f"Ranks need a table of at least two data sets and three methods, not {table.shape}."
+        )
+    if not np.isfinite(table).all():
+        row, column = np.argwhere(~np.isfinite(table))[0]
+        raise ValueError(
+            f"Data set {row} has no figure for method {column}: leave one of them out."
+        )
+    if not 0 < level < 1:
+        raise ValueError(f"level is {level}; it must lie strictly between 0 and 1.")
+    n_datasets, n_methods = table.shape
+    ranks = stats.rankdata(-table, axis=1)
+    if (ranks == ranks[0, 0]).all():  # Friedman's statistic is 0 / 0 where everything is tied
+        statistic, p_value = 0.0, 1.0
+    else:
+        friedman = stats.friedmanchisquare(*table.T)
+        statistic, p_value = float(friedman.statistic), float(friedman.pvalue)
+    quantile = stats.studentized_range.ppf(1 - level, n_methods, np.inf) / np.sqrt(2)
+    standard_error = np.sqrt(n_methods * (n_methods + 1) / (6 * n_datasets))
+    return RankComparison(
+        average_ranks=ranks.mean(axis=0),
+        statistic=statistic,
+        p_value=p_value,
+        critical_difference=float(quantile * standard_error),
+        pairwise_p_values=_nemenyi_p_values(table),
+        level=level,
+    )
+
+
+def _nemenyi_p_values(table: NDArray[np.float64]) -> NDArray[np.float64]:
+    import scikit_posthocs
+
+    return np.asarray(scikit_posthocs.posthoc_nemenyi_friedman(table), dtype=float)
+
+
+def _differences(a: ArrayLike, b: ArrayLike) -> NDArray[np.float64]:
+    first, second = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
+    if first.ndim != 1 or first.shape != second.shape:
+        raise ValueError(
+            f"Paired tests need two equally long lists of figures, not {first.shape} and "
+            f"{second.shape}."
+        )
+    differences = first - second
+    return differences[~np.isnan(differences)]
+
+
+def _t_test_of_mean(differences: NDArray[np.float64], *, extra_variance: float) -> TTest:
+    n = differences.shape[0]
+    if n < 2:
+        return TTest(float("nan"), float("nan"))
+    mean = float(differences.mean())
+    variance = float(differences.var(ddof=1))
+    # Differences that should be equal differ by rounding; their "variance" is no information.
+    rounding = np.finfo(float).eps * max(1.0, float(np.abs(differences).max()))
+    if np.sqrt(variance) <= 4 * rounding:
+        if abs(mean) <= 4 * rounding:
+            return TTest(0.0, 1.0)
+        return TTest(float(np.copysign(np.inf, mean)), 0.0)
+    statistic = mean / np.sqrt((1 / n + extra_variance) * variance)
+    return TTest(float(statistic), float(2 * stats.t.sf(abs(statistic), n - 1)))

@@ -1,0 +1,271 @@
+"""The run folder: what is in it, and how it gets there whole.
+
+::
+
+    declaration.json    what the folder is for
+    jobs/<id>.npz       one file per finished job: predictions, timings, or its error
+    starts/*.json       provenance of every time somebody worked on it
+    claims.lock         see claims.py
+    scores.csv          made from the files above, at any time
+
+A file appears under its name only when it is complete: it is written beside, flushed to the disk
+and then renamed.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gmpll._atomic_io import remove_abandoned, written_beside
+from gmpll.apps.experiments.claims import claimed
+from gmpll.apps.experiments.declaration import Declaration, expand, parse_declaration
+from gmpll.apps.experiments.errors import ExperimentError
+from gmpll.apps.experiments.jobs import Job
+from gmpll.apps.experiments.stable import canonical_json
+
+__all__ = ["FORMAT_VERSION", "Result", "RunFolder", "write_atomically"]
+
+#: Of the files in a run folder.
+FORMAT_VERSION = 1
+#: A claim that no job has, for changes of the declaration.
+_FOLDER_CLAIM = "0" * 24
+_WAIT_SECONDS = 0.05
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a job left behind.
+
+    Attributes
+    ----------
+    predicted : ndarray of int
+        Predicted label (its number in the data set) of every test row.
+    labels : ndarray of int
+        Label found for every training row; empty if the method finds none.
+    test_rows, train_rows : ndarray of int
+        Row numbers in the data set.
+    facts : dict
+        ``status``, ``error``, ``fit_seconds``, ``predict_seconds``, ``tune_seconds``, ``chosen``,
+        ``attempt`` and so on: plain values.
+    """
+
+    predicted: NDArray[np.int64]
+    labels: NDArray[np.int64]
+    test_rows: NDArray[np.int64]
+    train_rows: NDArray[np.int64]
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def failure(cls, error: str, traceback: str = "") -> Result:
+        """Return the result of a job that raised an error."""
+        nothing = np.empty(0, dtype=np.int64)
+        facts = {"status": "failed", "error": error, "traceback": traceback}
+        return cls(nothing, nothing, nothing, nothing, facts)
+
+    @property
+    def failed(self) -> bool:
+        """Whether the job raised an error."""
+        return self.facts["status"] == "failed"
+
+
+class RunFolder:
+    """A folder that holds a run.
+
+    Parameters
+    ----------
+    path : path-like
+        Made where it does not exist.
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+        if self.path.exists() and not self.path.is_dir():
+            raise ExperimentError(f"{self.path} is a file; a run needs a folder.")
+
+    @property
+    def lock_file(self) -> Path:
+        """The file that claims are made in."""
+        return self.path / "claims.lock"
+
+    def file_of(self, job: Job) -> Path:
+        """Return where a job's result lies."""
+        return self.path / "jobs" / f"{job.id}.npz"
+
+    def declare(self, declaration: Declaration) -> Declaration:
+        """Add a declaration to the folder; return all that the folder is for.
+
+        Raises
+        ------
+        ExperimentError
+            If the folder holds results of another protocol, which must not share a table.
+        """
+        try:
+            for folder in (self.path, self.path / "jobs", self.path / "starts"):
+                folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ExperimentError(
+                f"The run folder {self.path} cannot be made: {error.strerror}."
+            ) from error
+        while True:
+            with claimed(self.lock_file, _FOLDER_CLAIM) as ours:
+                if ours:
+                    merged = self._merged(declaration)
+                    content = {"format": FORMAT_VERSION, **merged.plain()}
+                    text = json.dumps(content, indent=1) + "\n"
+                    write_atomically(self.path / "declaration.json", text.encode())
+                    return merged
+            time.sleep(_WAIT_SECONDS)
+
+    def declaration(self) -> Declaration:
+        """Return what the folder is for."""
+        file = self.path / "declaration.json"
+        try:
+            content = json.loads(file.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise ExperimentError(
+                f"{self.path} is not a run folder: it holds no declaration.json."
+            ) from None
+        except OSError as error:
+            raise ExperimentError(f"{file} cannot be read: {error.strerror}.") from error
+        except (ValueError, RecursionError) as error:
+            raise ExperimentError(f"{file} is not valid JSON: {error}.") from error
+        if not isinstance(content, dict):
+            raise ExperimentError(f"{file} is damaged: it must hold one JSON object.")
+        version = content.pop("format", None)
+        if version != FORMAT_VERSION:
+            newer = isinstance(version, int) and version > FORMAT_VERSION
+            raise ExperimentError(
+                f"{self.path} was made by another version of gmpll: "
+                + (f"its format is {version}, update gmpll or " if newer else "")
+                + "use a new folder."
+            )
+        return parse_declaration(content, where=str(file))
+
+    def jobs(self) -> list[Job]:
+        """Return all jobs that the folder is for, finished or not."""
+        return expand(self.declaration())
+
+    def save(self, job: Job, result: Result) -> None:
+        """Keep a job's result, replacing an earlier one."""
+        facts = {"format": FORMAT_VERSION, "job": job.description(), **result.facts}
+        buffer = io.BytesIO()
+        np.savez_compressed(
+            buffer,
+            facts=np.frombuffer(canonical_json(facts).encode(), dtype=np.uint8),
+            predicted=result.predicted,
+            labels=result.labels,
+            test_rows=result.test_rows,
+            train_rows=result.train_rows,
+        )
+        write_atomically(self.file_of(job), buffer.getvalue())
+
+    def load(self, job: Job) -> Result | None:
+        """Return a job's result, or None if there is no (readable) one."""
+        try:
+            with np.load(self.file_of(job), allow_pickle=False) as file:
+                arrays = {name: file[name] for name in file.files}
+            facts = json.loads(arrays.pop("facts").tobytes())
+            good = facts.pop("format") == FORMAT_VERSION
+            facts.pop("job")
+            result = Result(**arrays, facts=facts)
+        except Exception:  # damage shows in a dozen kinds of exception
+            # Not there, or damaged behind our back: either way the job has to be run.
+            return None
+        return result if good and _is_whole(result) else None
+
+    def load_all(self, jobs: Iterable[Job]) -> dict[str, Result]:
+        """Return the results that there are, by job id."""
+        found = ((job.id, self.load(job)) for job in jobs)
+        return {job_id: result for job_id, result in found if result is not None}
+
+    def remove_leftovers(self) -> None:
+        """Remove what killed processes had begun to write, but nothing that is being written."""
+        for leftover in (self.path / "jobs").glob(".*.tmp"):
+            with claimed(self.lock_file, leftover.name[1:].partition(".")[0]) as ours:
+                if ours:
+                    leftover.unlink(missing_ok=True)
+        for folder in (self.path, self.path / "starts"):
+            remove_abandoned(folder)
+
+    def note_start(self, provenance: dict[str, Any]) -> None:
+        """Note down who works on the folder from now on."""
+        name = f"{provenance['started'].replace(':', '')}-{os.getpid()}.json"
+        text = json.dumps(provenance, indent=1) + "\n"
+        write_atomically(self.path / "starts" / name, text.encode())
+
+    def starts(self) -> list[dict[str, Any]]:
+        """Return the provenance of every start, oldest first."""
+        return [_start(file) for file in sorted((self.path / "starts").glob("*.json"))]
+
+    def _merged(self, declaration: Declaration) -> Declaration:
+        if not (self.path / "declaration.json").exists():
+            return declaration
+        before = self.declaration()
+        for old in before.experiments:
+            for new in declaration.experiments:
+                if not old.fits_beside(new):
+                    raise ExperimentError(
+                        f"{self.path} holds a {old.kind} run with another protocol (folds, "
+                        "tuning or rows differ): choose another folder, or repeat its options."
+                    )
+        clash = [
+            name
+            for name, method in declaration.variants.items()
+            if before.variants.get(name, method) != method
+        ]
+        if clash:
+            raise ExperimentError(
+                f"{self.path} holds results of another variant named {clash[0]!r}: "
+                "choose another name or folder."
+            )
+        experiments = dict.fromkeys(
+            canonical_json(plain)
+            for plain in before.plain()["experiment"] + declaration.plain()["experiment"]
+        )
+        content = {
+            "experiment": [json.loads(text) for text in experiments],
+            "variants": before.plain()["variants"] | declaration.plain()["variants"],
+        }
+        return parse_declaration(content, where=str(self.path / "declaration.json"))
+
+
+def _is_whole(result: Result) -> bool:
+    """Whether the arrays of a result fit together and its facts say how it ended."""
+    arrays = (result.predicted, result.labels, result.test_rows, result.train_rows)
+    if not all(np.ndim(array) == 1 and array.dtype.kind in "iu" for array in arrays):
+        return False
+    facts = result.facts
+    said = all(isinstance(facts.get(name), str) for name in ("status", "error"))
+    if not said or result.failed:
+        return said
+    return (
+        len(result.predicted) == len(result.test_rows)
+        and len(result.labels) in (0, len(result.train_rows))
+        and bool((result.test_rows >= 0).all() and (result.train_rows >= 0).all())
+    )
+
+
+def _start(file: Path) -> dict[str, Any]:
+    try:
+        start = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise ExperimentError(f"{file} is damaged ({type(error).__name__}): remove it.") from error
+    if not isinstance(start, dict) or not isinstance(start.get("commit", ""), str):
+        raise ExperimentError(f"{file} is damaged: it must tell of one start, so remove it.")
+    return start
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write a file so that it is either the old one or the new one, never half of it."""
+    with written_beside(path) as beside:
+        beside.write_bytes(content)

@@ -1,0 +1,137 @@
+"""Choosing hyper-parameters on the training fold, without any true label."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.model_selection import ParameterGrid, ShuffleSplit
+
+from gmpll.metrics import lift_of_rows
+
+__all__ = ["CRITERIA", "Choice", "choose_parameters", "covering_rate_of_columns", "lift_of_columns"]
+
+#: Share of the training rows that is held out to compare settings.
+HELD_OUT_SHARE = 0.2
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The chosen setting and what it was chosen from.
+
+    Attributes
+    ----------
+    parameters : dict
+        The setting with the largest value of the criterion (of several, the first in the grid).
+    tried : list of (parameters, value)
+        Every setting with its value; None for a setting that could not be fitted.
+    """
+
+    parameters: dict[str, Any]
+    tried: list[tuple[dict[str, Any], float | None]]
+
+
+def lift_of_columns(
+    candidates: NDArray[np.bool_], y_pred: NDArray[np.integer], frequency: NDArray[np.floating]
+) -> float:
+    """Candidate lift of predicted columns, see :func:`gmpll.metrics.candidate_lift`.
+
+    Parameters
+    ----------
+    candidates : ndarray of shape (n_samples, n_classes), bool
+        Candidate sets of held-out rows.
+    y_pred : ndarray of shape (n_samples,), int
+        Predicted columns.
+    frequency : ndarray of shape (n_classes,)
+        Share of the training candidate sets that contain each label.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gmpll.apps.experiments.tuning import lift_of_columns
+    >>> sets = np.array([[True, True], [True, False]])
+    >>> lift_of_columns(sets, np.array([1, 0]), np.array([0.75, 0.5]))
+    1.0
+    >>> lift_of_columns(sets, np.array([1, 1]), np.array([0.75, 0.5]))
+    0.0
+    """
+    hit = candidates[np.arange(candidates.shape[0]), y_pred]
+    return float(lift_of_rows(hit, frequency[y_pred]).mean())
+
+
+def covering_rate_of_columns(
+    candidates: NDArray[np.bool_], y_pred: NDArray[np.integer], frequency: NDArray[np.floating]
+) -> float:
+    """Share of rows whose predicted column is a candidate; the frequencies are not used."""
+    return float(candidates[np.arange(candidates.shape[0]), y_pred].mean())
+
+
+Criterion = Callable[
+    [NDArray[np.bool_], NDArray[np.integer], NDArray[np.floating]],
+    float,
+]
+
+#: Label-free criteria by name; larger is better.
+CRITERIA: dict[str, Criterion] = {
+    "candidate lift": lift_of_columns,
+    "covering rate": covering_rate_of_columns,
+}
+
+
+def choose_parameters(
+    make: Callable[[Mapping[str, Any]], Any],
+    grid: Mapping[str, Sequence[Any]],
+    X: NDArray[np.float64],
+    mask: NDArray[np.bool_],
+    *,
+    criterion: str,
+    random_state: int,
+) -> Choice:
+    """Fit every setting on part of the rows and compare them on the rest.
+
+    Parameters
+    ----------
+    make : callable
+        Makes an estimator from a setting.
+    grid : mapping
+        Parameter -> values.
+    X, mask : ndarray
+        The training fold. The held-out rows' candidates are used by the criterion only.
+    criterion : str
+        A key of :data:`CRITERIA`.
+    random_state : int
+        Seed of the split.
+
+    Returns
+    -------
+    Choice
+    """
+    (train, held_out), *_ = ShuffleSplit(
+        1, test_size=HELD_OUT_SHARE, random_state=random_state
+    ).split(X)
+    frequency = mask[train].mean(axis=0)
+    tried: list[tuple[dict[str, Any], float | None]] = []
+    last_error: Exception | None = None
+    for parameters in _settings(grid):
+        try:
+            predicted = make(parameters).fit(X[train], mask[train]).predict(X[held_out])
+        except Exception as error:  # one impossible setting must not spoil the others
+            tried.append((parameters, None))
+            last_error = error
+            continue
+        tried.append((parameters, CRITERIA[criterion](mask[held_out], predicted, frequency)))
+    values = [-np.inf if value is None else value for _, value in tried]
+    if last_error is not None and max(values) == -np.inf:
+        raise last_error
+    return Choice(tried[int(np.argmax(values))][0], tried)
+
+
+def _settings(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    names = list(grid)
+    return [
+        {name: setting[name] for name in names}
+        for setting in ParameterGrid({name: list(values) for name, values in grid.items()})
+    ]

@@ -1,0 +1,307 @@
+"""Facts between methods: significance tests, win/tie/loss counts, average ranks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from gmpll.apps.report import paper
+from gmpll.apps.report.frames import groups_of, rows_of
+from gmpll.apps.report.names import (
+    BASELINES,
+    OURS,
+    is_baseline,
+    ordered_data_sets,
+    ordered_methods,
+    printed_method,
+)
+from gmpll.apps.report.scores_table import SETTING, of_experiment, succeeded
+from gmpll.apps.report.summaries import fold_summary
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pandas as pd
+
+__all__ = [
+    "ALPHA",
+    "RankFacts",
+    "accuracy_facts",
+    "error_facts",
+    "rank_facts",
+    "win_tie_loss_facts",
+]
+
+#: Level of significance, the paper's.
+ALPHA = 0.05
+#: Means that differ by less are the same.
+_ROUNDING = 1e-12
+_PRINTED = {"inductive": paper.INDUCTIVE, "transductive": paper.TRANSDUCTIVE}
+
+
+def accuracy_facts(scores: pd.DataFrame, measure: str) -> pd.DataFrame:
+    """Accuracy on the real-world sets beside the paper's, with tests against GM-PLL.
+
+    Parameters
+    ----------
+    scores : DataFrame
+        Checked scores.
+    measure : {"inductive", "transductive"}
+
+    Returns
+    -------
+    DataFrame
+        A row per data set and method: the fold summary, ``best``, the paper's figure
+        (``paper_mean``, ``paper_std``, ``paper_mark``) and ours minus it
+        (``paper_difference``), and GM-PLL against the method: ``pairs`` of folds, mean
+        ``lead`` of GM-PLL, p-values and verdicts of both tests.
+    """
+    real_world = of_experiment(scores, "real-world")
+    facts = fold_summary(real_world, [*SETTING, "method"], measure)
+    competing = facts["mean"].where(~facts["method"].isin(BASELINES))
+    facts["best"] = competing.notna() & (
+        competing >= competing.groupby(facts["dataset"]).transform("max") - _ROUNDING
+    )
+    printed = [
+        _PRINTED[measure].get((printed_method(row.method), row.dataset)) for row in rows_of(facts)
+    ]
+    facts["paper_mean"] = [figure.mean if figure else float("nan") for figure in printed]
+    facts["paper_std"] = [figure.std if figure else float("nan") for figure in printed]
+    facts["paper_mark"] = [figure.mark if figure else "" for figure in printed]
+    facts["paper_difference"] = facts["mean"] - facts["paper_mean"]
+    tests = _tests_against_ours(real_world, measure)
+    return facts.merge(tests, on=[*SETTING, "method"], how="left").fillna(
+        {"verdict": "", "corrected_verdict": ""}
+    )
+
+
+def error_facts(scores: pd.DataFrame, experiment: str) -> pd.DataFrame:
+    """Mean absolute errors on the data sets with ordered labels, with tests against GM-PLL.
+
+    Parameters
+    ----------
+    scores : DataFrame
+        Checked scores.
+    experiment : str
+
+    Returns
+    -------
+    DataFrame
+        A row per setting, method and ``rows`` ("unseen" or "training") that the error is taken
+        over: the fold summary, ``best`` (the smallest mean), and GM-PLL against the method:
+        ``pairs`` of folds, ``lead`` (by how much the error of GM-PLL is smaller), p-values and
+        verdicts of both tests. Empty if no data set has such errors.
+    """
+    import pandas as pd
+
+    part = of_experiment(scores, experiment)
+    parts = [
+        _errors(part, f"{measure}_mae").assign(rows=rows)
+        for rows, measure in (("unseen", "inductive"), ("training", "transductive"))
+    ]
+    # An empty part has columns of no particular type, which older versions of pandas warn of.
+    return pd.concat([p for p in parts if len(p)] or parts[:1], ignore_index=True)
+
+
+def _errors(scores: pd.DataFrame, measure: str) -> pd.DataFrame:
+    ordered = scores.loc[scores[measure].notna(), "dataset"].unique()
+    scores = scores[scores["dataset"].isin(ordered)]
+    keys = [*SETTING, "method"]
+    facts = fold_summary(scores, keys, measure)
+    # Full supervision, for one, finds no labels of training rows: it has nothing to show there.
+    facts = facts[(facts["measured"] > 0) | (facts["failed"] > 0)]
+    competing = facts["mean"].where(~facts["method"].isin(BASELINES))
+    smallest = competing.groupby([facts[key] for key in SETTING], dropna=False).transform("min")
+    facts["best"] = competing.notna() & (competing <= smallest + _ROUNDING)
+    tests = _tests_against_ours(scores, measure, smaller_is_better=True)
+    return facts.merge(tests, on=keys, how="left").fillna({"verdict": "", "corrected_verdict": ""})
+
+
+def win_tie_loss_facts(scores: pd.DataFrame) -> pd.DataFrame:
+    """Count GM-PLL's wins, ties and losses over the controlled configurations.
+
+    Parameters
+    ----------
+    scores : DataFrame
+        Checked scores.
+
+    Returns
+    -------
+    DataFrame
+        A row per data set and compared method: ``win``, ``tie``, ``loss`` by the paired t-test,
+        the same with the prefix ``corrected_`` by the corrected resampled t-test,
+        ``configurations`` compared and ``expected``, and the paper's counts
+        (``paper_win``, ...).
+    """
+    import pandas as pd
+
+    controlled = of_experiment(scores, "controlled")
+    tests = _tests_against_ours(controlled, "inductive")
+    expected = controlled.drop_duplicates(SETTING).groupby("dataset").size()
+    rows = []
+    for (data_set, method), part in groups_of(tests, ["dataset", "method"]):
+        row: dict[str, Any] = {"dataset": data_set, "method": method}
+        for prefix in ("", "corrected_"):
+            for verdict in ("win", "tie", "loss"):
+                row[prefix + verdict] = int((part[f"{prefix}verdict"] == verdict).sum())
+        row["configurations"] = row["win"] + row["tie"] + row["loss"]
+        row["expected"] = int(expected[data_set])
+        printed = paper.WIN_TIE_LOSS.get((data_set, method))
+        for verdict in ("win", "tie", "loss"):
+            row[f"paper_{verdict}"] = getattr(printed, verdict) if printed else float("nan")
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _tests_against_ours(
+    scores: pd.DataFrame, measure: str, *, smaller_is_better: bool = False
+) -> pd.DataFrame:
+    """Test GM-PLL against every method, in every setting, over the folds that both have."""
+    import pandas as pd
+
+    columns = [
+        *SETTING,
+        "method",
+        "pairs",
+        "lead",
+        "p_value",
+        "verdict",
+        "corrected_p_value",
+        "corrected_verdict",
+    ]
+    sign = -1.0 if smaller_is_better else 1.0
+    tests = pd.DataFrame(list(_tests(scores, measure, sign)), columns=columns)
+    # Without a single test the columns have no type, and could not be joined to any.
+    return tests.astype({"p": float, "r": float, "lead": float, "p_value": float})
+
+
+def _tests(scores: pd.DataFrame, measure: str, sign: float) -> Iterator[dict[str, Any]]:
+    test_share = 1 / _number_of_folds(scores)
+    for setting, part in groups_of(scores, SETTING):
+        by_fold = succeeded(part).pivot_table(
+            index=["seed", "fold"], columns="method", values=measure
+        )
+        if OURS not in by_fold:
+            continue
+        for method in by_fold.columns.drop(OURS):
+            if is_baseline(method):
+                continue
+            pair = sign * by_fold[[OURS, method]].dropna()
+            yield {
+                **dict(zip(SETTING, setting, strict=True)),
+                "method": method,
+                **_compared(pair[OURS], pair[method], test_share=test_share),
+            }
+
+
+def _number_of_folds(scores: pd.DataFrame) -> int:
+    """Folds are numbered from zero, so a run that stopped early still tells how many there are."""
+    if scores.empty:
+        return 2
+    return max(2, int(scores["fold"].nunique()), int(scores["fold"].max()) + 1)
+
+
+def _compared(ours: pd.Series, theirs: pd.Series, *, test_share: float) -> dict[str, Any]:
+    from gmpll.apps.experiments.statistics import corrected_resampled_t_test, outcome, paired_t_test
+
+    facts: dict[str, Any] = {"pairs": len(ours), "lead": float((ours - theirs).mean())}
+    if len(ours) < 2:  # one pair is no comparison, not even a tie
+        return {**facts, "verdict": "", "corrected_verdict": ""}
+    plain = paired_t_test(ours, theirs)
+    corrected = corrected_resampled_t_test(ours, theirs, test_share)
+    return {
+        **facts,
+        "p_value": plain.p_value,
+        "verdict": outcome(plain, level=ALPHA),
+        "corrected_p_value": corrected.p_value,
+        "corrected_verdict": outcome(corrected, level=ALPHA),
+    }
+
+
+@dataclass(frozen=True)
+class RankFacts:
+    """Average ranks of methods over data sets, with Friedman's and Nemenyi's tests.
+
+    Attributes
+    ----------
+    average_ranks : Series
+        Rank of every method, 1 is best; sorted.
+    pairwise_p_values : DataFrame
+        Nemenyi's p-value for every pair of methods.
+    critical_difference : float
+        Ranks further apart than this differ significantly.
+    p_value : float
+        Friedman's test of equal methods.
+    data_sets : list of str
+        What was ranked on.
+    left_out_methods, left_out_data_sets : list of str
+        Without them every method has a figure on every data set.
+    """
+
+    average_ranks: pd.Series
+    pairwise_p_values: pd.DataFrame
+    critical_difference: float
+    p_value: float
+    data_sets: list[str]
+    left_out_methods: list[str]
+    left_out_data_sets: list[str]
+
+
+def rank_facts(scores: pd.DataFrame, experiment: str, measure: str) -> RankFacts | None:
+    """Rank the methods over the data sets of an experiment.
+
+    A data set of the controlled experiment counts once, with the mean over its configurations:
+    they share their rows, so they are no independent blocks.
+
+    Parameters
+    ----------
+    scores : DataFrame
+        Checked scores.
+    experiment : str
+    measure : {"inductive", "transductive"}
+
+    Returns
+    -------
+    RankFacts or None
+        None with fewer than three methods or two data sets to rank on.
+    """
+    import pandas as pd
+
+    from gmpll.apps.experiments.statistics import friedman_nemenyi
+
+    matrix = _mean_accuracy(of_experiment(scores, experiment), measure)
+    block = _complete_block(matrix)
+    if block.shape[0] < 2 or block.shape[1] < 3:
+        return None
+    ranked = friedman_nemenyi(block, level=ALPHA)
+    ranks = pd.Series(ranked.average_ranks, index=block.columns)
+    return RankFacts(
+        average_ranks=ranks.sort_values(kind="stable"),
+        pairwise_p_values=pd.DataFrame(ranked.pairwise_p_values, block.columns, block.columns),
+        critical_difference=ranked.critical_difference,
+        p_value=ranked.p_value,
+        data_sets=list(block.index),
+        left_out_methods=[m for m in matrix.columns if m not in block.columns],
+        left_out_data_sets=[d for d in matrix.index if d not in block.index],
+    )
+
+
+def _mean_accuracy(scores: pd.DataFrame, measure: str) -> pd.DataFrame:
+    """Data sets by methods; NaN where a method lacks a configuration that others have."""
+    summary = fold_summary(scores, [*SETTING, "method"], measure)
+    summary = summary[~summary["method"].isin(BASELINES)].fillna({"p": -1.0, "r": -1.0})
+    by_setting = summary.set_index([*SETTING, "method"])["mean"].unstack("method")
+    by_setting = by_setting.dropna(how="all")
+    if by_setting.empty:
+        return by_setting
+    gaps = by_setting.isna().groupby(level="dataset").any()
+    matrix = by_setting.groupby(level="dataset").mean().mask(gaps)
+    matrix = matrix.dropna(axis=1, how="all")
+    return matrix.loc[ordered_data_sets(matrix.index), ordered_methods(matrix.columns)]
+
+
+def _complete_block(matrix: pd.DataFrame) -> pd.DataFrame:
+    """Drop the gappy data sets or the gappy methods, whichever keeps more figures."""
+    without_data_sets = matrix.dropna(axis=0)
+    without_methods = matrix.dropna(axis=1)
+    return max(without_data_sets, without_methods, key=lambda block: block.size)

@@ -1,0 +1,129 @@
+"""The table of scores that a report is made from: checked, cleaned, cut by experiment."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from gmpll.apps.experiments.scoring import SCORE_COLUMNS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pandas as pd
+
+__all__ = [
+    "SCORE_COLUMNS",
+    "SETTING",
+    "checked_scores",
+    "of_experiment",
+    "printable",
+    "read_scores",
+    "succeeded",
+]
+
+_TEXT_COLUMNS = ("experiment", "dataset", "method", "parameter", "chosen", "status", "error")
+_NUMBER_COLUMNS = (
+    "p",
+    "r",
+    "value",
+    "seed",
+    "fold",
+    "inductive",
+    "transductive",
+    "inductive_mae",
+    "transductive_mae",
+    "fit_seconds",
+    "predict_seconds",
+)
+#: Tables that were saved before these were computed lack them: no figure is known then.
+_LATER_COLUMNS = ("inductive_mae", "transductive_mae")
+#: What makes two jobs of an experiment comparable fold by fold.
+SETTING = ["dataset", "p", "r"]
+
+#: Control characters (but line breaks) and lone surrogates cannot be written to XML or UTF-8.
+_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+#: Shares such as 0.1 + 0.2 must meet 0.3 when they are grouped.
+_DECIMALS = 9
+#: Characters of what pandas says of a cell, which it quotes in full.
+_LONGEST_REASON = 200
+
+
+def printable(value: object) -> str:
+    r"""Return a value as text that every format can hold.
+
+    Examples
+    --------
+    >>> from gmpll.apps.report.scores_table import printable
+    >>> printable("bell\x07")
+    'bell�'
+    """
+    return _UNPRINTABLE.sub("�", str(value))
+
+
+def checked_scores(scores: pd.DataFrame) -> pd.DataFrame:
+    """Return a clean copy of a table of scores, with exactly the agreed columns.
+
+    Parameters
+    ----------
+    scores : DataFrame
+        One row per job, columns :data:`SCORE_COLUMNS`. An older table may lack the mean absolute
+        errors, which are NaN then.
+
+    Returns
+    -------
+    DataFrame
+        Text columns hold text (unprintable characters replaced), number columns hold floats.
+
+    Raises
+    ------
+    ValueError
+        If columns are missing or a number column holds something else.
+    """
+    import pandas as pd
+
+    later = [column for column in _LATER_COLUMNS if column not in scores.columns]
+    scores = scores.assign(**dict.fromkeys(later, float("nan")))
+    missing = [column for column in SCORE_COLUMNS if column not in scores.columns]
+    if missing:
+        raise ValueError(
+            f"The table of scores lacks the column(s) {', '.join(missing)}: "
+            "it must be one that gmpll.apps.experiments made."
+        )
+    clean = scores.loc[:, list(SCORE_COLUMNS)].reset_index(drop=True)
+    for column in _TEXT_COLUMNS:
+        text = clean[column].astype(object)
+        clean[column] = text.where(text.notna(), "").map(printable).astype(object)
+    for column in _NUMBER_COLUMNS:
+        try:
+            clean[column] = pd.to_numeric(clean[column]).astype(float)
+        except (ValueError, TypeError, OverflowError) as error:
+            raise ValueError(
+                f"The column {column} of the table of scores must hold numbers: "
+                f"{str(error)[:_LONGEST_REASON]}."
+            ) from error
+    for column in ("p", "r", "value"):
+        clean[column] = clean[column].round(_DECIMALS)
+    return clean
+
+
+def read_scores(path: Path) -> pd.DataFrame:
+    """Read a table of scores from a CSV file; a method named "NA" keeps its name."""
+    import pandas as pd
+
+    empty = {column: ["", "nan", "NaN"] for column in _NUMBER_COLUMNS}
+    try:
+        return pd.read_csv(path, keep_default_na=False, na_values=empty, encoding="utf-8")
+    except (ValueError, OverflowError) as error:  # pandas' own errors are ValueErrors, too
+        reason = " ".join(str(error).split())[:200]
+        raise ValueError(f"{path} is not a table of comma separated values: {reason}.") from error
+
+
+def of_experiment(scores: pd.DataFrame, experiment: str) -> pd.DataFrame:
+    """Return the rows of one experiment, failed jobs included."""
+    return scores[scores["experiment"] == experiment]
+
+
+def succeeded(scores: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of the jobs that ended well."""
+    return scores[scores["status"] == "ok"]

@@ -1,0 +1,128 @@
+"""What a table is: cells with an optional second line, marks and emphasis, and the raw facts.
+
+A table is laid out once; :mod:`gmpll.apps.report.formats` writes it as Markdown and LaTeX, the page's
+template as HTML, and its facts go to CSV with all their digits.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["MISSING", "Cell", "Row", "Table", "count", "difference", "figure", "number"]
+
+#: Stands where there is no figure.
+MISSING = "\N{EN DASH}"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell.
+
+    Attributes
+    ----------
+    text : str
+        The figure or the name.
+    mark : str
+        Outcome of a test, printed after the text.
+    detail : str
+        A second, quieter line: the paper's figure.
+    note : str
+        A warning, for instance that folds are missing.
+    strong : bool
+        Bold type.
+    """
+
+    text: str
+    mark: str = ""
+    detail: str = ""
+    note: str = ""
+    strong: bool = False
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row; its first cell names it. ``is_apart`` sets it off from the rows above."""
+
+    cells: list[Cell]
+    is_apart: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table to be shown and saved.
+
+    Attributes
+    ----------
+    name : str
+        Stem of the files.
+    title : str
+        Caption.
+    header : list of str
+        Column titles; the first stands above the row names.
+    rows : list of Row
+    facts : DataFrame
+        The raw figures behind the table.
+    notes : list of str
+        Sentences that belong under it.
+    is_text : bool
+        Whether the columns hold prose instead of figures.
+    is_long : bool
+        Whether the page shows it folded.
+    """
+
+    name: str
+    title: str
+    header: list[str]
+    rows: list[Row]
+    facts: pd.DataFrame
+    notes: list[str] = field(default_factory=list)
+    is_text: bool = False
+    is_long: bool = False
+
+
+def number(value: float, decimals: int = 3) -> str:
+    """Format a figure; a missing one is a dash.
+
+    Examples
+    --------
+    >>> from gmpll.apps.report.tables import number
+    >>> number(0.73712), number(float("nan"))
+    ('0.737', '–')
+    """
+    return MISSING if math.isnan(value) else f"{value:.{decimals}f}".replace("-", "\N{MINUS SIGN}")
+
+
+def figure(mean: float, std: float, decimals: int = 3) -> str:
+    """Format a mean with its standard deviation, if there is one.
+
+    Examples
+    --------
+    >>> from gmpll.apps.report.tables import figure
+    >>> figure(0.7371, 0.0432), figure(0.5, float("nan"))
+    ('0.737 ± 0.043', '0.500')
+    """
+    spread = "" if math.isnan(std) else f" ± {std:.{decimals}f}"
+    return number(mean, decimals) + spread
+
+
+def difference(value: float, decimals: int = 3) -> str:
+    """Format a difference with its sign; what rounds to nothing has none.
+
+    Examples
+    --------
+    >>> from gmpll.apps.report.tables import difference
+    >>> difference(0.0214), difference(-0.3), difference(0.0001)
+    ('+0.021', '−0.300', '0.000')
+    """
+    text = f"{value:+.{decimals}f}"
+    return (text[1:] if float(text) == 0 else text).replace("-", "\N{MINUS SIGN}")
+
+
+def count(value: float) -> str:
+    """Format a whole number with thousands apart; a missing one is a dash."""
+    return MISSING if math.isnan(value) else f"{int(value):,}".replace(",", "\N{THIN SPACE}")

@@ -1,0 +1,84 @@
+"""Pictures that the rows name, and nothing else of the disk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from gmpll.apps.review.errors import RequestError
+
+__all__ = ["Image", "read_image"]
+
+#: A larger file is no picture to look at in passing.
+MAX_BYTES = 32 * 2**20
+#: Cells of any length must leave the sentence readable.
+_LONGEST_NAME = 100
+
+#: What a file of each type begins with. SVG is missing on purpose: it can carry scripts.
+_TYPES = {
+    ".png": ("image/png", (b"\x89PNG\r\n\x1a\n",)),
+    ".jpg": ("image/jpeg", (b"\xff\xd8\xff",)),
+    ".jpeg": ("image/jpeg", (b"\xff\xd8\xff",)),
+    ".gif": ("image/gif", (b"GIF87a", b"GIF89a")),
+    ".webp": ("image/webp", (b"RIFF",)),
+    ".bmp": ("image/bmp", (b"BM",)),
+}
+
+
+class Image(NamedTuple):
+    """A picture and its media type."""
+
+    content: bytes
+    media_type: str
+
+
+def read_image(name: str, folder: Path) -> Image:
+    """Read a picture from inside a folder.
+
+    Parameters
+    ----------
+    name : str
+        A path, as the input gives it; relative paths are relative to ``folder``.
+    folder : path
+        The only place that pictures are read from, subfolders included. Links are followed
+        before this is checked, so they do not lead out of it either.
+
+    Returns
+    -------
+    Image
+
+    Raises
+    ------
+    RequestError
+        Where it is outside of the folder, missing, too large or no picture.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from gmpll.apps.review.images import read_image
+    >>> read_image("../../etc/passwd", Path("."))
+    Traceback (most recent call last):
+    ...
+    gmpll.apps.review.errors.RequestError: '../../etc/passwd' names no picture beside the input.
+    """
+    shown = repr(name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}…")
+    refusal = RequestError(f"{shown} names no picture beside the input.")
+    known = _TYPES.get(Path(name).suffix.lower())
+    if known is None:
+        raise refusal
+    media_type, beginnings = known
+    try:
+        root = folder.resolve(strict=True)
+        path = (root / name).resolve(strict=True)
+        # Whether it is a plain file is asked last: a path outside must not even tell whether it
+        # exists, and a pipe must not be opened.
+        if not path.is_relative_to(root) or not path.is_file():
+            raise refusal
+        if path.stat().st_size > MAX_BYTES:
+            raise RequestError(f"{shown} is larger than {MAX_BYTES >> 20} MiB.")
+        content = path.read_bytes()
+    except (OSError, ValueError, RuntimeError):  # missing, a zero byte, a circle of links
+        raise refusal from None
+    if not content.startswith(beginnings):
+        raise refusal
+    return Image(content, media_type)

@@ -1,0 +1,222 @@
+"""Decisions outlive the matching that they were made about.
+
+A run that replaces the results in a folder leaves the decisions where they are if they speak of the
+same rows, labels and candidates. Otherwise they move to a folder of their own, together with the
+matching that gives them their meaning, and those about a row that is still there are taken over.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from gmpll._atomic_io import sync_folder
+from gmpll.apps.review.errors import ReviewError
+from gmpll.apps.review.opening import DECISIONS_FILE
+from gmpll.apps.review.session import rows_key
+from gmpll.apps.review.store import Decision, Entry, Store
+from gmpll.apps.tables.errors import InputError
+from gmpll.apps.tables.saved import FILE_NAME, read_matching
+
+if TYPE_CHECKING:
+    from gmpll.apps.tables.saved import SavedMatching
+
+__all__ = ["Kept", "check_not_under_review", "decisions_kept", "take_over"]
+
+#: Folder of decisions about earlier results; a number follows.
+EARLIER = "earlier-review"
+_WAIT_SECONDS = 1.0
+
+
+class Kept(NamedTuple):
+    """Decisions that had to make room: their folder, their rows, and how many still hold."""
+
+    folder: Path
+    rows: int
+    taken_over: int = 0
+
+
+def check_not_under_review(folder: Path) -> None:
+    """Refuse a folder whose decisions somebody has open.
+
+    Raises
+    ------
+    InputError
+    """
+    path = folder / DECISIONS_FILE
+    if not path.is_file():
+        return
+    try:
+        # Works only for whoever is alone with the file, and changes nothing in it.
+        with _connected(path) as connection:
+            connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+            connection.execute("BEGIN EXCLUSIVE")
+            connection.execute("ROLLBACK")
+    except sqlite3.OperationalError as error:
+        raise InputError(
+            f"{folder} is under review ({error}): stop gmpll review there, then try again."
+        ) from error
+    except sqlite3.Error:  # damaged: nobody can have it open
+        pass
+
+
+@contextmanager
+def decisions_kept(folder: Path) -> Iterator[Callable[[SavedMatching], Kept | None]]:
+    """Give a function that makes room for a new matching in the folder.
+
+    It moves decisions that do not fit the matching, and says where to. If the block fails, they are
+    moved back.
+
+    Parameters
+    ----------
+    folder : Path
+        Output folder of ``gmpll disambiguate``; there may be none yet.
+    """
+    moved: list[Path] = []
+
+    def make_room(matching: SavedMatching) -> Kept | None:
+        check_not_under_review(folder)
+        path = folder / DECISIONS_FILE
+        if not path.is_file():
+            return None
+        key, rows = _content(path)
+        if key == rows_key(matching):
+            return None
+        if key and not rows:  # a review that was opened and closed
+            path.unlink()
+            return None
+        earlier = _new_folder(folder)
+        moved.append(earlier)
+        if (folder / FILE_NAME).is_file():
+            _copy(folder / FILE_NAME, earlier / FILE_NAME)
+        _move_decisions(folder, earlier)
+        return Kept(earlier, rows)
+
+    try:
+        yield make_room
+    except BaseException:
+        for earlier in moved:
+            _move_decisions(earlier, folder)
+            shutil.rmtree(earlier, ignore_errors=True)
+        raise
+
+
+def take_over(kept: Kept, folder: Path, matching: SavedMatching, id_column: str) -> Kept:
+    """Write those of the earlier decisions that hold for the new matching to its folder.
+
+    A row is recognised by its id, where a column of ids was named or guessed in both runs; row
+    numbers tell nothing. That no candidate is right holds only for the same candidates.
+
+    Parameters
+    ----------
+    kept : Kept
+        From the function that :func:`decisions_kept` gives.
+    folder : Path
+        Where the new matching lies.
+    matching : SavedMatching
+        The new matching.
+    id_column : str
+        The input's column of ids, "" if it has none.
+
+    Returns
+    -------
+    Kept
+        With the number of decisions taken over.
+    """
+    try:
+        before = read_matching(kept.folder)
+        with closing(Store(kept.folder / DECISIONS_FILE, rows_key(before))) as store:
+            held = store.decisions()
+        taken = 0
+        with closing(Store(folder / DECISIONS_FILE, rows_key(matching))) as store:
+            rows = {str(identity): row for row, identity in enumerate(matching.ids)}
+            for entry in sorted(held.values(), key=lambda entry: entry.number):
+                row = rows.get(_identity(before, entry.row, id_column))
+                decision = None if row is None else _translated(entry, row, before, matching)
+                if row is not None and decision is not None:
+                    store.decide(row, decision, seen_version=0, tab=entry.tab, at=entry.at)
+                    taken += 1
+    except (InputError, ReviewError):  # they can be read where they are, or not at all
+        return kept
+    return kept._replace(taken_over=taken)
+
+
+def _identity(matching: SavedMatching, row: int, id_column: str) -> str:
+    """Return the id of a row if it stands in the column of ids, else "": a row number is none."""
+    identity = str(matching.ids[row])
+    try:
+        cells = json.loads(str(matching.display[row]))
+        return identity if str(cells[id_column]) == identity else ""
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return ""
+
+
+def _translated(
+    entry: Entry, row: int, before: SavedMatching, after: SavedMatching
+) -> Decision | None:
+    """Return a decision in the codes of the new matching, None if it holds no longer."""
+    decision = entry.decision
+    if decision is None or decision.action == "skip":
+        return None
+    if decision.action == "none":
+        same = _candidates(before, entry.row) == _candidates(after, row)
+        return decision if same else None
+    name = decision.name if decision.code is None else str(before.classes[decision.code])
+    known = np.flatnonzero(after.classes == name)
+    return Decision("label", code=int(known[0])) if known.size else Decision("other", name=name)
+
+
+def _candidates(matching: SavedMatching, row: int) -> set[str]:
+    return set(matching.classes[matching.mask[row]].tolist())
+
+
+def _content(path: Path) -> tuple[str, int]:
+    """Return the key of the rows that decisions are about, and how many rows they speak of."""
+    try:
+        with _connected(path) as connection:
+            (key,) = connection.execute("SELECT value FROM facts WHERE name = 'rows'").fetchone()
+            (rows,) = connection.execute("SELECT COUNT(DISTINCT item) FROM log").fetchone()
+    except (sqlite3.Error, TypeError, ValueError):  # damaged
+        return "", 0
+    return str(key), int(rows)
+
+
+@contextmanager
+def _connected(path: Path) -> Iterator[sqlite3.Connection]:
+    with closing(sqlite3.connect(path, timeout=_WAIT_SECONDS, isolation_level=None)) as connection:
+        yield connection
+
+
+def _new_folder(folder: Path) -> Path:
+    for number in itertools.count(1):
+        earlier = folder / f"{EARLIER}-{number}"
+        with suppress(FileExistsError):
+            earlier.mkdir()
+            return earlier
+    raise AssertionError  # there are numbers enough
+
+
+def _copy(source: Path, target: Path) -> None:
+    try:
+        os.link(source, target)
+    except OSError:  # a file system without links
+        shutil.copy2(source, target)
+
+
+def _move_decisions(source: Path, target: Path) -> None:
+    # A file that was closed in good order has no companions.
+    for suffix in ("", "-wal", "-shm"):
+        file = source / f"{DECISIONS_FILE}{suffix}"
+        if file.is_file():
+            os.replace(file, target / file.name)
+    sync_folder(target)
+    sync_folder(source)

@@ -1,0 +1,113 @@
+r"""Which row to ask about next.
+
+A row is worth a question if its label is in doubt and if rows like it are in doubt too, because
+the answer speaks for them when the rows are matched again:
+
+.. math:: g_i = u_i \Bigl(1 + \sum_j w_{ij} u_j\Bigr)
+
+with the doubt :math:`u` and the similarity :math:`w`. Rows are taken greedily; one that is taken
+lessens the doubt of the rows around it, so near-duplicates do not follow each other.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gmpll.apps.review.evidence import Similarity
+
+__all__ = ["doubt", "propose_order"]
+
+#: So many of the most doubtful rows are put in order by what they tell about others; the rows
+#: behind them come by doubt alone. Nobody answers more before matching again.
+POOL = 2000
+
+
+def doubt(confidence: NDArray[np.floating], labels: NDArray[np.integer]) -> NDArray[np.float64]:
+    """Half of one minus the margin of the label found over its best rival.
+
+    It is 0 for a label that nothing speaks against, 1/2 for a tie, and more where the rest of the
+    data supports another candidate better.
+
+    Parameters
+    ----------
+    confidence : ndarray of shape (n_samples, n_classes)
+        Rows sum to one.
+    labels : ndarray of shape (n_samples,)
+        Codes of the labels found.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gmpll.apps.review.ordering import doubt
+    >>> doubt(np.array([[1.0, 0.0], [0.5, 0.5], [0.2, 0.8]]), np.array([0, 0, 0]))
+    array([0. , 0.5, 0.8])
+    """
+    rivals = np.array(confidence, dtype=np.float64)
+    chosen = np.take_along_axis(rivals, labels[:, None].astype(np.intp), axis=1)[:, 0]
+    np.put_along_axis(rivals, labels[:, None].astype(np.intp), -np.inf, axis=1)
+    rival = rivals.max(axis=1, initial=0.0)
+    return np.clip((1.0 - chosen + rival) / 2, 0.0, 1.0)
+
+
+def propose_order(
+    doubts: NDArray[np.floating],
+    open_rows: NDArray[np.bool_],
+    similarity: Similarity,
+    *,
+    pool: int = POOL,
+) -> NDArray[np.intp]:
+    """Put the open rows in the order in which to ask about them.
+
+    Parameters
+    ----------
+    doubts : ndarray of shape (n_samples,)
+        From :func:`doubt`; rows that are not open still count as rows to be influenced.
+    open_rows : ndarray of shape (n_samples,), bool
+        Rows that may be asked about.
+    similarity : Similarity
+        Tells the rows that a row speaks for.
+    pool : int, default=2000
+        How many rows to put in order by more than their doubt.
+
+    Returns
+    -------
+    ndarray of shape (n_open,), int
+        Row numbers, most informative first.
+
+    Examples
+    --------
+    The second row is as doubtful as the first but nearly its copy, so it is asked about last.
+
+    >>> import numpy as np
+    >>> from gmpll.apps.review.evidence import Similarity
+    >>> from gmpll.apps.review.ordering import propose_order
+    >>> X = np.array([[3.0, 0.0], [3.0, 0.01], [0.0, 3.0], [0.1, 3.0], [-9.0, -9.0]])
+    >>> order = propose_order(
+    ...     np.array([0.5, 0.49, 0.45, 0.1, 0.0]), np.array([1, 1, 1, 0, 0], bool),
+    ...     Similarity(X, n_neighbors=1))
+    >>> order
+    array([0, 2, 1])
+    """
+    rows = np.flatnonzero(open_rows)
+    rows = rows[np.argsort(-doubts[rows], kind="stable")]
+    first = rows[:pool]
+    return np.concatenate([first[_greedy(first, doubts, similarity)], rows[pool:]])
+
+
+def _greedy(
+    rows: NDArray[np.intp], doubts: NDArray[np.floating], similarity: Similarity
+) -> NDArray[np.intp]:
+    """Take the most telling row, lessen the doubt around it, and so on."""
+    similar, weights = similarity.to(rows)
+    remaining = np.array(doubts, dtype=np.float64)
+    waiting = np.ones(len(rows), dtype=bool)
+    order = np.empty(len(rows), dtype=np.intp)
+    for turn in range(len(rows)):
+        worth = remaining[rows] * (1.0 + (weights * remaining[similar]).sum(axis=1))
+        best = int(np.argmax(np.where(waiting, worth, -1.0)))
+        order[turn] = best
+        waiting[best] = False
+        remaining[similar[best]] *= 1.0 - weights[best]
+        remaining[rows[best]] = 0.0
+    return order

@@ -1,0 +1,80 @@
+"""Matching again in the background, one run at a time."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from gmpll.apps.review.errors import ConflictError
+
+__all__ = ["BackgroundRun"]
+
+
+class BackgroundRun:
+    """Runs a piece of work in a thread and tells how it stands.
+
+    Parameters
+    ----------
+    work : callable
+        Called without arguments.
+
+    Examples
+    --------
+    >>> from gmpll.apps.review.rematching import BackgroundRun
+    >>> run = BackgroundRun(lambda: None)
+    >>> run.start()
+    >>> run.wait()
+    >>> run.status()["state"]
+    'done'
+    """
+
+    def __init__(self, work: Callable[[], Any]) -> None:
+        self._work = work
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._state = "idle"
+        self._message = ""
+        self._started = 0.0
+        self._seconds = 0.0
+
+    def start(self) -> None:
+        """Begin.
+
+        Raises
+        ------
+        ConflictError
+            Where a run is under way.
+        """
+        with self._lock:
+            if self._state == "running":
+                raise ConflictError("The rows are being matched already.")
+            self._state, self._message = "running", ""
+            self._started = time.monotonic()
+            # A daemon: Ctrl-C stops the server at once, the decisions are on the disk anyway.
+            self._thread = threading.Thread(target=self._run, name="match again", daemon=True)
+            self._thread.start()
+
+    def _run(self) -> None:
+        state, message = "done", ""
+        try:
+            self._work()
+        except Exception as error:  # the page must hear of whatever went wrong
+            state, message = "failed", f"{type(error).__name__}: {error}"
+        with self._lock:
+            self._state, self._message = state, message
+            self._seconds = time.monotonic() - self._started
+
+    def status(self) -> dict[str, Any]:
+        """Return ``state`` (idle, running, done, failed), ``seconds`` and ``message``."""
+        with self._lock:
+            running = self._state == "running"
+            seconds = time.monotonic() - self._started if running else self._seconds
+            return {"state": self._state, "seconds": round(seconds, 1), "message": self._message}
+
+    def wait(self, timeout: float | None = None) -> None:
+        """Wait until the run is over."""
+        thread = self._thread
+        if thread is not None:
+            thread.join(timeout)

@@ -1,0 +1,212 @@
+"""Who may talk to the page: the holder of the token, from the page itself, in good time.
+
+The token comes to the browser in the fragment of the address, which is never sent anywhere, and
+goes back in the header ``Authorization`` of every request for data. There is no cookie, so another
+site has nothing to ride on; Host and Origin are checked nevertheless, for any request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import ipaddress
+import secrets
+import socket
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+__all__ = ["Guard", "host_check", "is_loopback", "new_token"]
+
+#: A decision takes some hundred bytes.
+MAX_BODY = 64 * 2**10
+#: How long a client may take to send its body.
+BODY_SECONDS = 10.0
+
+RESPONSE_HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; "
+        "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+        "require-trusted-types-for 'script'; trusted-types 'none'"
+    ),
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
+    "Cache-Control": "no-store",
+}
+
+
+def new_token() -> str:
+    """Draw a token that nobody guesses."""
+    return secrets.token_urlsafe(32)
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether only this machine can reach a host.
+
+    Examples
+    --------
+    >>> from gmpll.apps.review.security import is_loopback
+    >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("0.0.0.0")
+    (True, True, False)
+    """
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def host_check(host: str, port: int) -> Callable[[str], bool]:
+    """Return a check of the header Host for a server on ``host`` and ``port``.
+
+    A site that lets its name point to this machine (DNS rebinding) sends its own name. Names of
+    this machine and, where it listens for others, plain addresses are the only good ones.
+
+    Examples
+    --------
+    >>> from gmpll.apps.review.security import host_check
+    >>> good = host_check("127.0.0.1", 8000)
+    >>> good("localhost:8000"), good("127.0.0.1:8001"), good("evil.example:8000")
+    (True, False, False)
+    """
+    names = {"localhost", "127.0.0.1", "::1", host.lower()}
+    if not is_loopback(host):
+        names.add(socket.gethostname().lower())
+
+    def check(header: str) -> bool:
+        try:
+            asked = urlsplit(f"//{header}")
+            name, asked_port = asked.hostname or "", asked.port or 80
+        except ValueError:
+            return False
+        if asked.netloc != header or "@" in header or asked_port != port:
+            return False
+        return name in names or (not is_loopback(host) and _is_address(name))
+
+    return check
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+class Guard:
+    """ASGI middleware that lets only good requests through and hardens every answer.
+
+    Parameters
+    ----------
+    app : ASGI application
+    token : str
+    good_host : callable
+        From :func:`host_check`.
+    """
+
+    def __init__(self, app: ASGIApp, token: str, good_host: Callable[[str], bool]) -> None:
+        self.app = app
+        self._expected = f"Bearer {token}".encode()
+        self._good_host = good_host
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if scope["type"] != "http":
+            await send({"type": "websocket.close"})  # there is nothing to talk about
+            return
+        send = _hardened(send)
+        refusal = self._refusal(scope)
+        if refusal is None:
+            body = await _body(receive)
+            if isinstance(body, bytes):
+                await self.app(scope, _replay(body, receive), send)
+                return
+            refusal = body
+        await refusal(scope, receive, send)
+
+    def _refusal(self, scope: Scope) -> JSONResponse | None:
+        headers = Headers(scope=scope)
+        host = headers.get("host", "")
+        if len(headers.getlist("host")) != 1 or not self._good_host(host):
+            return _refused(421, "This server does not go by that name.")
+        origin = headers.get("origin")
+        if origin is not None and origin != f"http://{host}":
+            return _refused(403, "Requests from other sites are refused.")
+        site = headers.get("sec-fetch-site", "same-origin")
+        if scope["path"].startswith("/api/"):
+            if site not in ("same-origin", "none"):
+                return _refused(403, "Requests from other sites are refused.")
+            given = headers.get("authorization", "").encode()
+            if not hmac.compare_digest(given, self._expected):
+                return _refused(
+                    401, "The token is missing or wrong: open the address that gmpll printed."
+                )
+        content_type = headers.get("content-type", "").partition(";")[0].strip()
+        if scope["method"] not in ("GET", "HEAD") and content_type != "application/json":
+            # A form of another site cannot send JSON without asking first, and is never answered.
+            return _refused(415, "Only JSON is understood.")
+        if "transfer-encoding" in headers and "content-length" in headers:
+            # Whoever reads such a request differently finds a second one in its body.
+            return _refused(400, "The length of the request is given twice.")
+        length = headers.get("content-length", "0")
+        if not length.isdecimal() or int(length) > MAX_BODY:
+            return _too_large()
+        return None
+
+
+async def _body(receive: Receive) -> bytes | JSONResponse:
+    """Read the whole body, or say why not."""
+    parts: list[bytes] = []
+    size = 0
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            while True:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    return _refused(400, "The request was broken off.")
+                part = message.get("body", b"")
+                size += len(part)
+                if size > MAX_BODY:
+                    return _too_large()
+                parts.append(part)
+                if not message.get("more_body", False):
+                    return b"".join(parts)
+    except TimeoutError:
+        return _refused(408, "The request took too long.")
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def replayed() -> Message:
+        return waiting.pop() if waiting else await receive()
+
+    return replayed
+
+
+def _hardened(send: Send) -> Send:
+    async def with_headers(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            for name, value in RESPONSE_HEADERS.items():
+                headers[name] = value
+        await send(message)
+
+    return with_headers
+
+
+def _refused(status: int, sentence: str, **headers: Any) -> JSONResponse:
+    # What was not read of a body would be taken for the next request.
+    return JSONResponse({"error": sentence}, status, headers={"Connection": "close", **headers})
+
+
+def _too_large() -> JSONResponse:
+    return _refused(413, f"More than {MAX_BODY >> 10} KiB are not read.")

@@ -1,0 +1,469 @@
+"""A review under way: everything that the page can ask for, without a word of HTTP."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gmpll.apps.review.errors import ConflictError, RequestError, ReviewError
+from gmpll.apps.review.evidence import Similarity
+from gmpll.apps.review.images import Image, read_image
+from gmpll.apps.review.ordering import doubt, propose_order
+from gmpll.apps.review.rematching import BackgroundRun
+from gmpll.apps.review.store import Decision, Entry, Rematched, Store
+
+if TYPE_CHECKING:
+    from gmpll.apps.tables.saved import SavedMatching
+
+    Rematch = Callable[[SavedMatching, dict[int, int]], SavedMatching]
+
+__all__ = ["ReviewSession", "rows_key"]
+
+#: Neighbours shown with an item; more do not fit beside it.
+SHOWN_NEIGHBORS = 8
+#: Answers of a search for labels, and rows in a list.
+SHOWN_LABELS = 30
+SHOWN_CHANGES = 500
+SHOWN_DECISIONS = 500
+#: Margin below which a label is in doubt, where the run did not say.
+REVIEW_BELOW = 0.25
+#: An item on another tab's desk is offered again after this time.
+LEASE_SECONDS = 300.0
+#: Longest name of a label that the reviewer brings.
+MAX_LABEL_LENGTH = 200
+#: Characters of a text in a list of rows, and how many other cells stand there.
+EXCERPT = 160
+EXCERPT_CELLS = 5
+
+
+def rows_key(saved: SavedMatching) -> str:
+    """Return a key of the rows, labels and candidates that decisions speak of."""
+    digest = hashlib.sha256()
+    for array in (saved.ids, saved.classes):
+        digest.update(json.dumps([str(name) for name in array]).encode())
+    digest.update(np.packbits(np.asarray(saved.mask, dtype=bool)).tobytes())
+    return digest.hexdigest()
+
+
+def _matching_key(saved: SavedMatching) -> str:
+    digest = hashlib.sha256(np.ascontiguousarray(saved.labels, dtype=np.int64).tobytes())
+    digest.update(np.ascontiguousarray(saved.confidence, dtype=np.float32).tobytes())
+    return digest.hexdigest()
+
+
+def _folder_of(source: str) -> Path | None:
+    """Return the folder of the input; a table that came from memory has none."""
+    return Path(source).parent if source else None
+
+
+class _Matching(NamedTuple):
+    """The labels as they stand, and the order to ask in. Replaced as a whole, so never torn."""
+
+    saved: SavedMatching
+    order: NDArray[np.intp]
+    doubtful: NDArray[np.bool_]
+
+
+class ReviewSession:
+    """The decisions about one matching, and what follows from them.
+
+    Parameters
+    ----------
+    saved : SavedMatching
+        From ``gmpll.apps.tables.saved.read_matching``.
+    store : Store
+        Made with the key of these rows, :func:`rows_key`.
+    rematch : callable
+        ``rematch(saved, gold) -> SavedMatching`` where ``gold`` maps rows to codes of labels.
+    image_folder : path, default=None
+        Where pictures lie; by default the folder of the input.
+    """
+
+    def __init__(
+        self,
+        saved: SavedMatching,
+        store: Store,
+        rematch: Rematch,
+        image_folder: Path | None = None,
+    ) -> None:
+        self.saved = saved
+        self.store = store
+        self.image_folder = image_folder or _folder_of(saved.source)
+        self._rematch = rematch
+        self._base = _matching_key(saved)
+        self._review_below = float(json.loads(saved.settings).get("review_below", REVIEW_BELOW))
+        self._ambiguous = (saved.mask.sum(axis=1) > 1) & (saved.gold < 0)
+        self._similarity = Similarity(saved.features, labels=saved.labels)
+        self._lock = threading.Lock()
+        self._passed: dict[str, set[int]] = {}
+        self._folded = [str(name).casefold() for name in saved.classes]
+        self._check_store()
+        self.rematched = store.load_rematched(self._base)
+        self._matching = self._put_in_order(self._restored(saved))
+        self.run = BackgroundRun(self._match_again)
+
+    def _check_store(self) -> None:
+        """Refuse decisions about rows and labels that there are not."""
+        n, q = self.saved.mask.shape
+        for row, entry in self.store.decisions().items():
+            code = 0 if entry.decision is None else entry.decision.code or 0
+            if row >= n or code >= q:
+                raise ReviewError(
+                    f"{self.store.path} is damaged (entry {entry.number} names no row or label): "
+                    "move it away to begin a new review."
+                )
+
+    def _restored(self, saved: SavedMatching) -> SavedMatching:
+        if self.rematched is None:
+            return saved
+        fits = (
+            self.rematched.labels.shape == self.rematched.labels_before.shape == saved.labels.shape
+            and self.rematched.confidence.shape == saved.confidence.shape
+            and self.rematched.confidence_before.shape == saved.confidence.shape
+        )
+        if not fits:
+            raise ReviewError(
+                f"{self.store.path} is damaged (its last matching is of other rows): move it away."
+            )
+        return replace(saved, labels=self.rematched.labels, confidence=self.rematched.confidence)
+
+    def _put_in_order(self, saved: SavedMatching) -> _Matching:
+        doubts = doubt(saved.confidence, saved.labels)
+        doubtful = self._ambiguous & (1 - 2 * doubts < self._review_below)
+        decided = list(self.store.decisions())
+        doubts[decided] = 0.0  # settled: they draw no questions to the rows around them
+        waiting = self._ambiguous.copy()
+        waiting[decided] = False
+        first = propose_order(doubts, waiting, self._similarity)
+        # Decided rows stay at the end: whatever is undone later is found there.
+        rest = np.flatnonzero(self._ambiguous & ~waiting)
+        return _Matching(saved, np.concatenate([first, rest]), doubtful)
+
+    # Items
+
+    def next_item(self, tab: str, passed: int | None = None) -> dict[str, Any] | None:
+        """Return the most informative row that is neither decided nor on another tab's desk.
+
+        A row that the tab has passed over comes again when it has seen all others.
+        """
+        with self._lock:
+            over = self._passed.setdefault(tab, set())
+            if passed is not None:
+                over.add(passed)
+
+            def choose(held: dict[int, Entry], elsewhere: set[int]) -> int | None:
+                row = self._first_waiting(held, elsewhere | over)
+                if row is None and over:
+                    over.clear()
+                    row = self._first_waiting(held, elsewhere)
+                return row
+
+            row = self.store.take(tab, choose, lease_seconds=LEASE_SECONDS)
+        return None if row is None else self.item(row)
+
+    def _first_waiting(self, held: Mapping[int, Entry], left_out: set[int]) -> int | None:
+        for row in self._matching.order:
+            if int(row) not in held and int(row) not in left_out:
+                return int(row)
+        skipped = [e for e in held.values() if e.decision and e.decision.action == "skip"]
+        for entry in sorted(skipped, key=lambda entry: entry.number):
+            if entry.row not in left_out:
+                return entry.row
+        return None
+
+    def item(self, row: int) -> dict[str, Any]:
+        """Describe a row: what it is, its candidates, what speaks for them, the decision."""
+        self._check_row(row)
+        entry = self.store.current(row)
+        fields = self._fields(row)
+        text = fields.pop(self.saved.text_column, None)
+        image = fields.pop(self.saved.image_column, None)
+        return {
+            "row": row,
+            "id": str(self.saved.ids[row]),
+            "version": self.store.version(row),
+            "text": text,
+            "image": image,
+            "fields": [{"name": name, "value": value} for name, value in fields.items()],
+            "candidates": self._candidates(row),
+            "neighbors": self._neighbors(row),
+            "decision": self._described(entry),
+        }
+
+    def _check_row(self, row: int) -> None:
+        if not 0 <= row < len(self.saved.ids):
+            raise RequestError(f"There is no row {row}: rows are 0 to {len(self.saved.ids) - 1}.")
+
+    def _fields(self, row: int) -> dict[str, str]:
+        try:
+            shown = json.loads(str(self.saved.display[row]) or "{}")
+        except (ValueError, RecursionError):
+            shown = {}
+        if not isinstance(shown, dict):  # the row can be decided all the same
+            shown = {}
+        return {
+            str(name): value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            for name, value in shown.items()
+            if value is not None
+        }
+
+    def _candidates(self, row: int) -> list[dict[str, Any]]:
+        saved = self._matching.saved
+        codes = np.flatnonzero(self.saved.mask[row])
+        codes = codes[np.argsort(-saved.confidence[row, codes], kind="stable")]
+        return [
+            {
+                "code": int(code),
+                "name": str(self.saved.classes[code]),
+                "confidence": round(float(saved.confidence[row, code]), 4),
+                "found": bool(code == saved.labels[row]),
+            }
+            for code in codes
+        ]
+
+    def _neighbors(self, row: int) -> list[dict[str, Any]]:
+        similar, weights = self._similarity.to(np.array([row]))
+        held = self.store.decisions()
+        return [
+            {**self._line(int(other), held), "weight": round(float(weight), 3)}
+            for other, weight in list(zip(similar[0], weights[0], strict=True))[:SHOWN_NEIGHBORS]
+        ]
+
+    def _line(self, row: int, held: Mapping[int, Entry]) -> dict[str, Any]:
+        """Describe a row in one line of a list."""
+        fields = self._fields(row)
+        text = self._excerpt(row, fields)
+        label, origin = self._label(row, held)
+        return {
+            "row": row,
+            "id": str(self.saved.ids[row]),
+            "excerpt": text if len(text) <= EXCERPT else text[: EXCERPT - 1] + "…",
+            "has_image": self.saved.image_column in fields,
+            "label": label,
+            "origin": origin,
+        }
+
+    def _excerpt(self, row: int, fields: Mapping[str, str]) -> str:
+        """Return the text of a row and a few of its other cells, its id and picture aside."""
+        text = fields.get(self.saved.text_column, "")
+        elsewhere = (self.saved.text_column, self.saved.image_column)
+        cells = [
+            f"{name}: {value}"
+            for name, value in fields.items()
+            if name not in elsewhere and value not in ("", str(self.saved.ids[row]))
+        ]
+        return ", ".join([*([text] if text else []), *cells[:EXCERPT_CELLS]])
+
+    def _label(self, row: int, held: Mapping[int, Entry]) -> tuple[str | None, str]:
+        """Return the label of a row as it stands, and who gave it: reviewer, input, matching."""
+        entry = held.get(row)
+        if entry is not None and entry.decision is not None and entry.decision.action != "skip":
+            return self._decided_name(entry.decision), "reviewer"
+        origin = "input" if self.saved.gold[row] >= 0 else "matching"
+        return str(self.saved.classes[self._matching.saved.labels[row]]), origin
+
+    def _decided_name(self, decision: Decision) -> str | None:
+        if decision.code is not None:
+            return str(self.saved.classes[decision.code])
+        return decision.name
+
+    def _described(self, entry: Entry | None) -> dict[str, Any] | None:
+        if entry is None or entry.decision is None:
+            return None
+        return {
+            "action": entry.decision.action,
+            "label": self._decided_name(entry.decision),
+            "at": entry.at,
+            "tab": entry.tab,
+        }
+
+    def image(self, row: int) -> Image:
+        """Read the picture that a row names."""
+        self._check_row(row)
+        name = self._fields(row).get(self.saved.image_column)
+        if not name:
+            raise RequestError(f"Row {row} names no picture.")
+        if self.image_folder is None:
+            raise RequestError("The input was no file: name the folder of the pictures, --images.")
+        return read_image(name, self.image_folder)
+
+    def labels_like(self, part: str) -> list[dict[str, Any]]:
+        """Find labels by a part of their name, those that begin with it first.
+
+        Labels that the reviewer brought are among them; they have no code.
+        """
+        part = part.casefold().strip()
+        decisions = (entry.decision for entry in self.store.decisions().values())
+        brought = {decision.name for decision in decisions if decision and decision.name}
+        labels: list[tuple[str, int | None, str]] = [
+            (folded, code, str(self.saved.classes[code]))
+            for code, folded in enumerate(self._folded)
+        ]
+        labels += [(name.casefold(), None, name) for name in sorted(brought)]
+        found = [label for label in labels if part in label[0]]
+        found.sort(key=lambda label: (not label[0].startswith(part), label[0]))
+        return [{"code": code, "name": name} for _, code, name in found[:SHOWN_LABELS]]
+
+    # Decisions
+
+    def decide(self, row: int, decision: Decision, *, seen_version: int, tab: str) -> Entry:
+        """Check a decision and write it; see :meth:`Store.decide`."""
+        self._check_row(row)
+        return self.store.decide(row, self._checked(decision), seen_version=seen_version, tab=tab)
+
+    def _checked(self, decision: Decision) -> Decision:
+        if decision.action == "label":
+            if decision.code is None or not 0 <= decision.code < len(self.saved.classes):
+                raise RequestError("A label is chosen by its code; there is no such code.")
+            return Decision("label", code=decision.code)
+        if decision.action == "other":
+            name = " ".join((decision.name or "").split())
+            if not name or len(name) > MAX_LABEL_LENGTH or not name.isprintable():
+                raise RequestError(
+                    f"Another label needs a name of 1 to {MAX_LABEL_LENGTH} printable characters."
+                )
+            known = np.flatnonzero(self.saved.classes == name)
+            if known.size:
+                return Decision("label", code=int(known[0]))
+            return Decision("other", name=name)
+        return Decision(decision.action)
+
+    def undo(self, tab: str) -> int | None:
+        """Take back the last decision of a tab; return the row, None if there is none."""
+        entry = self.store.undo(tab)
+        return None if entry is None else entry.row
+
+    def decided_rows(self) -> list[dict[str, Any]]:
+        """List what was decided, newest first."""
+        held = self.store.decisions()
+        newest = sorted(held.values(), key=lambda entry: -entry.number)[:SHOWN_DECISIONS]
+        return [
+            {**self._line(entry.row, held), "decision": self._described(entry)} for entry in newest
+        ]
+
+    def progress(self) -> dict[str, Any]:
+        """Count what is decided and what is left."""
+        held = self.store.decisions()
+        skipped = {row for row, e in held.items() if e.decision and e.decision.action == "skip"}
+        decided = held.keys() - skipped
+        doubtful = set(np.flatnonzero(self._matching.doubtful).tolist())
+        return {
+            "rows": len(self.saved.ids),
+            "ambiguous": int(self._ambiguous.sum()),
+            "decided": len(decided),
+            "skipped": len(skipped),
+            "doubtful": len(doubtful - decided),
+            "source": Path(self.saved.source).name,
+            "rematch": self.run.status(),
+            "rematched_at": self.rematched.at if self.rematched else None,
+        }
+
+    # Matching again
+
+    def gold(self) -> dict[int, int]:
+        """Return the known labels by row: those of the input and the reviewer's."""
+        given = np.flatnonzero(self.saved.gold >= 0)
+        known = {int(row): int(self.saved.gold[row]) for row in given}
+        for row, entry in self.store.decisions().items():
+            if entry.decision is not None and entry.decision.code is not None:
+                known[row] = entry.decision.code
+        return known
+
+    def match_again(self) -> None:
+        """Start matching with the decisions as known labels; the page goes on meanwhile."""
+        if not any(
+            entry.decision and entry.decision.code is not None
+            for entry in self.store.decisions().values()
+        ):
+            raise ConflictError("Decide a row first: without a decision nothing would change.")
+        self.run.start()
+
+    def _match_again(self) -> None:
+        before = self._matching.saved
+        gold = self.gold()
+        after = self._rematch(self.saved, gold)
+        rematched = Rematched(
+            at=datetime.now(UTC).isoformat(timespec="seconds"),
+            labels=after.labels,
+            confidence=after.confidence,
+            labels_before=before.labels,
+            confidence_before=before.confidence,
+            gold_rows=np.array(sorted(gold), dtype=np.int64),
+        )
+        self.store.save_rematched(self._base, rematched)
+        self.rematched = rematched
+        self._matching = self._put_in_order(self._restored(self.saved))
+
+    def changes(self) -> dict[str, Any]:
+        """Tell which labels the latest matching changed, apart from the decided rows' own."""
+        rematched = self.rematched
+        if rematched is None:
+            return {"at": None, "count": 0, "rows": []}
+        changed = rematched.labels != rematched.labels_before
+        by_reviewer = np.zeros(len(changed), dtype=bool)
+        by_reviewer[rematched.gold_rows] = True
+        others = np.flatnonzero(changed & ~by_reviewer)
+        surest = -rematched.confidence[others, rematched.labels[others]]
+        others = others[np.argsort(surest, kind="stable")]
+        return {
+            "at": rematched.at,
+            "decisions": len(rematched.gold_rows),
+            "decided_and_changed": int((changed & by_reviewer).sum()),
+            "count": len(others),
+            "rows": [self._change(int(row), rematched) for row in others[:SHOWN_CHANGES]],
+        }
+
+    def _change(self, row: int, rematched: Rematched) -> dict[str, Any]:
+        before, after = int(rematched.labels_before[row]), int(rematched.labels[row])
+        return {
+            **self._line(row, {}),
+            "before": str(self.saved.classes[before]),
+            "before_confidence": round(float(rematched.confidence_before[row, before]), 4),
+            "after": str(self.saved.classes[after]),
+            "after_confidence": round(float(rematched.confidence[row, after]), 4),
+        }
+
+    # Results
+
+    def results(self) -> Iterator[Result]:
+        """Yield every row with the label as it stands, in the order of the input."""
+        held = self.store.decisions()
+        saved = self._matching.saved
+        for row in range(len(saved.ids)):
+            label, origin = self._label(row, held)
+            entry = held.get(row)
+            found = int(saved.labels[row])
+            yield Result(
+                row=row,
+                id=str(saved.ids[row]),
+                label=label,
+                origin=origin,
+                decision=entry.decision.action if entry and entry.decision else "",
+                decided_at=entry.at if entry else "",
+                matched=str(saved.classes[found]),
+                confidence=float(saved.confidence[row, found]),
+                fields=self._fields(row),
+            )
+
+
+class Result(NamedTuple):
+    """A row with the label as it stands; ``label`` is None where no candidate is right."""
+
+    row: int
+    id: str
+    label: str | None
+    origin: str
+    decision: str
+    decided_at: str
+    matched: str
+    confidence: float
+    fields: dict[str, str]

@@ -1,0 +1,423 @@
+"""The decisions in SQLite: an append-only log in which even undo is an entry.
+
+Every entry is a transaction of its own, on the disk before the call returns. The entries of a row
+are numbered; who writes says which number he has seen last, so of two tabs, or two servers on the
+same folder, the slower one is told instead of winning silently.
+"""
+
+from __future__ import annotations
+
+import io
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gmpll.apps.review.errors import ConflictError, RequestError, ReviewError
+
+__all__ = ["ACTIONS", "Decision", "Entry", "Rematched", "Store"]
+
+#: ``label``: one of the known labels is right; ``other``: a label that the data do not know;
+#: ``none``: no candidate is right and no better label is known; ``skip``: not now.
+ACTIONS = ("label", "other", "none", "skip")
+
+#: Of the file, kept in SQLite's ``user_version``. Files from before it was kept have 0 there and
+#: are otherwise the same.
+FORMAT = 1
+#: How long to wait for another process that writes at this moment.
+BUSY_SECONDS = 10.0
+
+_SCHEMA = """
+BEGIN IMMEDIATE;
+CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS log (
+    entry   INTEGER PRIMARY KEY AUTOINCREMENT,
+    at      TEXT NOT NULL,
+    tab     TEXT NOT NULL,
+    item    INTEGER NOT NULL,
+    version INTEGER NOT NULL,
+    action  TEXT NOT NULL CHECK (action IN ('label', 'other', 'none', 'skip', 'undo')),
+    code    INTEGER,
+    name    TEXT,
+    undoes  INTEGER REFERENCES log (entry),
+    UNIQUE (item, version)
+) STRICT;
+CREATE TRIGGER IF NOT EXISTS log_is_not_changed BEFORE UPDATE ON log
+    BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END;
+CREATE TRIGGER IF NOT EXISTS log_is_not_shortened BEFORE DELETE ON log
+    BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END;
+CREATE TABLE IF NOT EXISTS rematched (
+    number  INTEGER PRIMARY KEY AUTOINCREMENT,
+    at      TEXT NOT NULL,
+    base    TEXT NOT NULL,
+    content BLOB NOT NULL
+) STRICT;
+CREATE TABLE IF NOT EXISTS desks (
+    tab     TEXT PRIMARY KEY,
+    item    INTEGER NOT NULL,
+    since   REAL NOT NULL
+) STRICT;
+COMMIT;
+"""
+
+
+class Decision(NamedTuple):
+    """What a reviewer said about a row."""
+
+    action: str
+    code: int | None = None
+    name: str | None = None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A line of the log; an undo carries no decision but the number of the entry it undoes."""
+
+    number: int
+    at: str
+    tab: str
+    row: int
+    version: int
+    decision: Decision | None
+    undoes: int | None = None
+
+
+class Rematched(NamedTuple):
+    """The latest matching with decisions, and the labels that it replaced."""
+
+    at: str
+    labels: NDArray[np.int64]
+    confidence: NDArray[np.float32]
+    labels_before: NDArray[np.int64]
+    confidence_before: NDArray[np.float32]
+    gold_rows: NDArray[np.int64]
+
+
+class Store:
+    """Decisions about the rows of one matching.
+
+    Safe to use from several threads, and from several processes on the same file.
+
+    Parameters
+    ----------
+    path : path
+        The SQLite file; made if it is missing.
+    rows_key : str
+        Identifies the rows and labels that decisions speak of; a file with another one is refused.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from gmpll.apps.review.store import Decision, Store
+    >>> store = Store(tempfile.mkdtemp() + "/review.sqlite", rows_key="some rows")
+    >>> entry = store.decide(3, Decision("label", code=1), seen_version=0, tab="a")
+    >>> store.decisions()[3].decision.code
+    1
+    >>> store.undo("a").undoes == entry.number
+    True
+    >>> store.decisions()
+    {}
+    """
+
+    def __init__(self, path: str | Path, rows_key: str) -> None:
+        self.path = Path(path)
+        self._lock = threading.RLock()
+        with self._plain_errors():
+            self._connection = self._open(rows_key)
+        self._log: dict[int, Entry] = {}
+        self._history: dict[int, list[Entry]] = {}
+        self._undone: set[int] = set()
+        self._last_number = 0
+        self._tabs: set[str] = set()
+
+    @contextmanager
+    def _plain_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, UnicodeError, MemoryError, _DamageError) as error:
+            # SQLite may quote the file, or say nothing.
+            reason = " ".join(str(error).split())[:200] or type(error).__name__
+            raise ReviewError(
+                f"The decisions cannot be kept in {self.path} ({reason}): "
+                "make the folder writable, free space on its disk, or move the file away if it is "
+                "damaged."
+            ) from error
+
+    def _open(self, rows_key: str) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+        )
+        try:
+            self._check_format(connection)
+            connection.execute("PRAGMA journal_mode = WAL")
+            # WAL alone survives a crash of the program; FULL survives a power cut as well.
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.executescript(_SCHEMA)
+            connection.execute(f"PRAGMA user_version = {FORMAT}")
+            connection.execute("INSERT OR IGNORE INTO facts VALUES ('rows', ?)", (rows_key,))
+            found = connection.execute("SELECT value FROM facts WHERE name = 'rows'").fetchone()
+        except BaseException:
+            connection.close()
+            raise
+        if found != (rows_key,):
+            connection.close()
+            raise ReviewError(
+                f"{self.path} holds decisions about other rows or labels: "
+                "move it away to begin a new review."
+            )
+        return connection
+
+    def _check_format(self, connection: sqlite3.Connection) -> None:
+        """Refuse a file that a newer gmpll wrote, before anything in it is touched."""
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if not 0 <= version <= FORMAT:
+            raise ReviewError(
+                f"{self.path} was written by a newer version of gmpll (its format is {version}, "
+                f"this one reads up to {FORMAT}): update gmpll to go on with the review."
+            )
+
+    def close(self) -> None:
+        """Clear the desks of the tabs that were served from here, and close the file."""
+        with self._lock:
+            with suppress(sqlite3.Error):  # closed already, or full: the desks clear themselves
+                for tab in self._tabs:
+                    self._connection.execute("DELETE FROM desks WHERE tab = ?", (tab,))
+            self._connection.close()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with self._lock, self._plain_errors():
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                self._read_on()
+                yield self._connection
+                self._connection.execute("COMMIT")
+            except BaseException:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
+
+    def _read_on(self) -> None:
+        """Take in what was written since the last look, by whomever."""
+        lines = self._connection.execute(
+            "SELECT entry, at, tab, item, version, action, code, name, undoes FROM log "
+            "WHERE entry > ? ORDER BY entry",
+            (self._last_number,),
+        )
+        for number, at, tab, row, version, action, code, name, undoes in lines:
+            places = (row, version, 0 if code is None else code)
+            if not all(isinstance(place, int) and place >= 0 for place in places):
+                raise _DamageError(f"entry {number} of its log is damaged")
+            decision = None if action == "undo" else Decision(action, code, name)
+            entry = Entry(number, at, tab, row, version, decision, undoes)
+            self._log[number] = entry
+            self._history.setdefault(row, []).append(entry)
+            if undoes is not None:
+                self._undone.add(undoes)
+            self._last_number = number
+
+    def version(self, row: int) -> int:
+        """Return the number of the last entry of a row, 0 if there is none."""
+        with self._lock, self._plain_errors():
+            self._read_on()
+            return self._version(row)
+
+    def _version(self, row: int) -> int:
+        history = self._history.get(row)
+        return history[-1].version if history else 0
+
+    def current(self, row: int) -> Entry | None:
+        """Return the entry that holds for a row now."""
+        with self._lock, self._plain_errors():
+            self._read_on()
+            return self._current(row)
+
+    def _current(self, row: int) -> Entry | None:
+        for entry in reversed(self._history.get(row, [])):
+            if entry.decision is not None and entry.number not in self._undone:
+                return entry
+        return None
+
+    def decisions(self) -> dict[int, Entry]:
+        """Return the entries that hold now, by row, skipped rows included."""
+        with self._lock, self._plain_errors():
+            self._read_on()
+            held = {row: self._current(row) for row in self._history}
+        return {row: entry for row, entry in held.items() if entry is not None}
+
+    def log(self) -> list[Entry]:
+        """Return the whole log, oldest entry first."""
+        with self._lock, self._plain_errors():
+            self._read_on()
+            return list(self._log.values())
+
+    def decide(
+        self, row: int, decision: Decision, *, seen_version: int, tab: str, at: str = ""
+    ) -> Entry:
+        """Write a decision.
+
+        Parameters
+        ----------
+        row : int
+        decision : Decision
+        seen_version : int
+            The version of the row that the reviewer was looking at.
+        tab : str
+            Who writes; undo goes back over one's own decisions only.
+        at : str, default=""
+            When it was decided, in ISO format; by default now.
+
+        Returns
+        -------
+        Entry
+            As it is on the disk.
+
+        Raises
+        ------
+        ConflictError
+            Where the row has a newer version.
+        """
+        if decision.action not in ACTIONS:
+            raise RequestError(f"{decision.action!r} is no decision: use one of {ACTIONS}.")
+        with self._transaction():
+            if seen_version != self._version(row):
+                raise ConflictError("This row was decided elsewhere in the meantime.")
+            number = self._append(row, tab, *decision, None, at)
+        return self._entry(number)
+
+    def take(
+        self,
+        tab: str,
+        choose: Callable[[dict[int, Entry], set[int]], int | None],
+        *,
+        lease_seconds: float,
+    ) -> int | None:
+        """Put a row on the desk of a tab, in place of the one that lay there.
+
+        Parameters
+        ----------
+        tab : str
+            Who takes.
+        choose : callable
+            ``choose(decisions, elsewhere)`` returns the row to take, or None; ``elsewhere`` are the
+            rows on other desks, those of other servers on the same file included.
+        lease_seconds : float
+            A desk on which nothing was put for so long is cleared.
+
+        Returns
+        -------
+        int or None
+            The row.
+        """
+        with self._transaction() as connection:
+            now = time.time()
+            self._tabs.add(tab)
+            # A time to come is one of a clock that was put right since.
+            connection.execute(
+                "DELETE FROM desks WHERE tab = ? OR since < ? OR since > ?",
+                (tab, now - lease_seconds, now + lease_seconds),
+            )
+            elsewhere = {row for (row,) in connection.execute("SELECT item FROM desks")}
+            row = choose(self.decisions(), elsewhere)
+            if row is not None:
+                connection.execute("INSERT INTO desks VALUES (?, ?, ?)", (tab, row, now))
+        return row
+
+    def undo(self, tab: str) -> Entry | None:
+        """Take back the last decision of a tab; None where there is nothing to take back.
+
+        Raises
+        ------
+        ConflictError
+            Where the row was decided again elsewhere since.
+        """
+        with self._transaction():
+            last = self._last_of(tab)
+            if last is None:
+                return None
+            if self._current(last.row) is not last:
+                raise ConflictError(
+                    "Your last decision was replaced elsewhere: open the row to decide it again."
+                )
+            number = self._append(last.row, tab, "undo", None, None, last.number)
+        return self._entry(number)
+
+    def _entry(self, number: int) -> Entry:
+        with self._lock, self._plain_errors():
+            self._read_on()
+            return self._log[number]
+
+    def _last_of(self, tab: str) -> Entry | None:
+        for entry in reversed(self._log.values()):
+            if entry.tab == tab and entry.decision and entry.number not in self._undone:
+                return entry
+        return None
+
+    def _append(
+        self,
+        row: int,
+        tab: str,
+        action: str,
+        code: int | None,
+        name: str | None,
+        undoes: int | None,
+        at: str = "",
+    ) -> int:
+        at = at or datetime.now(UTC).isoformat(timespec="milliseconds")
+        cursor = self._connection.execute(
+            "INSERT INTO log (at, tab, item, version, action, code, name, undoes) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (at, tab, row, self._version(row) + 1, action, code, name, undoes),
+        )
+        number = cursor.lastrowid
+        assert number is not None
+        return number
+
+    def save_rematched(self, base: str, rematched: Rematched) -> None:
+        """Keep the latest matching, in place of the one before."""
+        content = io.BytesIO()
+        arrays: dict[str, Any] = rematched._asdict()
+        at = arrays.pop("at")
+        np.savez_compressed(content, **arrays)
+        with self._transaction() as connection:
+            connection.execute("DELETE FROM rematched")
+            connection.execute(
+                "INSERT INTO rematched (at, base, content) VALUES (?, ?, ?)",
+                (at, base, content.getvalue()),
+            )
+
+    def load_rematched(self, base: str) -> Rematched | None:
+        """Return the latest matching if it was made from the matching ``base``."""
+        with self._lock, self._plain_errors():
+            found = self._connection.execute(
+                "SELECT at, content FROM rematched WHERE base = ?", (base,)
+            ).fetchone()
+        if found is None:
+            return None
+        at, content = found
+        with self._plain_errors():
+            return _rematched(at, content)
+
+
+class _DamageError(ValueError):
+    """The file can be read but does not hold what it must."""
+
+
+def _rematched(at: str, content: bytes) -> Rematched:
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+            found = Rematched(at, **{name: arrays[name] for name in arrays.files})
+        kinds = [array.dtype.kind for array in found[1:]]
+        if kinds != ["i", "f", "i", "f", "i"]:
+            raise ValueError(f"the arrays are of the kinds {kinds}")
+        return found
+    except Exception as error:  # damage shows in a dozen kinds of exception
+        raise _DamageError("the last matching in it is damaged") from error

@@ -1,0 +1,372 @@
+"""Candidate sets from a table: cells that list labels, columns of 0 and 1, votes, known labels."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gmpll.apps.tables.errors import InputError, counted, quoted
+from gmpll.apps.tables.guesses import Roles, guess_separator
+from gmpll.apps.tables.label_cells import (
+    label_names_in,
+    label_parser,
+    vote_columns,
+    votes_table,
+    without_prefix,
+)
+from gmpll.apps.tables.options import Options
+from gmpll.apps.tables.tables import Table
+from gmpll.candidates import candidates_from_votes
+
+__all__ = ["MAX_LABELS", "LabelSets", "label_sets", "row_ids"]
+
+#: More labels than this are no labels: the wrong column or the wrong separator was read.
+MAX_LABELS = 10_000
+#: Rows times labels; several arrays of this size are held at a time.
+MAX_CELLS = 60_000_000
+
+_TRUE = {"1", "1.0", "true", "yes"}
+_FALSE = {"0", "0.0", "false", "no", ""}
+
+
+@dataclass(frozen=True)
+class LabelSets:
+    """Candidates of every row.
+
+    Attributes
+    ----------
+    mask : ndarray of shape (n, q), bool
+        Candidates; a row whose label is known has only that one.
+    classes : ndarray of shape (q,), str
+        Label names, sorted.
+    gold : ndarray of shape (n,), int
+        Code of the known label or -1.
+    problems : tuple of str
+        What is odd but was not refused.
+    weights : ndarray of shape (n, q), float, or None
+        How many votes each candidate got; None if the candidates are not made from votes.
+    """
+
+    mask: NDArray[np.bool_]
+    classes: NDArray[np.str_]
+    gold: NDArray[np.int64]
+    problems: tuple[str, ...] = ()
+    weights: NDArray[np.float64] | None = None
+
+
+def row_ids(table: Table, roles: Roles) -> NDArray[np.str_]:
+    """Return the id of every row: its cell in the id column, else its number, counted from 1."""
+    n = len(table.frame)
+    if not roles.id:
+        return np.arange(1, n + 1).astype(str)
+    cells = table.text(roles.id)
+    absent = np.flatnonzero((cells == "").to_numpy(dtype=bool))
+    if absent.size:
+        raise InputError(f"Row {absent[0] + 1} of {table.name} has no id in the column {roles.id}.")
+    repeated = np.flatnonzero(cells.duplicated().to_numpy())
+    if repeated.size:
+        raise InputError(
+            f"The id {quoted(cells.iloc[repeated[0]])} stands in more than one row of "
+            f"{table.name}, for instance in row {repeated[0] + 1}: ids must differ."
+        )
+    return _as_array(cells.tolist(), "id")
+
+
+def label_sets(table: Table, roles: Roles, options: Options, ids: NDArray[np.str_]) -> LabelSets:
+    """Read the candidates of every row.
+
+    Raises
+    ------
+    InputError
+        For a row without candidates, an unknown label, too many labels, or nothing to resolve.
+    """
+    problems: list[str] = []
+    weights: NDArray[np.float64] | None = None
+    if options.votes is not None:
+        weights, classes = _from_votes(options, ids, problems)
+        mask = weights > 0
+    elif len(roles.candidates) > 1:
+        mask, classes = _from_flags(table, roles.candidates)
+    else:
+        mask, classes = _from_cells(table, roles.candidates[0], roles.separator)
+    _check_known(mask, classes, options.labels, ids)
+    problems += _look_alikes(classes)
+    was_ambiguous = bool((mask.sum(axis=1) > 1).any())
+    mask, gold = _with_gold(table, roles, mask, classes, ids, problems)
+    _check_sizes(mask, classes)
+    empty = np.flatnonzero(~mask.any(axis=1))
+    if empty.size:
+        if options.empty != "all":
+            others = empty.size - 1
+            who = f" and {counted(others, 'more row')} have" if others else " has"
+            what = "give it one, or use --empty all to let it have any label."
+            raise InputError(f"{_place(empty[0], ids)}{who} no candidate label: {what}")
+        mask = mask.copy()
+        mask[empty] = True
+        has = "has" if empty.size == 1 else "have"
+        problems.append(f"{counted(empty.size, 'row')} {has} no candidates: any label is possible")
+    mask = _without_impossible(table, roles, mask, classes, gold, ids, problems)
+    _check_work(mask, roles, was_ambiguous)
+    return LabelSets(mask, classes, gold, tuple(problems), weights)
+
+
+def _as_array(names: list[str], what: str) -> NDArray[np.str_]:
+    """Return names as an array, which would silently drop NUL characters at their ends."""
+    ends_in_nul = next((name for name in names if name.endswith("\0")), None)
+    if ends_in_nul is not None:
+        raise InputError(
+            f"The {what} {quoted(ends_in_nul)} ends in a NUL character: mend or remove it."
+        )
+    return np.array(names, dtype=str)
+
+
+def _place(row: int, ids: NDArray[np.str_]) -> str:
+    number = f"Row {row + 1}"
+    return number if ids[row] == str(row + 1) else f"{number} (id {quoted(ids[row])})"
+
+
+def _from_cells(
+    table: Table, column: str, separator: str
+) -> tuple[NDArray[np.bool_], NDArray[np.str_]]:
+    """Parse every different cell once."""
+    import pandas as pd
+
+    parse = label_parser(separator)
+    if separator == "list":
+        cells = table.frame[column].map(lambda value: "\x1f".join(label_names_in(value)))
+    else:
+        cells = table.text(column)
+    codes, different = pd.factorize(cells)
+    sets = []
+    for place, cell in enumerate(different):
+        try:
+            sets.append(list(dict.fromkeys(parse(str(cell)))))
+        except (ValueError, RecursionError) as error:
+            row = int(np.flatnonzero(codes == place)[0])
+            raise InputError(
+                f"Row {row + 1} of {table.name}, column {column}: {quoted(cell)} is no list "
+                'of labels like ["cat", "dog"]: mend it, or name another --separator.'
+            ) from error
+    names = sorted({name for labels in sets for name in labels})
+    _check_label_count(len(names), len(codes), f"the column {column}")
+    code_of = {name: code for code, name in enumerate(names)}
+    patterns = np.zeros((len(sets), len(names)), dtype=bool)
+    for place, labels in enumerate(sets):
+        patterns[place, [code_of[name] for name in labels]] = True
+    return patterns[codes], _as_array(names, "label")
+
+
+def _from_flags(table: Table, columns: Sequence[str]) -> tuple[NDArray[np.bool_], NDArray[np.str_]]:
+    _check_label_count(len(columns), len(table.frame), "the columns of 0 and 1")
+    mask = np.zeros((len(table.frame), len(columns)), dtype=bool)
+    for place, name in enumerate(columns):
+        written = table.text(name)
+        cells = written.str.strip().str.lower()
+        mask[:, place] = cells.isin(_TRUE)
+        bad = np.flatnonzero(~(cells.isin(_TRUE) | cells.isin(_FALSE)).to_numpy())
+        if bad.size:
+            raise InputError(
+                f"Row {bad[0] + 1}, column {name} holds {quoted(written.iloc[bad[0]])}: with "
+                "several candidate columns every cell must be 0 or 1."
+            )
+    names = _as_array(without_prefix(list(columns)), "label")
+    order = np.argsort(names)
+    return mask[:, order], names[order]
+
+
+def _from_votes(
+    options: Options, ids: NDArray[np.str_], problems: list[str]
+) -> tuple[NDArray[np.float64], NDArray[np.str_]]:
+    """Return how many votes the candidates of every row got."""
+    votes = votes_table(options.votes)
+    item, label, who = vote_columns(votes, options.vote_columns)
+    items, labels = votes.text(item), votes.text(label).str.strip()
+    absent = np.flatnonzero(((items == "") | (labels == "")).to_numpy(dtype=bool))
+    if absent.size:
+        raise InputError(f"Row {absent[0] + 1} of {votes.name} has no item or no label: remove it.")
+    known = items.isin(set(ids.tolist())).to_numpy()
+    if not known.any():
+        raise InputError(
+            f"No item of {votes.name} ({quoted(items.iloc[0])}, ...) is the id of a row "
+            f"({quoted(ids[0])}, ...): name the id column with --id, and the columns of the votes "
+            "with --vote-columns."
+        )
+    if not known.all():
+        strange = int((~known).sum())
+        are = "is" if strange == 1 else "are"
+        problems.append(f"{counted(strange, 'vote')} {are} for items that are not in the input")
+    _check_label_count(labels[known].nunique(), len(ids), f"the column {label} of the votes")
+    try:
+        voted = candidates_from_votes(
+            items[known].tolist(),
+            labels[known].tolist(),
+            votes.text(who)[known].tolist() if who else None,
+            min_share=options.min_share,
+        )
+    except ValueError as error:
+        raise InputError(str(error)) from error
+    row_of = {identity: row for row, identity in enumerate(ids.tolist())}
+    weights = np.zeros((len(ids), len(voted.candidates.classes)))
+    weights[[row_of[str(i)] for i in voted.items.tolist()]] = voted.weights
+    return weights, _as_array(voted.candidates.classes.tolist(), "label")
+
+
+def _with_gold(
+    table: Table,
+    roles: Roles,
+    mask: NDArray[np.bool_],
+    classes: NDArray[np.str_],
+    ids: NDArray[np.str_],
+    problems: list[str],
+) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    """Let a known label be the only candidate of its row, also where it was none."""
+    gold = np.full(len(mask), -1, dtype=np.int64)
+    if not roles.gold:
+        return mask, gold
+    code_of = {name: code for code, name in enumerate(classes.tolist())}
+    cells = table.text(roles.gold).str.strip()
+    for cell in cells.unique():
+        rows = np.flatnonzero((cells == cell).to_numpy(dtype=bool))
+        if cell == "":
+            continue
+        if cell not in code_of:
+            raise InputError(
+                f"{_place(rows[0], ids)} has the known label {quoted(cell)}, which is nobody's "
+                "candidate: mend the column, or turn it off with --gold none."
+            )
+        gold[rows] = code_of[cell]
+    known = np.flatnonzero(gold >= 0)
+    outside = int((~mask[known, gold[known]]).sum())
+    if outside:
+        are = "is" if outside == 1 else "are"
+        problems.append(f"{counted(outside, 'known label')} {are} no candidate of the row")
+    mask = mask.copy()
+    mask[known] = False
+    mask[known, gold[known]] = True
+    return mask, gold
+
+
+def _without_impossible(
+    table: Table,
+    roles: Roles,
+    mask: NDArray[np.bool_],
+    classes: NDArray[np.str_],
+    gold: NDArray[np.int64],
+    ids: NDArray[np.str_],
+    problems: list[str],
+) -> NDArray[np.bool_]:
+    """Take the labels out that a row cannot have."""
+    if not roles.impossible:
+        return mask
+    column = table.frame[roles.impossible]
+    cells = column if column.dtype == object else table.text(roles.impossible)
+    separator = guess_separator(cells) or roles.separator or "|"
+    excluded, names = _from_cells(table, roles.impossible, separator)
+    code_of = {name: code for code, name in enumerate(classes.tolist())}
+    mask = mask.copy()
+    for place, name in enumerate(names.tolist()):
+        if name in code_of:
+            mask[excluded[:, place], code_of[name]] = False
+    unknown = [quoted(name) for name in names.tolist() if name not in code_of]
+    if unknown:
+        more = f" and {len(unknown) - 3} more" if len(unknown) > 3 else ""
+        problems.append(
+            f"the column {roles.impossible} rules out {', '.join(unknown[:3])}{more}, which no row "
+            "has as a candidate"
+        )
+    empty = np.flatnonzero(~mask.any(axis=1))
+    if empty.size:
+        row = int(empty[0])
+        known = f", although {quoted(classes[gold[row]])} is its known label" * bool(gold[row] >= 0)
+        raise InputError(
+            f"{_place(row, ids)} has no candidate label that the column {roles.impossible} leaves "
+            f"possible{known}: mend the row, or turn the column off with --impossible none."
+        )
+    return mask
+
+
+def _check_known(
+    mask: NDArray[np.bool_],
+    classes: NDArray[np.str_],
+    allowed: Sequence[str],
+    ids: NDArray[np.str_],
+) -> None:
+    unknown = np.flatnonzero(~np.isin(classes, list(allowed))) if allowed else np.empty(0, int)
+    if unknown.size:
+        row = int(np.argmax(mask[:, unknown[0]]))
+        raise InputError(
+            f"{_place(row, ids)} has the unknown label {quoted(classes[unknown[0]])}: --labels "
+            "does not name it."
+        )
+
+
+def _look_alikes(classes: NDArray[np.str_]) -> list[str]:
+    """Name the first labels that differ only in case, and the first that look the same."""
+    names = classes.tolist()
+    notes = []
+    if pair := _same(names, str.casefold):
+        notes.append(f"the labels {quoted(pair[0])} and {quoted(pair[1])} differ only in case")
+    if pair := _same(names, _visible):
+        notes.append(
+            f"the labels {pair[0]!a} and {pair[1]!a} look alike: they differ in spaces, or in how "
+            "their characters are written"
+        )
+    return notes
+
+
+def _same(names: list[str], key: Callable[[str], str]) -> tuple[str, str] | None:
+    seen: dict[str, str] = {}
+    return next(((o, n) for n in names if (o := seen.setdefault(key(n), n)) != n), None)
+
+
+def _visible(name: str) -> str:
+    """Return what can be seen of a name: composed, with single spaces, nothing invisible."""
+    composed = unicodedata.normalize("NFC", name)
+    return " ".join("".join(c for c in composed if unicodedata.category(c) != "Cf").split())
+
+
+def _check_label_count(n_labels: int, n_rows: int, where: str) -> None:
+    if n_labels > MAX_LABELS:
+        raise InputError(
+            f"There are {n_labels} different labels in {where}, more than the {MAX_LABELS} that "
+            "are taken: is it the right column, and the right --separator?"
+        )
+    if n_labels * n_rows > MAX_CELLS:
+        raise InputError(
+            f"{n_rows} rows times {n_labels} labels are more than memory is planned for "
+            f"({MAX_CELLS}): resolve a part of the rows at a time."
+        )
+
+
+def _check_sizes(mask: NDArray[np.bool_], classes: NDArray[np.str_]) -> None:
+    if len(classes) == 0:
+        raise InputError("There is no label in any row: is it the right candidate column?")
+    if len(classes) == 1:
+        raise InputError(
+            f"All rows have the one label {quoted(classes[0])}: there is nothing to resolve; is it "
+            "the right column, and the right --separator?"
+        )
+
+
+def _check_work(mask: NDArray[np.bool_], roles: Roles, was_ambiguous: bool) -> None:
+    if (mask.sum(axis=1) == 1).all():
+        if was_ambiguous:
+            known = f"the known labels in the column {roles.gold}" if roles.gold else ""
+            excluded = f"the column {roles.impossible}" if roles.impossible else ""
+            cause = " and ".join(part for part in (known, excluded) if part)
+            option = "--gold" if roles.gold else "--impossible"
+            raise InputError(
+                f"Every row has one candidate only, because of {cause}: there is nothing left to "
+                f"resolve; turn the column off with {option} none."
+            )
+        hint = (
+            f" (the column {roles.candidates[0]} was divided at {roles.separator!r}; another "
+            "--separator?)"
+            if len(roles.candidates) == 1
+            else ""
+        )
+        raise InputError(f"Every row has one candidate only: there is nothing to resolve{hint}.")

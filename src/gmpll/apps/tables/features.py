@@ -1,0 +1,311 @@
+"""From columns to the features that the matching compares rows by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.compose import ColumnTransformer
+from sklearn.decomposition import TruncatedSVD
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer, OneHotEncoder
+
+from gmpll.apps.tables.cells import (
+    EXAMPLES,
+    POINT,
+    Numbers,
+    category_text,
+    is_missing,
+    read_numbers,
+)
+from gmpll.apps.tables.embeddings import embeddings_of_column, read_embeddings
+from gmpll.apps.tables.errors import InputError, quoted
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from gmpll.apps.tables.guesses import Roles
+    from gmpll.apps.tables.tables import Table
+
+__all__ = ["FeatureEncoder", "FeatureTable", "feature_table"]
+
+#: Words of the vocabulary and dimensions that a text is reduced to.
+MAX_WORDS = 50_000
+TEXT_DIMENSIONS = 50
+#: The matching gives every dimension the same weight: one per this many rows is about as many as
+#: hold more than noise.
+ROWS_PER_DIMENSION = 10
+MAX_CATEGORIES = 50
+#: Rows whose numbers are encoded at a time.
+_BLOCK_ROWS = 20_000
+
+
+@dataclass(frozen=True)
+class FeatureTable:
+    """Columns to encode, and vectors that are features already."""
+
+    frame: pd.DataFrame
+    vectors: tuple[NDArray[np.float32], ...]
+    problems: tuple[str, ...] = ()
+
+
+def feature_table(
+    table: Table, roles: Roles, ids: NDArray[np.str_], *, fixed: bool = False
+) -> FeatureTable:
+    """Collect what the features are made of, and refuse what cannot be encoded.
+
+    Parameters
+    ----------
+    table : Table
+    roles : Roles
+    ids : ndarray of str
+        Ids of the rows.
+    fixed : bool, default=False
+        Whether a model has fixed the columns, so that other rows may be all that is wrong.
+
+    Returns
+    -------
+    FeatureTable
+        Texts and categories as they are written, which does not depend on the other rows.
+    """
+    import pandas as pd
+
+    problems: list[str] = []
+    columns: dict[str, Any] = {
+        name: _numbers(table, name, roles.styles.get(name, POINT), fixed, problems)
+        for name in roles.numeric
+    }
+    problems += [] if fixed else _styles_noted(roles)
+    missing = sum(int(np.isnan(column).sum()) for column in columns.values())
+    if missing:
+        what = "1 number is" if missing == 1 else f"{missing} numbers are"
+        problems.append(f"{what} missing: the median of the column stands in")
+    columns |= {name: table.text(name) for name in (*roles.text, *roles.categorical)}
+    for name in () if fixed else roles.text:
+        if table.frame[name].dtype.kind in "fiub":
+            raise InputError(
+                f"The column {name} holds numbers and no text: name it with --features instead of "
+                "--text."
+            )
+        if not columns[name].str.strip().any():
+            raise InputError(f"The text column {name} is empty: name another with --text.")
+    vectors = [embeddings_of_column(table.frame[name], name) for name in roles.vectors]
+    vectors += [read_embeddings(path, ids) for path in roles.files]
+    frame = pd.DataFrame(columns, index=range(len(table.frame)), copy=False)
+    return FeatureTable(frame, tuple(vectors), tuple(problems))
+
+
+def _numbers(
+    table: Table, name: str, style: str, fixed: bool, problems: list[str]
+) -> NDArray[np.float64]:
+    numbers = read_numbers(table, name, style)
+    if numbers.strangers.size and fixed:
+        row = int(numbers.strangers[0])
+        raise InputError(
+            f"Row {row + 1} of {table.name}, column {name} holds {quoted(table.text(name)[row])} "
+            f"where a number like {EXAMPLES[style]} is needed: mend the cell, or empty it to have "
+            "the median of the column in its place."
+        )
+    if numbers.strangers.size:
+        problems.append(_strangers_noted(table, name, numbers))
+    bad = np.flatnonzero(np.isinf(numbers.values))
+    if bad.size:
+        what = "empty the cell" if fixed else "leave the column out with --exclude"
+        raise InputError(
+            f"Row {bad[0] + 1} of {table.name}, column {name} holds an infinite number: mend it, "
+            f"or {what}."
+        )
+    return numbers.values
+
+
+def _styles_noted(roles: Roles) -> list[str]:
+    return [
+        f"numbers like {EXAMPLES[style]} are read in {', '.join(names[:8])}"
+        + (f" and {len(names) - 8} more columns" if len(names) > 8 else "")
+        for style in EXAMPLES
+        if (names := [name for name in roles.numeric if roles.styles.get(name) == style])
+    ]
+
+
+def _strangers_noted(table: Table, name: str, numbers: Numbers) -> str:
+    cells = table.text(name)
+    n_numbers = int((~np.isnan(numbers.values)).sum())
+    shown = [f"row {row + 1} holds {quoted(cells[row])}" for row in numbers.strangers[:3]]
+    more = numbers.strangers.size - len(shown)
+    others = f", and {more} more" if more else ""
+    return (
+        f"{n_numbers} of {len(cells)} cells of {name} are numbers; {', '.join(shown)}{others}: "
+        "treated as missing"
+    )
+
+
+class FeatureEncoder(BaseEstimator):
+    """Numbers, texts and categories as one table of numbers; embeddings are put beside them.
+
+    Missing numbers become the median of their column; a text becomes TF-IDF of its words and
+    pairs of words, reduced by a truncated SVD; a category becomes one column for each of its
+    values. The matching scales every feature itself.
+
+    Parameters
+    ----------
+    numeric, text, categorical : sequence of str
+        Columns.
+    n_vectors : int
+        Number of embedding tables beside the columns.
+    random_state : int, default=0
+        Of the SVD.
+    styles : dict, default=None
+        Column of numbers -> how they are written in files, unless with a point.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from gmpll.apps.tables.features import FeatureEncoder, FeatureTable
+    >>> frame = pd.DataFrame({"size": [1.0, None, 3.0], "kind": ["a", "b", "a"]})
+    >>> encoder = FeatureEncoder(numeric=("size",), categorical=("kind",))
+    >>> encoder.fit(FeatureTable(frame, ())).encode(FeatureTable(frame, ()))
+    array([[1., 1., 0.],
+           [2., 0., 1.],
+           [3., 1., 0.]], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        numeric: Any = (),
+        text: Any = (),
+        categorical: Any = (),
+        n_vectors: int = 0,
+        random_state: int = 0,
+        styles: dict[str, str] | None = None,
+    ) -> None:
+        self.numeric = numeric
+        self.text = text
+        self.categorical = categorical
+        self.n_vectors = n_vectors
+        self.random_state = random_state
+        self.styles = styles
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__({"styles": None} | state)  # models saved before there were styles
+
+    def fit(self, table: FeatureTable) -> Self:
+        """Learn medians, vocabularies and categories."""
+        self.truth_values_: list[str] = []
+        frame = self._cleaned(table.frame)
+        self.truth_values_ = [n for n in self.categorical if set(frame[n]) <= {"true", "false", ""}]
+        parts: list[tuple[str, Any, Any]] = []
+        if self.numeric:
+            parts.append(("numbers", SimpleImputer(strategy="median"), list(self.numeric)))
+        for name in self.text:
+            parts.append((f"text {name}", self._text_steps(frame[name]), name))
+        if self.categorical:
+            one_hot = OneHotEncoder(
+                handle_unknown="ignore", max_categories=MAX_CATEGORIES, sparse_output=False
+            )
+            parts.append(("categories", one_hot, list(self.categorical)))
+        self.columns_ = ColumnTransformer(parts, sparse_threshold=0.0)
+        self.dimensions_ = tuple(vector.shape[1] for vector in table.vectors)
+        if parts:
+            self.columns_.fit(frame)
+        return self
+
+    def encode(self, table: FeatureTable) -> NDArray[np.float32]:
+        """Return the features of rows."""
+        self._check_columns(table)
+        blocks = []
+        for start in range(0, len(table.frame), _BLOCK_ROWS):
+            rows = slice(start, start + _BLOCK_ROWS)
+            parts = [vector[rows] for vector in table.vectors]
+            if self.columns_.transformers:
+                frame = self._cleaned(table.frame.iloc[rows])
+                parts.insert(0, self.columns_.transform(frame).astype(np.float32))
+            blocks.append(np.hstack(parts))
+        return np.vstack(blocks)
+
+    def unseen(self, table: FeatureTable) -> list[str]:
+        """Say which categories of rows the encoder does not know."""
+        notes: list[str] = []
+        if not self.categorical:
+            return notes
+        known = self.columns_.named_transformers_["categories"].categories_
+        for name, names in zip(self.categorical, known, strict=True):
+            cells = self._categories(table.frame[name], name)
+            seen = set(names)
+            rows = np.flatnonzero([cell not in seen for cell in cells])
+            if rows.size:
+                notes.append(
+                    f"{rows.size} of {len(cells)} cells of {name} hold a category that the model "
+                    f"does not know, such as {quoted(cells[rows[0]])} in row {rows[0] + 1}: they "
+                    "tell nothing about the label"
+                )
+        return notes
+
+    def _cleaned(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return the columns needed, with absent texts and categories as ""."""
+        import pandas as pd
+
+        cleaned: dict[str, Any] = {
+            name: frame[name].to_numpy(dtype=np.float64, na_value=np.nan) for name in self.numeric
+        }
+        for name in self.text:
+            cleaned[name] = [_text_cell(value) for value in frame[name]]
+        for name in self.categorical:
+            cleaned[name] = self._categories(frame[name], name)
+        return pd.DataFrame(cleaned, index=range(len(frame)))
+
+    def _categories(self, column: pd.Series, name: str) -> list[str]:
+        cells = [_text_cell(value) for value in column]
+        if not hasattr(self, "truth_values_"):  # models saved before there was one spelling
+            return cells
+        cells = [category_text(cell) for cell in cells]
+        if name not in self.truth_values_:
+            return cells
+        return [{"1": "true", "0": "false"}.get(cell, cell) for cell in cells]
+
+    def _text_steps(self, texts: pd.Series) -> Any:
+        # A word of one row relates no rows.
+        words = TfidfVectorizer(
+            sublinear_tf=True, ngram_range=(1, 2), min_df=2, max_features=MAX_WORDS
+        )
+        n_words = _vocabulary_size(words, texts)
+        if n_words == 0:
+            words.set_params(min_df=1)
+            n_words = _vocabulary_size(words, texts)
+        if n_words == 0:
+            raise InputError(
+                f"The text column {texts.name} holds no words of two letters or more: name "
+                "another with --text."
+            )
+        most = min(TEXT_DIMENSIONS, max(2, len(texts) // ROWS_PER_DIMENSION))
+        n_dimensions = min(most, n_words - 1, len(texts) - 1)
+        if n_dimensions < 1:
+            return words
+        svd = TruncatedSVD(n_dimensions, random_state=self.random_state)
+        return make_pipeline(words, svd, Normalizer(copy=False))
+
+    def _check_columns(self, table: FeatureTable) -> None:
+        for name in (*self.numeric, *self.text, *self.categorical):
+            if name not in table.frame.columns:
+                raise InputError(f"The input has no column {quoted(name)}, which the model needs.")
+        dimensions = tuple(vector.shape[1] for vector in table.vectors)
+        if dimensions != self.dimensions_:
+            raise InputError(
+                f"The model was made with embeddings of {list(self.dimensions_)} dimensions but "
+                f"got {list(dimensions)}: give the same kind of embeddings with --features."
+            )
+
+
+def _vocabulary_size(words: TfidfVectorizer, texts: pd.Series) -> int:
+    try:
+        return len(words.fit(texts).vocabulary_)
+    except ValueError:  # scikit-learn refuses an empty vocabulary
+        return 0
+
+
+def _text_cell(value: Any) -> str:
+    return "" if is_missing(value) else str(value)

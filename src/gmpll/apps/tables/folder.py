@@ -1,0 +1,88 @@
+"""The output folder of a run: the resolved rows, the model, the matching and the page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from gmpll.apps.tables import model_file, saved
+from gmpll.apps.tables.output import output_folder, table_suffix, write_table
+from gmpll.apps.tables.page import render_page
+from gmpll.apps.tables.page_facts import page_facts
+from gmpll.apps.tables.resolving import result_columns
+
+if TYPE_CHECKING:
+    from gmpll.apps.review.keeping import Kept
+    from gmpll.apps.tables.resolving import Resolution
+
+__all__ = ["OWN_FILES", "PAGE", "Written", "write_folder"]
+
+PAGE = "report.html"
+#: Where one of these lies, a run has been written.
+OWN_FILES = (saved.FILE_NAME, model_file.FILE_NAME, PAGE)
+
+
+class Written(NamedTuple):
+    """The files of a run, the resolved rows first, and decisions that had to make room."""
+
+    files: list[Path]
+    kept: Kept | None
+
+
+def write_folder(
+    resolution: Resolution,
+    folder: Path,
+    *,
+    defuse: bool = True,
+    step: Callable[[str], None] = lambda text: None,
+) -> Written:
+    """Write everything that a run found; all files appear together at the end.
+
+    Decisions of a review that do not fit what was found are kept beside it.
+
+    Parameters
+    ----------
+    resolution : Resolution
+    folder : Path
+    defuse : bool, default=True
+        Whether cells of delimited text that look like formulas are made harmless.
+    step : callable
+        Told what begins now.
+
+    Returns
+    -------
+    Written
+    """
+    from gmpll.apps.review.keeping import decisions_kept, take_over
+
+    prepared = resolution.prepared
+    table = prepared.table
+    results = f"resolved{table_suffix(table)}"
+    with decisions_kept(folder) as make_room, output_folder(folder) as staging:
+        step("Writing the resolved rows")
+        columns = result_columns(
+            resolution.verdicts, prepared.sets.classes, set(table.frame.columns)
+        )
+        write_table(table, columns, staging / results, defuse=defuse)
+        step("Writing the model")
+        model_file.save_model(
+            model_file.SavedModel(
+                resolution.encoder,
+                resolution.model,
+                prepared.roles.vectors,
+                len(prepared.roles.files),
+                prepared.review_below,
+            ),
+            staging / model_file.FILE_NAME,
+        )
+        matching = saved.saved_matching(resolution)
+        saved.write_matching(matching, staging / saved.FILE_NAME)
+        step("Explaining and drawing the report")
+        page = render_page(page_facts(resolution, matching.display))
+        (staging / PAGE).write_text(page, encoding="utf-8")
+        kept = make_room(matching)
+    if kept is not None:
+        kept = take_over(kept, folder, matching, prepared.roles.id)
+    files = [folder / name for name in (results, PAGE, model_file.FILE_NAME, saved.FILE_NAME)]
+    return Written(files, kept)

@@ -1,0 +1,159 @@
+"""The model of a run as a file that does not execute code when it is loaded.
+
+The file is in the format of skops: a zip of JSON and arrays. Besides the types that skops itself
+trusts, which are those of scikit-learn, NumPy and SciPy, only classes of this library are loaded.
+"""
+
+from __future__ import annotations
+
+import importlib
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gmpll.apps.tables.errors import InputError
+from gmpll.apps.tables.features import FeatureEncoder
+from gmpll.apps.tables.unpacking import check_unpacked_size
+from gmpll.apps.tables.versions import check_format
+from gmpll.base import BasePartialLabelClassifier
+
+__all__ = ["FILE_NAME", "SavedModel", "load_model", "save_model"]
+
+FILE_NAME = "model.skops"
+FORMAT = 1
+#: Modules whose classes hold data and methods of learning, nothing that touches files.
+TRUSTED_MODULES = (
+    "gmpll.methods.",
+    "gmpll.graph.",
+    "gmpll.matching.",
+    "gmpll.evidence.ridge.",
+    "gmpll.evidence.forest.",
+    "gmpll.evidence.stacking.",
+    "gmpll.apps.tables.features.",
+)
+TRUSTED_TYPES = frozenset(
+    {
+        "scipy.sparse._csr.csr_array",
+        "numpy.dtype",
+        "numpy.float32",
+        "numpy.float64",
+        "numpy.int64",
+        "numpy.random.mtrand.RandomState",
+    }
+)
+
+
+@dataclass(frozen=True)
+class SavedModel:
+    """What prediction needs: how columns become features, and the fitted model.
+
+    Attributes
+    ----------
+    encoder : FeatureEncoder
+    model : BasePartialLabelClassifier
+    vectors : tuple of str
+        Columns that hold embeddings.
+    n_files : int
+        Number of embedding files that go with an input.
+    review_below : float
+        Rows with a smaller margin are flagged.
+    """
+
+    encoder: FeatureEncoder
+    model: Any
+    vectors: tuple[str, ...]
+    n_files: int
+    review_below: float
+
+
+def save_model(saved: SavedModel, path: Path) -> None:
+    """Write a model to a file."""
+    from skops.io import dump
+
+    content = {
+        "format": FORMAT,
+        "encoder": saved.encoder,
+        "model": saved.model,
+        "vectors": list(saved.vectors),
+        "n_files": saved.n_files,
+        "review_below": saved.review_below,
+    }
+    dump(content, path, compression=zipfile.ZIP_DEFLATED, compresslevel=1)
+
+
+def load_model(path: str | Path) -> SavedModel:
+    """Load a model.
+
+    Parameters
+    ----------
+    path : path
+        The file, or an output folder of ``gmpll disambiguate``.
+
+    Returns
+    -------
+    SavedModel
+
+    Raises
+    ------
+    InputError
+        If there is none, it is damaged, or it holds types of other packages.
+    """
+    from skops.io import get_untrusted_types, load
+
+    path = Path(path)
+    if path.is_dir():
+        path = path / FILE_NAME
+    if not path.is_file():
+        raise InputError(
+            f"There is no model {path}: name the folder that gmpll disambiguate wrote."
+        )
+    try:
+        check_unpacked_size(path)
+        types = get_untrusted_types(file=path)
+        strangers = [name for name in types if not _is_trusted(name)]
+        if strangers:
+            raise InputError(
+                f"{path} holds {strangers[0]}, which is no part of a gmpll model: it is not loaded."
+            )
+        content = load(path, trusted=types)
+    except InputError:
+        raise
+    except Exception as error:  # whatever a damaged or foreign file makes the loader stumble over
+        raise InputError(
+            f"{path} is no model of gmpll or is damaged: run gmpll disambiguate again."
+        ) from error
+    if not isinstance(content, dict):
+        raise InputError(f"{path} is no model of gmpll: run gmpll disambiguate again.")
+    check_format(path, content.get("format"), FORMAT)
+    try:
+        saved = SavedModel(
+            content["encoder"],
+            content["model"],
+            tuple(content["vectors"]),
+            int(content["n_files"]),
+            float(content["review_below"]),
+        )
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"{path} is damaged: run gmpll disambiguate again.") from error
+    if not (
+        isinstance(saved.encoder, FeatureEncoder)
+        and isinstance(saved.model, BasePartialLabelClassifier)
+        and all(isinstance(name, str) for name in saved.vectors)
+    ):
+        raise InputError(f"{path} is damaged: run gmpll disambiguate again.")
+    return saved
+
+
+def _is_trusted(name: str) -> bool:
+    return name in TRUSTED_TYPES or (name.startswith(TRUSTED_MODULES) and _is_class_of_ours(name))
+
+
+def _is_class_of_ours(name: str) -> bool:
+    """Whether a class is defined in the module named; others, which it imports, are not meant."""
+    module, _, type_name = name.rpartition(".")
+    try:
+        found = getattr(importlib.import_module(module), type_name, None)
+    except ImportError:
+        return False
+    return isinstance(found, type) and found.__module__ == module

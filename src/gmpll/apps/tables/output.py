@@ -1,0 +1,278 @@
+"""Writing results: whole or not at all, in the input's own format.
+
+Everything is written into a folder beside the target first and moved at the end.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from gmpll._atomic_io import (
+    abandoned,
+    nearest_folder,
+    remove_abandoned,
+    sync_file,
+    sync_folder,
+    takes_files,
+    unfinished_path,
+    written_beside,
+)
+from gmpll.apps.tables.errors import InputError
+
+if TYPE_CHECKING:
+    from gmpll.apps.tables.tables import Table
+
+__all__ = [
+    "check_suffix",
+    "check_target",
+    "defused",
+    "output_file",
+    "output_folder",
+    "restored",
+    "table_suffix",
+    "write_table",
+]
+
+#: A spreadsheet takes a cell that begins so for a formula; some take the wide characters, too.
+#: The apostrophe is among them because it is what formulas are defused with.
+_SUSPECT = frozenset("'=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_SUFFIX = {"csv": ".csv", "tsv": ".tsv", "parquet": ".parquet", "jsonl": ".jsonl", "json": ".jsonl"}
+_BATCH_ROWS = 10_000
+#: Where the files of an earlier run wait until those of the new one have all arrived.
+_REPLACED = "replaced"
+
+
+def defused(cell: str) -> str:
+    """Put an apostrophe before a cell that a spreadsheet would take for a formula.
+
+    Numbers stay as they are. A cell that begins with an apostrophe gets one more, so that
+    :func:`restored` always finds the way back.
+
+    Examples
+    --------
+    >>> from gmpll.apps.tables.output import defused, restored
+    >>> defused("=HYPERLINK(1)"), defused("-1.5"), defused("plain")
+    ("'=HYPERLINK(1)", '-1.5', 'plain')
+    >>> restored(defused("'tis")), restored("-1.5")
+    ("'tis", '-1.5')
+    """
+    return f"'{cell}" if cell[:1] in _SUSPECT and not _NUMBER.fullmatch(cell) else cell
+
+
+def restored(cell: str) -> str:
+    """Undo :func:`defused`."""
+    return cell[1:] if cell.startswith("'") else cell
+
+
+def table_suffix(table: Table) -> str:
+    """Return the ending of a file in the format of a table."""
+    return _SUFFIX[table.format]
+
+
+def check_suffix(path: Path, table: Table) -> None:
+    """Refuse the name of a file that promises another format than the table's.
+
+    Raises
+    ------
+    InputError
+    """
+    from gmpll.apps.tables.tables import FORMATS
+
+    own = table_suffix(table)
+    is_text = table.format in ("csv", "tsv")
+    fitting = {suffix for suffix, kind in FORMATS.items() if kind == FORMATS[own]}
+    if path.suffix.lower() not in fitting | {"", *([".txt"] if is_text else [])}:
+        raise InputError(
+            f"{path} would hold the format of the input: name a file that ends in {own} with --out."
+        )
+
+
+def check_target(folder: Path, *, force: bool, own_files: tuple[str, ...]) -> None:
+    """Refuse a folder that cannot be written, or holds results already, before any work."""
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is a file: name a folder with --out.")
+    # Without being told, nothing is replaced but what a killed run left incomplete.
+    force = force or _was_killed_while_moving(folder)
+    if folder.is_dir() and not force and any((folder / name).exists() for name in own_files):
+        raise InputError(
+            f"{folder} holds results already: name another folder with --out, or replace them "
+            "with --force."
+        )
+    near = nearest_folder(folder)
+    if not takes_files(near):
+        raise InputError(f"{near} cannot be written to: name another folder with --out.")
+
+
+@contextmanager
+def output_folder(folder: Path) -> Iterator[Path]:
+    """Give an empty folder whose files move to ``folder`` if the block ends well.
+
+    Whatever goes wrong, an interruption included, nothing is left behind and ``folder`` is as it
+    was. Files that lay in it before and are not written anew stay.
+    """
+    made = [path for path in (folder, *folder.absolute().parents) if not path.exists()]
+    staging = unfinished_path(folder.absolute())
+    try:
+        staging.parent.mkdir(parents=True, exist_ok=True)
+        remove_abandoned(staging.parent, folder.absolute().name)
+        staging.mkdir()
+    except OSError as error:
+        raise InputError(
+            f"The folder {folder} cannot be made ({error.strerror}): name another with --out."
+        ) from error
+    try:
+        yield staging
+        for file in staging.iterdir():
+            sync_file(file)
+        _move_in(staging, folder)
+    except BaseException:
+        shutil.rmtree(staging, ignore_errors=True)
+        for path in made:  # the deepest first; a folder with something in it stays
+            with suppress(OSError):
+                path.rmdir()
+        raise
+    shutil.rmtree(staging, ignore_errors=True)
+
+
+def _move_in(staging: Path, folder: Path) -> None:
+    """Move the files of a run to their folder: all of them, or none."""
+    if not folder.exists():
+        os.replace(staging, folder)  # one step: even a kill leaves all or nothing
+    else:
+        _exchange(staging, folder)
+    sync_folder(folder)
+    sync_folder(folder.absolute().parent)
+
+
+def _exchange(staging: Path, folder: Path) -> None:
+    """Put the files of a run in the place of those of an earlier one.
+
+    Old files leave before new ones come, so that a kill never leaves a mixture of two runs.
+    """
+    new = sorted(file.name for file in staging.iterdir())
+    old = {name for name in new if (folder / name).exists()}
+    if any(name.startswith("resolved.") for name in new):
+        old |= {file.name for file in folder.glob("resolved.*")}  # perhaps of another format
+    replaced = staging / _REPLACED
+    replaced.mkdir()
+    try:
+        for name in sorted(old):
+            os.replace(folder / name, replaced / name)
+        for name in new:
+            os.replace(staging / name, folder / name)
+    except BaseException:
+        for name in new:
+            if not (staging / name).exists():
+                (folder / name).unlink(missing_ok=True)
+        for file in replaced.iterdir():
+            os.replace(file, folder / file.name)
+        raise
+
+
+def _was_killed_while_moving(folder: Path) -> bool:
+    folder = folder.absolute()
+    return any((left / _REPLACED).is_dir() for left in abandoned(folder.parent, folder.name))
+
+
+@contextmanager
+def output_file(path: Path) -> Iterator[Path]:
+    """Give a file that takes the place of ``path`` if the block ends well."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with written_beside(path) as beside:
+        yield beside
+
+
+def write_table(
+    table: Table, columns: dict[str, list[Any]], path: Path, *, defuse: bool = True
+) -> None:
+    """Write a table with columns added, every cell of the input as it was.
+
+    Parameters
+    ----------
+    table : Table
+        Rows as they were read.
+    columns : dict of str to list
+        Columns to add.
+    path : Path
+        File; its format is that of the table.
+    defuse : bool, default=True
+        Whether cells of delimited text that look like formulas are made harmless.
+    """
+    if table.format in ("csv", "tsv"):
+        _write_delimited(table, columns, path, defuse)
+    elif table.format == "parquet":
+        _write_parquet(table, columns, path)
+    else:
+        _write_json_lines(table, columns, path)
+
+
+def _write_delimited(table: Table, columns: dict[str, list[Any]], path: Path, defuse: bool) -> None:
+    clean = defused if defuse else str
+    assert table.cells is not None
+    added = list(zip(*(_as_text(values) for values in columns.values()), strict=True))
+    with path.open("w", encoding=table.encoding, newline="") as file:
+        writer = csv.writer(_ShortEnds(file), delimiter=table.delimiter, lineterminator="\r\n")
+        writer.writerow([clean(name) for name in (*table.cells.column_names, *columns)])
+        start = 0
+        for batch in table.cells.to_batches(max_chunksize=_BATCH_ROWS):
+            kept = [_clean_column(column.to_pylist(), clean) for column in batch.columns]
+            new = [[clean(cell) for cell in row] for row in added[start : start + batch.num_rows]]
+            writer.writerows([*cells, *extra] for *cells, extra in zip(*kept, new, strict=True))
+            start += batch.num_rows
+
+
+class _ShortEnds:
+    """Ends lines with a line feed alone.
+
+    The writer quotes carriage returns in cells, which readers take for ends of rows, only where
+    they are part of what it ends lines with.
+    """
+
+    def __init__(self, file: IO[str]) -> None:
+        self._file = file
+
+    def write(self, line: str) -> int:
+        """Write a line as the writer made it."""
+        return self._file.write(line.removesuffix("\r\n") + "\n")
+
+
+def _clean_column(cells: list[str], clean: Any) -> list[str]:
+    # Most cells begin with a letter or a digit: look at the others only.
+    return [clean(cell) if cell[:1] in _SUSPECT else cell for cell in cells]
+
+
+def _as_text(values: list[Any]) -> list[str]:
+    texts = {None: "", True: "true", False: "false"}
+    return [texts[v] if v is None or isinstance(v, bool) else str(v) for v in values]
+
+
+def _write_parquet(table: Table, columns: dict[str, list[Any]], path: Path) -> None:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    cells = table.cells
+    assert cells is not None
+    for name, values in columns.items():
+        cells = cells.append_column(name, pa.array(values))
+    # The description that pandas leaves in a file knows nothing of the new columns.
+    parquet.write_table(cells.replace_schema_metadata(None), path)
+
+
+def _write_json_lines(table: Table, columns: dict[str, list[Any]], path: Path) -> None:
+    from gmpll.apps.tables.tables import read_json_records
+
+    assert table.path is not None
+    records = read_json_records(table.path, table.format, table.encoding)
+    with path.open("w", encoding="utf-8") as file:
+        for record, *values in zip(records, *columns.values(), strict=True):
+            row = {**record, **dict(zip(columns, values, strict=True))}
+            file.write(json.dumps(row, ensure_ascii=False) + "\n")

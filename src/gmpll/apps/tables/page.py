@@ -1,0 +1,113 @@
+"""From facts to one self-contained HTML page: no script, no network, every name escaped."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gmpll.apps.report.tables import Cell, Row, Table, count, number
+from gmpll.apps.tables.page_figures import confidence_figure, frequency_figure, map_figure
+
+if TYPE_CHECKING:
+    from gmpll.apps.tables.page_facts import DoubtfulRow, PageFacts
+
+__all__ = ["render_page"]
+
+_MOST_NEIGHBORS = 8
+
+
+def render_page(facts: PageFacts) -> str:
+    """Render the page of a run.
+
+    Parameters
+    ----------
+    facts : PageFacts
+
+    Returns
+    -------
+    str
+        HTML.
+    """
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    import gmpll
+
+    environment = Environment(
+        loader=ChoiceLoader(
+            [PackageLoader("gmpll.apps.tables"), PackageLoader("gmpll.apps.report")]
+        ),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    # The drawings were written by an XML serialiser, which has escaped every name in them.
+    environment.filters["drawn"] = Markup
+    environment.filters["count"] = count
+    environment.filters["number"] = number
+    return environment.get_template("resolved.html").render(
+        facts=facts,
+        version=gmpll.__version__,
+        confidence_figure=confidence_figure(facts),
+        frequency_figure=frequency_figure(facts),
+        map_figure=map_figure(facts),
+        frequency_table=_frequency_table(facts),
+        pair_table=_pair_table(facts),
+        reason_tables={row.id: _reason_tables(row) for row in facts.doubtful},
+    )
+
+
+def _frequency_table(facts: PageFacts) -> Table:
+    rows = [
+        [f.label, count(f.in_sets), number(f.expected, 1), count(f.found)]
+        for f in facts.frequencies
+    ]
+    header = ["label", "in sets", "expected", "found"]
+    return _table("frequencies", "Label frequencies", header, rows)
+
+
+def _pair_table(facts: PageFacts) -> Table:
+    rows = [
+        [
+            f"{pair.first} \N{EN DASH} {pair.second}",
+            count(pair.together),
+            count(pair.to_first),
+            count(pair.to_second),
+            count(pair.together - pair.to_first - pair.to_second),
+            number(pair.margin, 2),
+        ]
+        for pair in facts.pairs
+    ]
+    header = ["labels", "rows with both", "first", "second", "another", "mean margin"]
+    return _table("pairs", "Rows with both labels, and what they became", header, rows)
+
+
+def _reason_tables(row: DoubtfulRow) -> list[Table]:
+    """Lay out who voted and how the matching went."""
+    if row.reasons is None:
+        return []
+    votes = [
+        [identity, str(near.label), number(near.weight, 2), f"{near.share:.0%}"]
+        for identity, near in zip(row.neighbor_ids, row.reasons.neighbors, strict=True)
+    ][:_MOST_NEIGHBORS]
+    header = ["neighbour", "its label", "weight", "share of all weight"]
+    tables = [_table("votes", f"Neighbours of {row.id}, the heaviest vote first", header, votes)]
+    names = list(row.reasons.support)
+    told = [(f"turn {turn.number}", turn) for turn in row.reasons.turns]
+    if row.reasons.afterwards is not None:
+        told.append(("afterwards", row.reasons.afterwards))
+    turns = [
+        [name, *(f"{turn.confidences[n]:.2f} ({turn.changes[n]:+.2f})" for n in names)]
+        for name, turn in told
+    ]
+    if turns:
+        title = f"Confidences of {row.id} after every turn (added or taken away)"
+        tables.append(_table("turns", title, ["", *(str(name) for name in names)], turns))
+    return tables
+
+
+def _table(name: str, title: str, header: list[str], rows: list[list[str]]) -> Table:
+    import pandas as pd
+
+    lines = [Row([Cell(text) for text in row]) for row in rows]
+    return Table(name, title, header, lines, pd.DataFrame())

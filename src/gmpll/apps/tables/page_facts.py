@@ -1,0 +1,278 @@
+"""What the page of a run says, as plain facts; how it looks is decided elsewhere."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.decomposition import PCA
+from sklearn.preprocessing import StandardScaler, normalize
+
+from gmpll.explain import Explanation, explain_rows
+
+if TYPE_CHECKING:
+    from gmpll.apps.tables.resolving import Resolution
+
+__all__ = [
+    "DoubtfulRow",
+    "LabelFrequency",
+    "MapFacts",
+    "PageFacts",
+    "PairFacts",
+    "page_facts",
+]
+
+#: The page must open at once, whatever the number of rows: it shows so many ...
+MAX_DOUBTFUL = 40
+MAX_PAIRS = 25
+MAX_LABELS = 40
+MAX_POINTS = 1500
+MAX_TURNS = 6
+#: ... and projects with axes learned from so many.
+_PROJECTION_ROWS = 20_000
+_LONGEST_CELL = 300
+
+
+@dataclass(frozen=True)
+class LabelFrequency:
+    """How often a label stands in the sets, is expected in them, and was found.
+
+    ``expected`` counts a row with s candidates as 1/s for each of them: a guess among them.
+    """
+
+    label: str
+    in_sets: int
+    expected: float
+    found: int
+
+
+@dataclass(frozen=True)
+class PairFacts:
+    """How the rows that have both labels among their candidates were decided."""
+
+    first: str
+    second: str
+    together: int
+    to_first: int
+    to_second: int
+    margin: float
+
+
+@dataclass(frozen=True)
+class MapFacts:
+    """A sample of the rows in two dimensions.
+
+    Attributes
+    ----------
+    points : ndarray of shape (n, 2)
+    labels : ndarray of shape (n,), int
+        Code of the label found.
+    confidence : ndarray of shape (n,)
+    explained : float
+        Share of the variance that the two dimensions show.
+    n_rows : int
+        Rows that the sample is from.
+    """
+
+    points: NDArray[np.float64]
+    labels: NDArray[np.int64]
+    confidence: NDArray[np.float64]
+    explained: float
+    n_rows: int
+
+
+@dataclass(frozen=True)
+class DoubtfulRow:
+    """A row worth a look, with the reasons for its label where there are any."""
+
+    id: str
+    label: str
+    runner_up: str
+    confidence: float
+    margin: float
+    candidates: tuple[tuple[str, float], ...]
+    cells: tuple[tuple[str, str], ...]
+    reasons: Explanation | None
+    neighbor_ids: tuple[str, ...]
+    counterfactual: str
+
+
+@dataclass(frozen=True)
+class PageFacts:
+    """Everything on the page."""
+
+    source: str
+    n_rows: int
+    n_labels: int
+    n_ambiguous: int
+    n_gold: int
+    n_review: int
+    calibrated: bool
+    mean_candidates: float
+    classes: tuple[str, ...]
+    confidence: NDArray[np.float64]
+    used: tuple[tuple[str, str, str], ...]
+    n_features: int
+    problems: tuple[str, ...]
+    frequencies: tuple[LabelFrequency, ...]
+    pairs: tuple[PairFacts, ...]
+    map: MapFacts
+    doubtful: tuple[DoubtfulRow, ...]
+    n_doubtful: int
+    settings: tuple[tuple[str, str], ...]
+
+
+def page_facts(resolution: Resolution, display: NDArray[np.str_]) -> PageFacts:
+    """Collect the facts of a run.
+
+    Parameters
+    ----------
+    resolution : Resolution
+    display : ndarray of str
+        JSON objects with the cells of every row that are worth showing.
+
+    Returns
+    -------
+    PageFacts
+    """
+    prepared, found = resolution.prepared, resolution.verdicts
+    mask, classes = prepared.sets.mask, prepared.sets.classes
+    ambiguous = mask.sum(axis=1) > 1
+    settings = {
+        "method": prepared.options.method,
+        "seed": str(prepared.options.seed),
+        "flagged for review below a margin of": str(prepared.review_below),
+        **{name: str(value) for name, value in resolution.model.get_params().items()},
+    }
+    return PageFacts(
+        source=prepared.table.name,
+        n_rows=len(mask),
+        n_labels=len(classes),
+        n_ambiguous=int(ambiguous.sum()),
+        n_gold=int((prepared.sets.gold >= 0).sum()),
+        n_review=int(found.review.sum()),
+        calibrated=prepared.calibrated,
+        mean_candidates=float(mask.sum(axis=1).mean()),
+        classes=tuple(classes.tolist()),
+        confidence=found.confidence[ambiguous],
+        used=tuple(prepared.roles.described()),
+        n_features=resolution.features.shape[1],
+        problems=prepared.problems,
+        frequencies=_frequencies(mask, classes, found.labels),
+        pairs=_pairs(mask, classes, found.labels, found.margin),
+        map=_map(resolution),
+        doubtful=_doubtful(resolution, display, ambiguous),
+        n_doubtful=int((ambiguous & (prepared.sets.gold < 0)).sum()),
+        settings=tuple(settings.items()),
+    )
+
+
+def _frequencies(
+    mask: NDArray[np.bool_], classes: NDArray[np.str_], labels: NDArray[np.int64]
+) -> tuple[LabelFrequency, ...]:
+    in_sets = mask.sum(axis=0)
+    expected = (1.0 / mask.sum(axis=1)) @ mask
+    found = np.bincount(labels, minlength=len(classes))
+    order = np.lexsort((classes, -found))[:MAX_LABELS]
+    return tuple(
+        LabelFrequency(str(classes[k]), int(in_sets[k]), float(expected[k]), int(found[k]))
+        for k in order
+    )
+
+
+def _pairs(
+    mask: NDArray[np.bool_],
+    classes: NDArray[np.str_],
+    labels: NDArray[np.int64],
+    margin: NDArray[np.float64],
+) -> tuple[PairFacts, ...]:
+    """Count what became of rows with two labels in common; never a dense labels x labels array."""
+    sets = sp.csr_array(mask.astype(np.float64))
+    n, q = mask.shape
+    chosen = sp.csr_array((np.ones(n), (np.arange(n), labels)), shape=(n, q))
+    together = sp.coo_array(sp.triu(sets.T @ sets, k=1))
+    decided = sp.csr_array(chosen.T @ sets)
+    margins = sp.csr_array(sets.T @ (sets * margin[:, None]))
+    order = np.argsort(-together.data, kind="stable")[:MAX_PAIRS]
+    facts = []
+    for k in order:
+        a, b = int(together.row[k]), int(together.col[k])
+        count = int(together.data[k])
+        facts.append(
+            PairFacts(
+                str(classes[a]),
+                str(classes[b]),
+                count,
+                int(decided[a, b]),
+                int(decided[b, a]),
+                float(margins[a, b]) / count,
+            )
+        )
+    return tuple(facts)
+
+
+def _map(resolution: Resolution) -> MapFacts:
+    """Project what the matching sees: scaled features, rows of length one."""
+    features, found = resolution.features, resolution.verdicts
+    rng = np.random.RandomState(resolution.prepared.options.seed)
+    order = rng.permutation(len(features))
+    sample = np.sort(order[:_PROJECTION_ROWS])
+    rows = normalize(StandardScaler().fit_transform(features[sample]))
+    if rows.shape[1] == 1:
+        rows = np.hstack([rows * features[sample], np.zeros_like(rows)])
+    projection = PCA(n_components=2, random_state=rng).fit(rows)
+    shown = np.sort(rng.permutation(len(sample))[:MAX_POINTS])
+    return MapFacts(
+        points=projection.transform(rows[shown]),
+        labels=found.labels[sample[shown]],
+        confidence=found.confidence[sample[shown]],
+        explained=float(np.nan_to_num(projection.explained_variance_ratio_).sum()),
+        n_rows=len(features),
+    )
+
+
+def _doubtful(
+    resolution: Resolution, display: NDArray[np.str_], ambiguous: NDArray[np.bool_]
+) -> tuple[DoubtfulRow, ...]:
+    prepared, found = resolution.prepared, resolution.verdicts
+    names = [*prepared.sets.classes.tolist(), ""]
+    open_rows = np.flatnonzero(ambiguous & (prepared.sets.gold < 0))
+    order = open_rows[np.argsort(found.margin[open_rows], kind="stable")][:MAX_DOUBTFUL]
+    reasons = _reasons(resolution, order)
+    rows = []
+    for row, why in zip(order.tolist(), reasons, strict=True):
+        codes = np.flatnonzero(prepared.sets.mask[row])
+        codes = codes[np.argsort(-resolution.confidences[row, codes], kind="stable")]
+        cells = json.loads(str(display[row]))
+        rows.append(
+            DoubtfulRow(
+                id=str(prepared.ids[row]),
+                label=names[found.labels[row]],
+                runner_up=names[found.runners_up[row]],
+                confidence=float(found.confidence[row]),
+                margin=float(found.margin[row]),
+                candidates=tuple((names[c], float(resolution.confidences[row, c])) for c in codes),
+                cells=tuple((name, _short(value)) for name, value in cells.items()),
+                reasons=why,
+                neighbor_ids=()
+                if why is None
+                else tuple(str(prepared.ids[near.row]) for near in why.neighbors),
+                counterfactual="" if why is None else why.counterfactual(prepared.ids.__getitem__),
+            )
+        )
+    return tuple(rows)
+
+
+def _reasons(resolution: Resolution, rows: NDArray[np.intp]) -> list[Any]:
+    if resolution.prepared.options.method != "gmpll" or rows.size == 0:
+        return [None] * len(rows)
+    mask = resolution.prepared.sets.mask
+    return list(explain_rows(resolution.model, rows.tolist(), mask, max_turns=MAX_TURNS))
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST_CELL else f"{text[:_LONGEST_CELL]}…"

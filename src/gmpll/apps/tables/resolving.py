@@ -1,0 +1,313 @@
+"""From a table to resolved labels: the pipeline, and the table that comes out."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import has_fit_parameter
+
+import gmpll.methods
+from gmpll._seeds import LARGEST_SEED
+from gmpll.apps.tables.candidate_sets import LabelSets, label_sets, row_ids
+from gmpll.apps.tables.errors import InputError, quoted
+from gmpll.apps.tables.features import FeatureEncoder, FeatureTable, feature_table
+from gmpll.apps.tables.guesses import Roles
+from gmpll.apps.tables.leaks import RESULT_COLUMNS
+from gmpll.apps.tables.options import Options
+from gmpll.apps.tables.tables import Table
+from gmpll.candidates import CandidateSets
+
+__all__ = [
+    "METHODS",
+    "RESULT_COLUMNS",
+    "Prepared",
+    "Resolution",
+    "Verdicts",
+    "prepare",
+    "resolve",
+    "result_columns",
+    "verdicts",
+]
+
+#: Names that ``--method`` takes.
+METHODS = {method.__name__.lower(): method for method in gmpll.methods.METHODS.values()}
+#: From this many rows on GMPLL resolves by the graph alone, in one view of the features: the
+#: regression that refines it for smaller data and the second view would multiply time and memory.
+LARGE = 20_000
+LARGE_SETTINGS = {"prediction": "independent", "scaling": "standard"}
+#: Labels whose margin is smaller are worth a look: where confidences are calibrated, and else.
+REVIEW_BELOW, REVIEW_BELOW_UNCALIBRATED = 0.5, 0.25
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A table that has been read and understood, before any work."""
+
+    table: Table
+    roles: Roles
+    options: Options
+    ids: NDArray[np.str_]
+    sets: LabelSets
+    inputs: FeatureTable
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether confidences will estimate how probable it is that a label is right."""
+        return self.options.method == "gmpll" and not self.settings
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Settings of the method for so many rows; its defaults unless they would take too long."""
+        large = self.options.method == "gmpll" and len(self.ids) > LARGE
+        return dict(LARGE_SETTINGS) if large else {}
+
+    @property
+    def review_below(self) -> float:
+        """The margin below which labels are worth a look."""
+        if self.options.review_below is not None:
+            return self.options.review_below
+        return REVIEW_BELOW if self.calibrated else REVIEW_BELOW_UNCALIBRATED
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What is odd about the data."""
+        return (*self.sets.problems, *self.inputs.problems)
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """The label of every row and how sure it is.
+
+    Attributes
+    ----------
+    labels, runners_up : ndarray of shape (n,), int
+        Codes; -1 where there is no other candidate.
+    confidence, margin : ndarray of shape (n,), float
+        Confidence of the label, and how far that of the runner-up lies below it.
+    review : ndarray of shape (n,), bool
+        Whether the label is worth a look.
+    notes : tuple of str
+        What is odd about the rows.
+    """
+
+    labels: NDArray[np.int64]
+    runners_up: NDArray[np.int64]
+    confidence: NDArray[np.float64]
+    margin: NDArray[np.float64]
+    review: NDArray[np.bool_]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Resolution:
+    """Everything that a run found.
+
+    Attributes
+    ----------
+    prepared : Prepared
+    encoder : FeatureEncoder
+    model : BasePartialLabelClassifier
+    features : ndarray of shape (n, d), float32
+    confidences : ndarray of shape (n, q), float32
+    verdicts : Verdicts
+    """
+
+    prepared: Prepared
+    encoder: FeatureEncoder
+    model: Any
+    features: NDArray[np.float32]
+    confidences: NDArray[np.float32]
+    verdicts: Verdicts
+
+
+def prepare(table: Table, roles: Roles, options: Options) -> Prepared:
+    """Read ids, candidates and what the features are made of; refuse what cannot be used."""
+    if options.method not in METHODS:
+        raise InputError(
+            f"There is no method {quoted(options.method)}: use one of {', '.join(METHODS)}."
+        )
+    if options.review_below is not None and not 0 <= options.review_below <= 1:
+        raise InputError(f"--review-below is {options.review_below}; it must be between 0 and 1.")
+    if options.empty not in ("error", "all"):
+        raise InputError(f"--empty is {quoted(options.empty)}; it must be 'error' or 'all'.")
+    if not 0 <= options.seed <= LARGEST_SEED:
+        raise InputError(f"The seed is {options.seed}; it must be between 0 and {LARGEST_SEED}.")
+    if options.trust is not None and (options.votes is None or options.method != "gmpll"):
+        raise InputError("--trust says how much votes count: it goes with --votes and gmpll only.")
+    if options.votes is None and (options.vote_columns or options.min_share):
+        option = "--vote-columns" if options.vote_columns else "--min-share"
+        raise InputError(f"{option} is about votes: it goes with --votes only.")
+    if options.trust is not None and not 0 <= options.trust < np.inf:
+        raise InputError(f"--trust is {options.trust}; it must be a number that is not negative.")
+    ids = row_ids(table, roles)
+    sets = label_sets(table, roles, options, ids)
+    return Prepared(table, roles, options, ids, sets, feature_table(table, roles, ids))
+
+
+def resolve(prepared: Prepared, *, step: Callable[[str], None] = lambda text: None) -> Resolution:
+    """Encode the features, match, and judge the labels.
+
+    Parameters
+    ----------
+    prepared : Prepared
+    step : callable
+        Told what begins now.
+
+    Returns
+    -------
+    Resolution
+    """
+    roles, options, sets = prepared.roles, prepared.options, prepared.sets
+    step("Encoding the features")
+    encoder = FeatureEncoder(
+        numeric=roles.numeric,
+        text=roles.text,
+        categorical=roles.categorical,
+        n_vectors=len(prepared.inputs.vectors),
+        random_state=options.seed,
+        styles=roles.styles,
+    ).fit(prepared.inputs)
+    features = encoder.encode(prepared.inputs)
+    if not (features != features[0]).any():
+        raise InputError(
+            "All rows have the same features, so nothing tells them apart: name other columns "
+            "with --features or --text."
+        )
+    step(f"Matching {len(features)} rows with {len(sets.classes)} labels")
+    settings = prepared.settings
+    if options.trust is not None:
+        settings["trust"] = options.trust
+    model = make_model(options.method, options.seed, **settings)
+    fit_sets(model, features, CandidateSets(sets.mask, sets.classes), sets.weights)
+    confidences = model_confidences(model).astype(np.float32)
+    labels = codes_of(model.labels_, sets.classes)
+    found = verdicts(confidences, sets.mask, labels, sets.gold, prepared.review_below)
+    return Resolution(prepared, encoder, model, features, confidences, found)
+
+
+def make_model(method: str, seed: int, **settings: Any) -> Any:
+    """Make the estimator of a method; the seed is given to those that draw."""
+    estimator = METHODS[method]
+    if "random_state" in inspect.signature(estimator).parameters:
+        settings["random_state"] = seed
+    return estimator(**settings)
+
+
+def fit_sets(
+    model: Any,
+    features: NDArray[np.floating],
+    sets: CandidateSets,
+    weights: NDArray[np.floating] | None,
+) -> None:
+    """Fit a model; votes count where its method can use them, else they are sets only."""
+    if weights is not None and has_fit_parameter(model, "candidate_weight"):
+        model.fit(features, sets, candidate_weight=weights)
+    else:
+        model.fit(features, sets)
+
+
+def model_confidences(model: Any) -> NDArray[np.float64]:
+    """Return the better measure of doubt that a fitted model has.
+
+    The regression's confidences are calibrated; those of the graph alone are driven towards 0 and
+    1, and the support that the final labels get from the neighbours says more.
+    """
+    if getattr(model, "prediction_", "ridge") == "ridge":
+        return model.label_confidences_
+    return model.label_support_
+
+
+def codes_of(labels: NDArray[Any], classes: NDArray[np.str_]) -> NDArray[np.int64]:
+    """Return the place of every label among the classes, which need not be sorted."""
+    order = np.argsort(classes)
+    return order[np.searchsorted(classes[order], labels)].astype(np.int64)
+
+
+def verdicts(
+    confidences: NDArray[np.floating],
+    mask: NDArray[np.bool_],
+    labels: NDArray[np.int64],
+    gold: NDArray[np.int64],
+    review_below: float,
+) -> Verdicts:
+    """Judge labels by their confidences.
+
+    A row with one candidate is sure. The margin is negative where the label found has less
+    confidence than another candidate.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gmpll.apps.tables.resolving import verdicts
+    >>> found = verdicts(
+    ...     np.array([[0.7, 0.3], [0.0, 1.0]]),
+    ...     np.array([[True, True], [False, True]]),
+    ...     np.array([0, 1]),
+    ...     np.array([-1, -1]),
+    ...     0.5,
+    ... )
+    >>> found.runners_up.tolist(), found.margin.round(2).tolist(), found.review.tolist()
+    ([1, -1], [0.4, 1.0], [True, False])
+    """
+    rows = np.arange(len(labels))
+    confidence = confidences[rows, labels].astype(np.float64)
+    others = np.where(mask, confidences, -1.0).astype(np.float64)
+    others[rows, labels] = -1.0
+    second = others.argmax(axis=1)
+    alone = mask.sum(axis=1) == 1
+    confidence[alone] = 1.0
+    margin = np.where(alone, 1.0, confidence - others[rows, second])
+    return Verdicts(
+        labels=labels,
+        runners_up=np.where(alone, -1, second),
+        confidence=confidence,
+        margin=margin,
+        review=~alone & (gold < 0) & (margin < review_below),
+    )
+
+
+def result_columns(
+    found: Verdicts, classes: NDArray[np.str_], taken: Any, *, decimals: int = 4
+) -> dict[str, Any]:
+    """Return the columns that are added to the input.
+
+    A name that the input has already gets ``resolved_`` before it. Where there is no confidence,
+    it, the margin and whether to look are None.
+
+    Parameters
+    ----------
+    found : Verdicts
+    classes : ndarray of str
+    taken : collection of str
+        Column names of the input.
+    decimals : int, default=4
+        Of confidence and margin.
+
+    Returns
+    -------
+    dict of str to list
+    """
+    names = [*classes.tolist(), ""]  # code -1 is the last
+    judged = ~np.isnan(found.confidence)
+
+    def known(values: NDArray[Any]) -> list[Any]:
+        return [v if told else None for v, told in zip(values.tolist(), judged, strict=True)]
+
+    values: tuple[list[Any], ...] = (
+        [names[code] for code in found.labels.tolist()],
+        known(found.confidence.round(decimals)),
+        [names[code] for code in found.runners_up.tolist()],
+        known(found.margin.round(decimals)),
+        known(found.review),
+    )
+    columns = {}
+    for name, column in zip(RESULT_COLUMNS, values, strict=True):
+        while name in taken:
+            name = f"resolved_{name}"
+        columns[name] = column
+    return columns

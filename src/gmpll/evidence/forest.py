@@ -1,0 +1,225 @@
+"""Randomised trees on confidences.
+
+Where single features carry the labels, trees see what neighbours and kernels blur. A forest is
+grown on the confidences of all labels at once, each tree on rows drawn with replacement, so that
+the trees which did not draw a row have an opinion of it that its own label had no part in. Half of
+the trees split where it is best, as in random forests, which finds the few features that matter
+among many; the other half at random places, as in extremely randomised trees, which is smoother.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
+
+from gmpll._threads import balanced_blocks, in_threads, n_threads
+
+__all__ = ["Forest", "grow_forest", "is_worth_growing", "out_of_bag_opinion"]
+
+#: Number of trees.
+N_TREES = 100
+#: Share of the features that a split may use, and how many at most.
+FEATURE_SHARE = 1.0
+MOST_FEATURES = 200
+#: The best place to split is searched among so many values, rows by features by labels, at most.
+SEARCHED_VALUES = 4_000_000
+#: Fewest rows in a leaf.
+LEAF_ROWS = 2
+#: A tree sees no more rows than this.
+TREE_ROWS = 5000
+#: No forest is grown on fewer or more rows, or where a tree would have more values to keep.
+FEWEST_ROWS = 40
+MOST_ROWS = 20_000
+MOST_VALUES = 200_000
+#: Up to so many values of the features further threads cost more than they bring.
+ONE_THREAD_SIZE = 5000
+#: Unseen rows are led down the trees in blocks of this many.
+BLOCK_ROWS = 4096
+
+
+def is_worth_growing(n_samples: int, n_classes: int) -> bool:
+    """Whether a forest has enough to learn from, and takes neither long nor much memory.
+
+    Examples
+    --------
+    >>> from gmpll.evidence.forest import is_worth_growing
+    >>> is_worth_growing(5000, 10), is_worth_growing(5000, 200), is_worth_growing(10**6, 10)
+    (True, False, False)
+    """
+    if not FEWEST_ROWS <= n_samples <= MOST_ROWS:
+        return False
+    return 1 < n_classes <= MOST_VALUES // min(n_samples, TREE_ROWS)
+
+
+@dataclass(frozen=True)
+class Forest:
+    """Grown trees: nodes of all trees one after the other, the children of a leaf are the leaf.
+
+    Attributes
+    ----------
+    roots : ndarray of shape (n_trees,)
+        First node of every tree.
+    feature, threshold, left, right : ndarrays of shape (n_nodes,)
+        A row goes left if its feature is not above the threshold.
+    leaf : ndarray of shape (n_nodes,)
+        Number of the leaf, where the node is one.
+    values : ndarray of shape (n_leaves, n_classes), float32
+        Mean confidences of the rows in every leaf.
+    depth : int
+        Most steps from a root to a leaf.
+    """
+
+    roots: NDArray[np.int32]
+    feature: NDArray[np.int32]
+    threshold: NDArray[np.float64]
+    left: NDArray[np.int32]
+    right: NDArray[np.int32]
+    leaf: NDArray[np.int32]
+    values: NDArray[np.float32]
+    depth: int
+
+    def __call__(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Rate the labels of rows, (n_rows, n_classes): not negative."""
+        rated = np.empty((len(rows), self.values.shape[1]))
+
+        def rate(part: slice) -> None:
+            rated[part] = self._mean_of_leaves(rows[part])
+
+        in_threads(rate, balanced_blocks(len(rows), BLOCK_ROWS))
+        return rated
+
+    def _mean_of_leaves(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        # The trees were grown on single precision: so are their questions.
+        table = _single_precision(rows)
+        everyone = np.arange(len(table))
+        total = np.zeros((len(table), self.values.shape[1]))
+        for root in self.roots:
+            node = np.full(len(table), root)
+            for _ in range(self.depth):
+                is_left = table[everyone, self.feature[node]] <= self.threshold[node]
+                node = np.where(is_left, self.left[node], self.right[node])
+            total += self.values[self.leaf[node]]
+        return total / len(self.roots)
+
+
+def grow_forest(
+    rows: NDArray[np.float64],
+    confidences: NDArray[np.float64],
+    seed: int,
+    n_trees: int = N_TREES,
+) -> Forest:
+    """Grow trees on the confidences of rows.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_samples, n_features)
+        Features, of moderate size.
+    confidences : ndarray of shape (n_samples, n_classes)
+        What is believed of their labels.
+    seed : int
+        Draws rows, features and thresholds.
+    n_trees : int, default=N_TREES
+        Number of trees.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gmpll.evidence.forest import grow_forest
+    >>> rows = np.repeat([[0.0], [1.0]], 10, axis=0)
+    >>> forest = grow_forest(rows, np.hstack([1.0 - rows, rows]), seed=0)
+    >>> forest(np.array([[-1.0], [3.0]]))
+    array([[1., 0.],
+           [0., 1.]])
+    """
+    table, target = _single_precision(rows), _target(confidences)
+    grown = [
+        trees.fit(table, target) for trees in _halves(rows, confidences.shape[1], seed, n_trees)
+    ]
+    return _packed([tree.tree_ for half in grown for tree in half.estimators_])
+
+
+def out_of_bag_opinion(
+    rows: NDArray[np.float64], confidences: NDArray[np.float64], seed: int
+) -> NDArray[np.float64]:
+    """Return what the trees that did not draw a row say of it, (n_samples, n_classes).
+
+    The parameters are those of :func:`grow_forest`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gmpll.evidence.forest import out_of_bag_opinion
+    >>> rows = np.repeat([[0.0], [1.0]], 10, axis=0)
+    >>> out_of_bag_opinion(rows, np.hstack([1.0 - rows, rows]), seed=0)[[0, -1]]
+    array([[1., 0.],
+           [0., 1.]])
+    """
+    table, target = _single_precision(rows), _target(confidences)
+    opinions = []
+    with warnings.catch_warnings():
+        # R^2 of a label that is the same for all rows; a row that every tree drew, of very few.
+        warnings.simplefilter("ignore")
+        for trees in _halves(rows, confidences.shape[1], seed, N_TREES):
+            opinion = trees.set_params(oob_score=True).fit(table, target).oob_prediction_
+            opinions.append(np.nan_to_num(opinion).reshape(confidences.shape))
+    return np.mean(opinions, axis=0)
+
+
+def _halves(
+    rows: NDArray[np.float64], n_classes: int, seed: int, n_trees: int
+) -> tuple[ExtraTreesRegressor, RandomForestRegressor]:
+    """Return two forests to be grown: one that splits at random places, one at the best."""
+    n_rows, n_features = min(TREE_ROWS, len(rows)), rows.shape[1]
+    share = min(FEATURE_SHARE, MOST_FEATURES / n_features)
+    searched = SEARCHED_VALUES / (n_rows * n_features * n_classes)
+    common = {
+        "min_samples_leaf": LEAF_ROWS,
+        "bootstrap": True,
+        "max_samples": n_rows,
+        "n_jobs": n_threads() if rows.size > ONE_THREAD_SIZE else 1,
+    }
+    half = n_trees // 2
+    return (
+        ExtraTreesRegressor(half, max_features=share, random_state=seed, **common),
+        RandomForestRegressor(
+            n_trees - half, max_features=min(share, searched), random_state=seed + 1, **common
+        ),
+    )
+
+
+def _single_precision(rows: NDArray[np.float64]) -> NDArray[np.float32]:
+    """Return the rows as trees see them; what is too large is cut."""
+    largest = np.finfo(np.float32).max
+    return np.clip(rows, -largest, largest).astype(np.float32)
+
+
+def _target(confidences: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the confidences, those of a single label as scikit-learn wants them."""
+    return confidences[:, 0] if confidences.shape[1] == 1 else confidences
+
+
+def _packed(trees: list[object]) -> Forest:
+    """Lay scikit-learn's trees into a few arrays of less than a third of their size."""
+    sizes = np.array([tree.node_count for tree in trees])  # type: ignore[attr-defined]
+    roots = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+
+    def joined(name: str) -> NDArray[np.int64]:
+        return np.concatenate([getattr(tree, name) for tree in trees])
+
+    itself, offset = np.arange(sizes.sum()), np.repeat(roots, sizes)
+    is_leaf = joined("children_left") < 0
+    values = np.concatenate([tree.value[:, :, 0] for tree in trees])  # type: ignore[attr-defined]
+    return Forest(
+        roots=roots.astype(np.int32),
+        feature=np.where(is_leaf, 0, joined("feature")).astype(np.int32),
+        threshold=joined("threshold").astype(np.float64),
+        left=np.where(is_leaf, itself, offset + joined("children_left")).astype(np.int32),
+        right=np.where(is_leaf, itself, offset + joined("children_right")).astype(np.int32),
+        leaf=(np.cumsum(is_leaf) - 1).astype(np.int32),
+        values=values[is_leaf].astype(np.float32),
+        depth=max(tree.max_depth for tree in trees),  # type: ignore[attr-defined]
+    )

@@ -1,0 +1,210 @@
+r"""Kernel ridge regression on label confidences, with its leave-one-out opinion in closed form.
+
+The kernel K is the mean of one Gaussian kernel per view of the features. With
+:math:`A = (K + \lambda I)^{-1}` the coefficients for confidences Y are AY, and what the regression
+would say of row i had it not seen it is
+
+.. math:: f_{-i}(x_i) = y_i - \frac{(A Y)_i}{A_{ii}} .
+
+For many rows the kernel is replaced by its Nystroem approximation on a random subset of them
+(landmarks). With R the m x n kernel between rows and landmarks and N the n x n kernel between
+landmarks, the coefficients are :math:`(R^\top R + \lambda N)^{-1} R^\top Y`, and
+
+.. math:: f_{-i}(x_i) = \frac{f(x_i) - h_i y_i}{1 - h_i}, \qquad
+          h_i = r_i^\top (R^\top R + \lambda N)^{-1} r_i .
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+from sklearn.metrics.pairwise import euclidean_distances
+
+__all__ = ["ConfidenceRidge", "LandmarkKernel", "RidgePredictor"]
+
+#: Up to this many rows all of them carry a coefficient: inverting their kernel takes no longer than
+#: the products with half as many landmarks.
+EXACT_ROWS = 6000
+#: Most landmarks of more rows, and the size that the kernel between rows and landmarks may have.
+MAX_LANDMARKS = 3000
+KERNEL_BYTES = 2**29
+#: Parts in which the rows' leverages are computed: the products with one part are in memory.
+LEVERAGE_BLOCKS = 16
+#: Rows of a block that a triangle is mirrored by.
+MIRRORED_ROWS = 512
+#: Added to the diagonal of the normal equations, relative to its mean: copies of a row make them
+#: singular.
+JITTER = 1e-10
+#: Rows from which the typical distance is measured.
+DISTANCE_SAMPLE = 500
+
+
+class ConfidenceRidge:
+    """Kernel ridge regression from views of the features to label confidences.
+
+    Parameters
+    ----------
+    views : sequence of ndarray of shape (n_samples, n_features_v)
+        The training rows in each view.
+    width : float, default=1.0
+        The kernel of a view is ``exp(-width d^2 / median(d^2))``.
+    ridge : float, default=0.1
+        Weight of the squared norm, positive.
+    rng : RandomState
+        Draws the landmarks.
+
+    Attributes
+    ----------
+    n_landmarks : int
+        Rows that carry a coefficient; all of them if there are few.
+    leverage : ndarray of shape (n_samples,)
+        How much a row's own value enters its fitted value.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gmpll.evidence.ridge import ConfidenceRidge
+    >>> X = np.array([[0.0], [0.1], [5.0], [5.1]])
+    >>> ridge = ConfidenceRidge([X], width=8.0, rng=np.random.RandomState(0))
+    >>> ridge.leave_one_out(np.array([[1.0], [1.0], [0.0], [0.0]])).ravel() > 0.5
+    array([ True,  True, False, False])
+    """
+
+    def __init__(
+        self,
+        views: Sequence[NDArray[np.float64]],
+        *,
+        width: float = 1.0,
+        ridge: float = 0.1,
+        rng: np.random.RandomState,
+    ) -> None:
+        n_samples = views[0].shape[0]
+        self.n_landmarks = _number_of_landmarks(n_samples)
+        chosen = np.sort(rng.permutation(n_samples)[: self.n_landmarks])
+        self._kernel = LandmarkKernel(
+            [rows[chosen] for rows in views],
+            [width / _typical_squared_distance(rows, rng) for rows in views],
+        )
+        self._between = self._kernel(self._kernel.landmarks)
+        exact = self.n_landmarks == n_samples
+        self._to_landmarks = None if exact else self._kernel(views)
+        self._gram = None if self._to_landmarks is None else _gram(self._to_landmarks)
+        self._regularize(ridge)
+
+    def with_ridge(self, ridge: float) -> ConfidenceRidge:
+        """Return the same regression with another weight of the norm; the kernel is shared."""
+        if ridge == self.ridge:
+            return self
+        other = copy.copy(self)
+        other._regularize(ridge)
+        return other
+
+    def _regularize(self, ridge: float) -> None:
+        self.ridge = ridge
+        if self._gram is None:
+            self._inverse = _inverse(self._between, ridge)
+            self.leverage = 1.0 - ridge * self._inverse.diagonal()
+            return
+        assert self._to_landmarks is not None
+        normal = self._gram + ridge * self._between
+        self._inverse = _inverse(normal, JITTER * normal.diagonal().mean())
+        self.leverage = np.concatenate(
+            [
+                np.einsum("ij,ij->i", rows @ self._inverse, rows)
+                for rows in np.array_split(self._to_landmarks, LEVERAGE_BLOCKS)
+            ]
+        )
+
+    def coefficients(self, confidences: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Fit the regression to confidences of the training rows."""
+        if self._to_landmarks is None:
+            return self._inverse @ confidences
+        return self._inverse @ (self._to_landmarks.T @ confidences)
+
+    def leave_one_out(self, confidences: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return what the regression says of every training row without having seen it."""
+        coefficients = self.coefficients(confidences)
+        if self._to_landmarks is None:
+            return confidences - coefficients / self._inverse.diagonal()[:, None]
+        own = self.leverage[:, None]
+        fitted = self._to_landmarks @ coefficients
+        return (fitted - own * confidences) / np.maximum(1.0 - own, np.finfo(float).eps)
+
+    def predictor(self, confidences: NDArray[np.float64]) -> RidgePredictor:
+        """Fit the regression to confidences and return it without the training rows."""
+        return RidgePredictor(self._kernel, self.coefficients(confidences))
+
+
+def _number_of_landmarks(n_samples: int) -> int:
+    most = n_samples if n_samples <= EXACT_ROWS else MAX_LANDMARKS
+    return min(most, max(1, KERNEL_BYTES // (8 * n_samples)))
+
+
+def _gram(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return ``rows.T @ rows``, computing one triangle only (the other one is a copy)."""
+    return _mirrored(scipy.linalg.blas.dsyrk(1.0, rows, trans=True))
+
+
+def _inverse(matrix: NDArray[np.float64], diagonal: float) -> NDArray[np.float64]:
+    """Invert a positive semi-definite matrix with a positive number added to its diagonal."""
+    shifted = matrix.copy()
+    shifted.flat[:: len(matrix) + 1] += diagonal
+    factor, failed = scipy.linalg.lapack.dpotrf(shifted, lower=False, overwrite_a=True)
+    if failed:  # rounding made it indefinite: a larger shift is needed
+        return _inverse(matrix, 100.0 * max(diagonal, JITTER))
+    inverse, _ = scipy.linalg.lapack.dpotri(factor, lower=False, overwrite_c=True)
+    return _mirrored(inverse)
+
+
+def _mirrored(upper: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Write the upper triangle of a matrix over its lower one, in place."""
+    for start in range(0, len(upper), MIRRORED_ROWS):
+        rows = slice(start, start + MIRRORED_ROWS)
+        upper[rows, :start] = upper[:start, rows].T
+        block = upper[rows, rows]
+        block[:] = np.triu(block) + np.triu(block, 1).T
+    return upper
+
+
+@dataclass(frozen=True)
+class LandmarkKernel:
+    """Mean over the views of a Gaussian kernel between rows and landmarks."""
+
+    landmarks: list[NDArray[np.float64]]
+    gammas: list[float]
+
+    def __call__(self, views: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+        """Return the kernel between rows and landmarks."""
+        total = np.zeros((views[0].shape[0], self.landmarks[0].shape[0]))
+        for rows, landmarks, gamma in zip(views, self.landmarks, self.gammas, strict=True):
+            kernel = euclidean_distances(rows, landmarks, squared=True)
+            kernel *= -gamma
+            total += np.exp(kernel, out=kernel)
+        total /= len(self.gammas)
+        return total
+
+
+@dataclass(frozen=True)
+class RidgePredictor:
+    """A fitted regression: the kernel to the landmarks and their weights."""
+
+    kernel: LandmarkKernel
+    weights: NDArray[np.float64]
+
+    def __call__(self, views: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+        """Rate the labels of unseen rows."""
+        return self.kernel(views) @ self.weights
+
+
+def _typical_squared_distance(rows: NDArray[np.float64], rng: np.random.RandomState) -> float:
+    sample = rows[rng.permutation(rows.shape[0])[:DISTANCE_SAMPLE]]
+    distances = euclidean_distances(sample, squared=True)
+    median = (
+        float(np.median(distances[~np.eye(len(sample), dtype=bool)])) if len(sample) > 1 else 0.0
+    )
+    return median if median > 0 else 1.0

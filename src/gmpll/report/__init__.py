@@ -1,5 +1,0 @@
-"""The report of a run: facts first, the page after."""
-
-from gmpll.report.write import write_report
-
-__all__ = ["write_report"]

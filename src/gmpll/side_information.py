@@ -1,0 +1,514 @@
+r"""What is known beyond the candidate sets.
+
+Certain knowledge changes the sets themselves (:func:`narrowed`): a row whose label is known has
+that one candidate, and a label that a row cannot have is none of its candidates. Every method
+takes it, because every method takes candidate sets.
+
+Uncertain knowledge is a prior (:class:`Prior`): weights of the candidates, such as the votes of
+annotators, which multiply the support of every assignment in every turn of the matching, and the
+frequencies of the classes, towards which every turn draws the masses of the labels.
+"""
+
+from __future__ import annotations
+
+import reprlib
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+from sklearn import get_config  # type: ignore[attr-defined]
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import has_fit_parameter
+
+from gmpll._columns import aligned_columns, label_codes
+from gmpll.candidates import CandidateSets, VotedCandidates, looks_like_a_mask
+from gmpll.rounding import confidences_within
+
+__all__ = [
+    "Prior",
+    "candidate_prior",
+    "class_shares",
+    "known_labels",
+    "narrowed",
+    "trust_in_weights",
+    "votes_as_weights",
+    "weight_argument",
+    "weights_by_label",
+]
+
+#: Stands for an unknown label, as in ``sklearn.semi_supervised``, unless it is one of the labels.
+UNKNOWN = -1
+#: Share of a row's prior that is spread evenly over its candidates: a candidate that nobody voted
+#: for is unlikely, not impossible.
+EVEN_SHARE = 0.1
+#: Largest exponent that the weights of candidates may get.
+MOST_TRUST = 3.0
+
+
+def narrowed(sets: CandidateSets, *, gold: Any = None, impossible: Any = None) -> CandidateSets:
+    """Return the candidate sets with certain knowledge worked in.
+
+    Parameters
+    ----------
+    sets : CandidateSets
+        Candidate sets.
+    gold : array-like of shape (n_samples,), default=None
+        Labels that are known for certain; None, NaN or -1 where there is none (-1 is a label if
+        the sets have it). A known label becomes the only candidate of its row, also if it was
+        none before.
+    impossible : candidate sets that may be empty, default=None
+        Labels that a row cannot have, as a sequence of sets (None for none), or as a matrix, sparse
+        matrix or DataFrame of 0 and 1 with a column per label. A label without a column in a
+        DataFrame is possible everywhere.
+
+    Returns
+    -------
+    CandidateSets
+
+    Raises
+    ------
+    ValueError
+        If a known or impossible label is no label of the sets, a row is left without a candidate,
+        or a label is known for a row that cannot have it. The message names the first such row.
+
+    Examples
+    --------
+    >>> from gmpll import as_candidates
+    >>> from gmpll.side_information import narrowed
+    >>> sets = as_candidates([{"cat", "dog"}, {"cat", "dog", "emu"}, {"cat", "dog"}])
+    >>> narrowed(sets, gold=["emu", None, None], impossible=[None, {"dog"}, None]).to_lists()
+    [['emu'], ['cat', 'emu'], ['cat', 'dog']]
+    """
+    if gold is None and impossible is None:
+        return sets
+    mask = sets.mask.copy()
+    codes = known_labels(gold, sets.classes, n_samples=len(mask))
+    rows = np.flatnonzero(codes >= 0)
+    mask[rows] = False
+    mask[rows, codes[rows]] = True
+    if impossible is not None:
+        mask &= ~_impossible(impossible, sets.classes, n_samples=len(mask))
+        _check_not_empty(mask, codes, sets.classes)
+    return CandidateSets(mask, sets.classes)
+
+
+def known_labels(gold: Any, classes: NDArray[Any], *, n_samples: int) -> NDArray[np.intp]:
+    """Return the place of every known label among the classes, -1 where no label is known.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gmpll.side_information import known_labels
+    >>> known_labels([np.nan, 7.0, None, -1], np.array([5, 7]), n_samples=4)
+    array([-1,  1, -1, -1])
+    """
+    codes = np.full(n_samples, UNKNOWN, dtype=np.intp)
+    if gold is None:
+        return codes
+    labels = gold.tolist() if hasattr(gold, "tolist") else list(gold)
+    if len(labels) != n_samples:
+        raise ValueError(
+            f"gold has {len(labels)} labels for {n_samples} rows: give one for every row, None "
+            "where it is not known."
+        )
+    code_of = {label: code for code, label in enumerate(classes.tolist())}
+    for row, label in enumerate(labels):
+        if _is_missing(label):
+            continue
+        try:
+            codes[row] = code_of[label]
+        except (KeyError, TypeError):
+            if isinstance(label, (int, float, np.number)) and label == UNKNOWN:
+                continue
+            raise _unknown_label("gold", row, label) from None
+    return codes
+
+
+def weight_argument(estimator: Any) -> str | None:
+    """Return the name under which ``fit`` takes weights of candidates, None if it takes none.
+
+    Examples
+    --------
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from gmpll import GMPLL, PLKNN
+    >>> from gmpll.side_information import weight_argument
+    >>> weight_argument(make_pipeline(StandardScaler(), GMPLL()))
+    'gmpll__candidate_weight'
+    >>> weight_argument(PLKNN()) is None
+    True
+    """
+    if isinstance(estimator, Pipeline):
+        name, last = estimator.steps[-1]
+        argument = weight_argument(last)
+        routed = get_config()["enable_metadata_routing"]
+        return argument if argument is None or routed else f"{name}__{argument}"
+    taken = "candidate_weight" if has_fit_parameter(estimator, "candidate_weight") else None
+    inner = getattr(estimator, "estimator", getattr(estimator, "disambiguator", None))
+    if inner is None:
+        return taken
+    argument = weight_argument(inner)  # a wrapper takes what it can pass on, so does a search
+    return argument and (taken or argument)
+
+
+def votes_as_weights(
+    estimator: Any, y: Any, candidate_weight: Any = None, classes: NDArray[Any] | None = None
+) -> tuple[Any, Any]:
+    """Take candidates that were made from votes apart: sets and, unless given, their weights.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Whose ``fit`` is called. If it takes no ``candidate_weight``, a warning says so.
+    y : candidate sets
+        What :func:`gmpll.candidates_from_votes` returns; any other form is left as it is.
+    candidate_weight : default=None
+        Weights that were given, which count instead of the votes.
+    classes : ndarray of shape (n_classes,), default=None
+        The labels of the weights' columns; those of the votes by default.
+
+    Returns
+    -------
+    y, candidate_weight
+
+    Examples
+    --------
+    >>> from gmpll import GMPLL, candidates_from_votes
+    >>> from gmpll.side_information import votes_as_weights
+    >>> voted = candidates_from_votes(["x", "x", "x"], ["cat", "cat", "dog"])
+    >>> sets, weights = votes_as_weights(GMPLL(), voted)
+    >>> sets.to_lists(), weights.tolist()
+    ([['cat', 'dog']], [[2.0, 1.0]])
+    """
+    if not isinstance(y, VotedCandidates):
+        return y, candidate_weight
+    if candidate_weight is None and weight_argument(estimator) is None:
+        warnings.warn(
+            f"The fit of {type(estimator).__name__} takes no candidate_weight, so that only the "
+            "sets of the voted candidates count, not how many voted: use GMPLL, or pass "
+            "y.candidates.",
+            stacklevel=3,
+        )
+    elif candidate_weight is None:
+        labels = y.candidates.classes
+        candidate_weight = aligned_columns(
+            y.weights, labels, labels if classes is None else classes
+        )
+    return y.candidates, candidate_weight
+
+
+def weights_by_label(weights: Any, sets: CandidateSets) -> NDArray[np.float64]:
+    """Return checked weights of candidates, columns in the order of the sets' classes.
+
+    Parameters
+    ----------
+    weights, sets
+        As in :func:`candidate_prior`.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from gmpll import as_candidates
+    >>> from gmpll.side_information import weights_by_label
+    >>> sets = as_candidates([{"cat", "dog"}])
+    >>> weights_by_label(pd.DataFrame({"dog": [1], "cat": [3]}), sets)
+    array([[3., 1.]])
+    """
+    values = _by_label(weights, sets.classes, "candidate_weight", n_samples=len(sets.mask))
+    bad = np.argwhere(~(np.isfinite(values) & (values >= 0)))
+    if bad.size:
+        row, column = bad[0]
+        raise ValueError(
+            f"candidate_weight is {values[row, column]} in row {row} for the label "
+            f"{sets.classes.tolist()[column]!r}: weights are numbers that are not negative."
+        )
+    return values
+
+
+def candidate_prior(weights: Any, sets: CandidateSets) -> NDArray[np.float64]:
+    """Return how likely the weights make every candidate, relative to the best of its row.
+
+    Parameters
+    ----------
+    weights : array-like, sparse matrix or DataFrame of shape (n_samples, n_classes)
+        Not negative, of any scale, in the order of the classes; a DataFrame is read by the names
+        of its columns and has one for every class. What is not a candidate is ignored.
+    sets : CandidateSets
+        Candidate sets.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_classes)
+        Zero outside the candidates and one for the candidate of largest weight. A row of equal
+        (or no) weights has ones only: it says nothing.
+
+    Examples
+    --------
+    >>> from gmpll import as_candidates
+    >>> from gmpll.side_information import candidate_prior
+    >>> sets = as_candidates([{"cat", "dog"}, {"cat", "dog"}])
+    >>> candidate_prior([[3, 1], [0, 0]], sets).round(2)
+    array([[1.  , 0.38],
+           [1.  , 1.  ]])
+    """
+    mask, values = sets.mask, weights_by_label(weights, sets)
+    even = confidences_within(mask.astype(np.float64), mask)
+    # Divided by the largest first, so that no sum overflows and equal weights stay exactly equal.
+    largest = np.where(mask, values, 0.0).max(axis=1, keepdims=True)
+    shares = confidences_within(values / np.where(largest > 0, largest, 1.0), mask)
+    prior = np.where(mask, (1.0 - EVEN_SHARE) * shares + EVEN_SHARE * even, 0.0)
+    return prior / prior.max(axis=1, keepdims=True)
+
+
+def class_shares(
+    class_prior: Any, classes: NDArray[Any], seen: NDArray[np.bool_]
+) -> NDArray[np.float64]:
+    """Return the prior frequencies of the labels that occur; they sum to one.
+
+    Parameters
+    ----------
+    class_prior : array-like of shape (n_classes,) or mapping of label to number
+        Prior frequencies, not negative, of any scale; a mapping names every label.
+    classes : ndarray of shape (n_classes,)
+        The labels.
+    seen : ndarray of shape (n_classes,), bool
+        Which of them occur.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gmpll.side_information import class_shares
+    >>> class_shares({"a": 30, "b": 60, "c": 10}, np.array(["a", "b", "c"]), np.ones(3, bool))
+    array([0.3, 0.6, 0.1])
+    """
+    if isinstance(class_prior, Mapping):
+        missing = [label for label in classes.tolist() if label not in class_prior]
+        if missing:
+            raise ValueError(f"class_prior has no frequency for the label {missing[0]!r}.")
+        class_prior = [class_prior[label] for label in classes.tolist()]
+    shares = np.asarray(class_prior, dtype=np.float64)
+    if shares.shape != classes.shape:
+        raise ValueError(
+            f"class_prior has shape {shares.shape}, but there are {len(classes)} labels: give one "
+            "frequency for each, in the order of classes_, or a mapping of label to frequency."
+        )
+    if not (np.isfinite(shares).all() and (shares >= 0).all() and (shares[seen] > 0).any()):
+        raise ValueError(
+            "class_prior must hold finite numbers that are not negative, at least one of them "
+            "positive for a label that occurs."
+        )
+    return shares[seen] / shares[seen].sum()
+
+
+def trust_in_weights(
+    prior: NDArray[np.float64], found: NDArray[np.float64], mask: NDArray[np.bool_]
+) -> float:
+    r"""Estimate how far the weights of candidates can be trusted.
+
+    Weights and features are two witnesses of the same labels. The matching that has not seen the
+    weights says how good they are: the trust is the exponent s, between 0 and ``MOST_TRUST``, for
+    which the weights predict best what was found without them,
+
+    .. math:: \max_s \sum_i \log \sum_l p_{il} \frac{b_{il}^s}{\sum_k b_{ik}^s}
+
+    with p the matching's probabilities and b the weights. Weights that have nothing to do with
+    the labels get a trust of about 0.
+
+    Parameters
+    ----------
+    prior : ndarray of shape (n_samples, n_classes)
+        What :func:`candidate_prior` returns.
+    found : ndarray of shape (n_samples, n_classes)
+        Probabilities of the candidates, found without the weights.
+    mask : ndarray of shape (n_samples, n_classes), bool
+        Candidates.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gmpll.side_information import trust_in_weights
+    >>> both = np.ones((4, 2), dtype=bool)
+    >>> weights = np.array([[1.0, 0.5], [1.0, 0.5], [0.5, 1.0], [0.5, 1.0]])
+    >>> trust_in_weights(weights, np.array([[0.9, 0.1]] * 4), both) < 0.01  # half of them wrong
+    True
+    >>> trust_in_weights(weights, np.eye(2)[[0, 0, 1, 1]], both) > 2.9
+    True
+    """
+    telling = (np.where(mask, prior, 1.0) < 1.0).any(axis=1)
+    if not telling.any():
+        return 1.0
+    inside, p = mask[telling], found[telling]
+    logarithms = np.log(np.where(inside, prior[telling], 1.0))
+
+    def surprise(trust: float) -> float:
+        expected = confidences_within(np.exp(trust * logarithms), inside)
+        agreement = (p * expected).sum(axis=1)
+        return -float(np.log(np.maximum(agreement, np.finfo(float).tiny)).mean())
+
+    return float(minimize_scalar(surprise, bounds=(0.0, MOST_TRUST), method="bounded").x)
+
+
+@dataclass(frozen=True)
+class Prior:
+    """What is likely before any row is compared with another.
+
+    Attributes
+    ----------
+    candidates : ndarray of shape (n_samples, n_classes) or None
+        What :func:`candidate_prior` returns; None if the candidates have no weights.
+    classes : ndarray of shape (n_classes,) or None
+        What :func:`class_shares` returns; None if the frequencies are not known.
+    trust : float or None
+        Exponent of the candidates' weights; None estimates it, see :func:`trust_in_weights`.
+    """
+
+    candidates: NDArray[np.float64] | None = None
+    classes: NDArray[np.float64] | None = None
+    trust: float | None = None
+
+    def part(self, rows: NDArray[np.intp], seen: NDArray[np.bool_]) -> Prior:
+        """Return the prior of some rows and labels."""
+        candidates, classes = self.candidates, self.classes
+        if candidates is not None:
+            candidates = candidates[rows][:, seen]
+        if classes is not None:
+            # Labels that none of the rows contains may be all that is expected.
+            classes = classes[seen] if classes[seen].any() else np.ones(int(seen.sum()))
+            classes = classes / classes.sum()
+        return Prior(candidates, classes, self.trust)
+
+    def expected_mass(self, n_samples: int) -> NDArray[np.float64] | None:
+        """Return how many of so many rows should have each label, None if that is not known."""
+        return None if self.classes is None else n_samples * self.classes[None, :]
+
+
+def _impossible(impossible: Any, classes: NDArray[Any], *, n_samples: int) -> NDArray[np.bool_]:
+    if sp.issparse(impossible) or getattr(impossible, "ndim", 1) == 2:
+        table = _of_known_labels(impossible, classes)
+        values = _by_label(table, classes, "impossible", n_samples=n_samples)
+        bad = np.argwhere((values != 0) & (values != 1))
+        if bad.size:
+            row, column = bad[0]
+            raise ValueError(
+                f"impossible has the entry {values[row, column]} in row {row}: entries must be 0 "
+                "or 1."
+            )
+        return values.astype(bool)
+    rows = list(impossible)
+    if len(rows) != n_samples:
+        raise ValueError(
+            f"impossible has {len(rows)} sets for {n_samples} rows: give one for every row, None "
+            "where nothing is excluded."
+        )
+    if looks_like_a_mask([labels for labels in rows if not _is_missing(labels)]):
+        raise ValueError(
+            "impossible is a list of equally long lists of 0 and 1 that repeat labels, which "
+            "reads as sets of the labels 0 and 1: if it is a 0/1 matrix, pass "
+            "np.asarray(impossible)."
+        )
+    owners: list[int] = []
+    excluded: list[Any] = []
+    for row, labels in enumerate(rows):
+        if _is_missing(labels):
+            continue
+        if not isinstance(labels, (set, frozenset, list, tuple)):
+            raise ValueError(
+                f"Row {row} of impossible is {reprlib.repr(labels)}: write a set of labels, single "
+                "ones too."
+            )
+        owners.extend([row] * len(labels))
+        excluded.extend(labels)
+    codes = label_codes(excluded, classes)
+    if (codes < 0).any():
+        first = int(np.argmax(codes < 0))
+        raise _unknown_label("impossible", owners[first], excluded[first])
+    mask = np.zeros((n_samples, len(classes)), dtype=bool)
+    mask[owners, codes] = True
+    return mask
+
+
+def _of_known_labels(impossible: Any, classes: NDArray[Any]) -> Any:
+    """Fill a table up with labels that are nowhere impossible; refuse labels unknown to y."""
+    if not _has_names(impossible):
+        return impossible
+    for label in impossible.columns.difference(classes.tolist(), sort=False):
+        rows = np.flatnonzero(impossible[label].to_numpy())
+        if rows.size:
+            raise _unknown_label("impossible", int(rows[0]), label)
+    return impossible.reindex(columns=classes.tolist(), fill_value=0)
+
+
+def _unknown_label(name: str, row: int, label: Any) -> ValueError:
+    return ValueError(
+        f"Row {row} of {name} has the label {label!r}, which y does not know: mend it, or give y "
+        "as a table with a column for every label."
+    )
+
+
+def _has_names(table: Any) -> bool:
+    return hasattr(table, "columns") and hasattr(table, "reindex")
+
+
+def _by_label(
+    table: Any, classes: NDArray[Any], name: str, *, n_samples: int
+) -> NDArray[np.float64]:
+    """Return a table with a row per instance and a column per label as an array of numbers."""
+    if _has_names(table):
+        missing = [label for label in classes.tolist() if label not in table.columns]
+        if missing:
+            raise ValueError(
+                f"{name} has no column for {_enumerated(missing)}: give one for every label of y, "
+                "of zeros if there is nothing to say."
+            )
+        table = table[classes.tolist()]  # no row has a label that y does not know
+    dense = table.toarray() if hasattr(table, "toarray") else table
+    try:
+        values = np.asarray(dense, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must hold numbers, a column per label.") from None
+    if values.shape != (n_samples, len(classes)):
+        raise ValueError(
+            f"{name} has shape {values.shape}, but there are {n_samples} rows and {len(classes)} "
+            "labels: give a row per instance and a column per label, in the order of classes_."
+        )
+    return values
+
+
+def _enumerated(labels: list[Any], most: int = 5) -> str:
+    """Name labels in a sentence, the first few of many."""
+    more = f" and {len(labels) - most} more" if len(labels) > most else ""
+    word = "label" if len(labels) == 1 else "labels"
+    return f"the {word} {', '.join(map(repr, labels[:most]))}{more}"
+
+
+def _check_not_empty(
+    mask: NDArray[np.bool_], codes: NDArray[np.intp], classes: NDArray[Any]
+) -> None:
+    empty = np.flatnonzero(~mask.any(axis=1))
+    if not empty.size:
+        return
+    row = int(empty[0])
+    more = f" (and {empty.size - 1} more rows)" if empty.size > 1 else ""
+    if codes[row] >= 0:
+        raise ValueError(
+            f"Row {row}{more} has the known label {classes.tolist()[codes[row]]!r}, which is said "
+            "to be impossible for it: mend gold or impossible."
+        )
+    raise ValueError(
+        f"Row {row}{more} has no candidate left, because all of its candidates are said to be "
+        "impossible: mend y or impossible, or give the row all labels in y."
+    )
+
+
+def _is_missing(value: Any) -> bool:
+    try:
+        return value is None or bool(value != value)
+    except TypeError:  # pandas.NA is neither true nor false
+        return True
+    except ValueError:  # an array
+        return False

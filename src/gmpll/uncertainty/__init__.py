@@ -1,0 +1,1 @@
+"""How sure a prediction is: calibration, reject option, prediction sets, reliability diagrams."""

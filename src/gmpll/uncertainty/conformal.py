@@ -1,0 +1,278 @@
+r"""Sets of labels that contain the true one with a stated probability.
+
+Split conformal prediction compares the score :math:`s(x, l) = 1 - p_l(x)` of a label at an unseen
+row with the scores of the *true* labels of calibration rows. Here calibration rows have candidate
+sets only. The true label is among the candidates, so its score is at most that of the worst
+candidate; a set made with the worst candidates' scores contains the set that the true labels would
+have given, row by row, and inherits its guarantee.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.model_selection import KFold, ShuffleSplit
+from sklearn.utils.validation import check_is_fitted
+
+from gmpll._columns import sets_of_known_labels
+from gmpll._meta import PartialLabelWrapper, TrainingRows, label_probabilities, rows_of
+from gmpll._sklearn import Integral, Interval, Real, StrOptions
+from gmpll.rounding import confidences_within
+from gmpll.uncertainty.calibration import candidate_temperature, temper
+
+__all__ = ["ConformalPartialClassifier", "conformal_rank"]
+
+#: Scores closer than this are equal: the last digits of a probability depend on the batch.
+SCORE_TOLERANCE = 1e-12
+
+
+def conformal_rank(n_samples: int, confidence_level: float) -> int:
+    """Rank of the calibration score up to which labels are kept, ceil((n + 1) level).
+
+    A rank beyond ``n_samples`` means that so few rows can promise the level by no smaller set
+    than that of all labels.
+
+    Examples
+    --------
+    >>> from gmpll.uncertainty.conformal import conformal_rank
+    >>> conformal_rank(99, 0.9), conformal_rank(5, 0.9)
+    (90, 6)
+    """
+    return int(np.ceil((n_samples + 1) * confidence_level - SCORE_TOLERANCE))
+
+
+@dataclass(frozen=True)
+class CalibratedPart:
+    """A model and the scores of rows that it has not seen.
+
+    Attributes
+    ----------
+    model : estimator
+        Fitted without the calibration rows.
+    scores : ndarray of shape (n_scores,)
+        Sorted.
+    mass : ndarray of shape (n_scores + 1,)
+        ``mass[i]`` is the weight of the first i scores; the whole is the number of rows.
+    """
+
+    model: Any
+    scores: NDArray[np.float64]
+    mass: NDArray[np.float64]
+
+    @classmethod
+    def of(
+        cls, model: Any, probabilities: NDArray[np.float64], weights: NDArray[np.float64]
+    ) -> CalibratedPart:
+        """Collect the scores of all labels that have weight."""
+        counted = weights > 0
+        scores, masses = 1.0 - probabilities[counted], weights[counted]
+        order = np.argsort(scores)
+        return cls(model, scores[order], np.concatenate([[0.0], np.cumsum(masses[order])]))
+
+    def mass_below(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the weight of the calibration scores that are less than each score."""
+        return self.mass[np.searchsorted(self.scores, scores - SCORE_TOLERANCE, side="left")]
+
+
+class ConformalPartialClassifier(PartialLabelWrapper):
+    r"""Predict sets of labels that contain the true one with a stated probability.
+
+    Rows are set aside that take no part in fitting, not in the matching either. A label of an
+    unseen row is kept if its score is no worse than a quantile of the scores on these rows, with
+    the finite-sample rank :math:`\lceil (n + 1)(1 - \alpha) \rceil`.
+
+    Parameters
+    ----------
+    estimator : partial label learner, default=None
+        With ``predict_proba`` or ``decision_function``; :class:`gmpll.GMPLL` by default. The
+        better its probabilities order the labels, the smaller the sets.
+    confidence_level : float, default=0.9
+        The probability :math:`1 - \alpha` with which a set is to contain the true label.
+    mode : {"guaranteed", "approximate", "optimistic"}, default="guaranteed"
+        Whose score a calibration row contributes.
+
+        * ``"guaranteed"``: that of its worst candidate. Holds for every estimator and every way
+          in which candidates arise, as long as calibration and unseen rows are exchangeable and
+          the truth is among the candidates. Conservative: ambiguous rows make large sets.
+        * ``"approximate"``: those of all candidates, each weighted by its probability of being
+          the true one, according to the estimator and a temperature fitted to the calibration
+          rows. Right to the extent that these weights are; no guarantee.
+        * ``"optimistic"``: that of its best candidate. A set contains *some* candidate with the
+          stated probability, the true label less often. For comparison.
+    test_size : float, default=0.25
+        Share of the rows set aside for calibration; not used with ``cv``.
+    cv : int, default=None
+        Cross-conformal (CV+): every row calibrates the model that was fitted without its part,
+        and all ``cv`` models vote. Uses all rows for both purposes; the proven level of the
+        guaranteed mode then falls to about :math:`1 - 2\alpha`, though it is usually near
+        :math:`1 - \alpha`.
+    random_state : int, RandomState instance or None, default=None
+        Draws the calibration rows, and the estimator's own random state where that is left open.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    estimator_ : estimator
+        Fitted on all rows but those for calibration (with ``cv``, on all rows); it makes
+        ``predict`` and ``predict_proba``.
+    n_calibration_ : int
+        Number of calibration rows.
+    calibration_rows_ : ndarray of shape (n_calibration_,), int
+        Which of the rows given to ``fit`` they were; empty after :meth:`calibrate`.
+    n_features_in_ : int
+        Number of features seen during ``fit``, if the estimator knows it.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Feature names, if X has string column names.
+
+    Notes
+    -----
+    The guarantee is over the draw of calibration and unseen rows together; it is not one for
+    every single row or label. No smaller threshold than that of the guaranteed mode is valid
+    without assumptions on the candidates: a world in which the truth always is the worst
+    candidate shows the same data.
+
+    Rows whose true label is known count in full in every mode (their set has one member).
+    :meth:`calibrate` with such rows alone gives ordinary, exact conformal sets, provided they are
+    drawn like the unseen ones: rows that were easy to annotate are not.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from gmpll import ConformalPartialClassifier, PLKNN
+    >>> from gmpll.datasets import random_candidates
+    >>> X, y = load_iris(return_X_y=True)
+    >>> candidates = random_candidates(y, p=0.2, r=1, random_state=0)
+    >>> model = ConformalPartialClassifier(PLKNN(), confidence_level=0.8, random_state=0)
+    >>> model = model.fit(X[::2], candidates[::2])
+    >>> sets = model.predict_set(X[1::2])
+    >>> sets[:2]
+    array([[ True, False, False],
+           [ True, False, False]])
+    >>> bool(sets[range(75), y[1::2]].mean() >= 0.8)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **PartialLabelWrapper._parameter_constraints,
+        "confidence_level": [Interval(Real, 0, 1, closed="neither")],
+        "mode": [StrOptions({"guaranteed", "approximate", "optimistic"})],
+        "test_size": [Interval(Real, 0, 1, closed="neither")],
+        "cv": [None, Interval(Integral, 2, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        confidence_level: float = 0.9,
+        *,
+        mode: str = "guaranteed",
+        test_size: float = 0.25,
+        cv: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.confidence_level = confidence_level
+        self.mode = mode
+        self.test_size = test_size
+        self.cv = cv
+        self.random_state = random_state
+
+    def _fit(self, data: TrainingRows, rng: np.random.RandomState) -> None:
+        inner = self._inner(rng)
+        n_samples = len(data.sets.mask)
+        if n_samples < 2:
+            data.fit(clone(inner))  # whatever else is wrong is said first
+            raise ValueError(
+                "Conformal sets need rows for fitting and rows for calibration, but got "
+                "n_samples=1."
+            )
+        splits = self._splitter(n_samples, rng).split(np.zeros(n_samples))
+        self._parts = []
+        for train, held_out in splits:
+            model, mask = data.fit(clone(inner), train), data.sets.mask[held_out]
+            self._parts.append(self._calibrated(model, rows_of(data.X, held_out), mask))
+        self.estimator_ = self._parts[0].model if self.cv is None else data.fit(inner)
+        self.calibration_rows_ = np.arange(n_samples) if self.cv else np.sort(held_out)
+        self.n_calibration_ = len(self.calibration_rows_)
+
+    def calibrate(self, X: Any, y: Any) -> Self:
+        """Calibrate the fitted model anew, on other rows.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or table of shape (n_samples, n_features)
+            Rows that took no part in ``fit``, drawn like those to be predicted.
+        y : candidate sets or true labels
+            In any form that ``fit`` takes; labels that ``fit`` did not see are an error. With
+            true labels the sets are exact.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self)
+        n_samples = X.shape[0] if hasattr(X, "shape") else len(X)
+        mask = sets_of_known_labels(y, self.classes_, n_samples=n_samples).mask
+        self._parts = [self._calibrated(self.estimator_, X, mask)]
+        self.calibration_rows_ = np.empty(0, dtype=np.intp)
+        self.n_calibration_ = len(mask)
+        return self
+
+    def predict_set(self, X: Any, candidates: Any = None) -> NDArray[np.bool_]:
+        """Return the labels that may be true.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or table of shape (n_samples, n_features)
+            Features.
+        candidates : candidate sets, default=None
+            If the rows come with candidates, labels outside are dropped. That costs no coverage:
+            the true label is inside.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes), bool
+            Columns in the order of ``classes_``. A row can be empty: no label fits it as well as
+            calibration rows are used to.
+        """
+        check_is_fitted(self)
+        kept = self._mass_below(X) < conformal_rank(self.n_calibration_, self.confidence_level)
+        if candidates is not None:
+            kept &= sets_of_known_labels(candidates, self.classes_, n_samples=len(kept)).mask
+        return kept
+
+    def _splitter(self, n_samples: int, rng: np.random.RandomState) -> Any:
+        if self.cv is not None:
+            return KFold(min(self.cv, n_samples), shuffle=True, random_state=rng)
+        n_held_out = min(max(1, round(self.test_size * n_samples)), n_samples - 1)
+        return ShuffleSplit(1, test_size=n_held_out, random_state=rng)
+
+    def _calibrated(self, model: Any, X: Any, mask: NDArray[np.bool_]) -> CalibratedPart:
+        probabilities = label_probabilities(model, X, self.classes_)
+        return CalibratedPart.of(model, probabilities, self._weights(probabilities, mask))
+
+    def _weights(
+        self, probabilities: NDArray[np.float64], mask: NDArray[np.bool_]
+    ) -> NDArray[np.float64]:
+        """Return how much the score of every candidate counts; a row counts one in all."""
+        if self.mode == "approximate":
+            temperature = candidate_temperature(probabilities, mask)
+            return confidences_within(temper(probabilities, temperature), mask)
+        inside = np.where(mask, probabilities, np.nan)
+        extreme = np.nanmin if self.mode == "guaranteed" else np.nanmax
+        chosen = inside == extreme(inside, axis=1, keepdims=True)
+        return confidences_within(chosen.astype(np.float64), mask)
+
+    def _mass_below(self, X: Any) -> NDArray[np.float64]:
+        return np.sum(
+            [
+                part.mass_below(1.0 - label_probabilities(part.model, X, self.classes_))
+                for part in self._parts
+            ],
+            axis=0,
+        )

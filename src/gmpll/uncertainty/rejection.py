@@ -1,0 +1,178 @@
+"""Leaving doubtful rows unanswered."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from gmpll._meta import (
+    PartialLabelWrapper,
+    TrainingRows,
+    held_out_probabilities,
+    label_probabilities,
+)
+from gmpll._sklearn import Integral, Interval, Real
+
+__all__ = ["RejectingClassifier", "coverage_threshold"]
+
+
+def coverage_threshold(confidence: NDArray[np.floating], coverage: float) -> float:
+    """Return the level that a share of the rows reaches.
+
+    Parameters
+    ----------
+    confidence : ndarray of shape (n_samples,)
+        Confidence in the prediction of held-out rows.
+    coverage : float in (0, 1]
+        Share of rows to be answered.
+
+    Returns
+    -------
+    float
+        The largest of the confidences that at least this share of the rows reaches.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gmpll.uncertainty.rejection import coverage_threshold
+    >>> coverage_threshold(np.array([0.9, 0.2, 0.5, 0.7]), coverage=0.5)
+    0.7
+    """
+    answered = int(np.ceil(coverage * len(confidence) - 1e-9))
+    return float(np.sort(confidence)[-max(answered, 1)])
+
+
+class RejectingClassifier(PartialLabelWrapper):
+    """Answer only where the confidence reaches a level.
+
+    ``predict`` returns a chosen label of your own, by default None, for rows below the level.
+    The level is given as such, or as the share of rows that are to be answered; that share is then
+    set on predictions of rows that were held out of fitting. No true label is needed: which rows
+    are doubtful, and how many, can be read off without. How *right* the answers are can not.
+
+    Parameters
+    ----------
+    estimator : partial label learner, default=None
+        With ``predict_proba`` or ``decision_function``; :class:`gmpll.GMPLL` by default. Wrapped
+        in :class:`gmpll.CalibratedPartialClassifier`, the level reads as a probability.
+    threshold : float in [0, 1], default=None
+        Least probability of the predicted label.
+    coverage : float in (0, 1], default=0.9
+        Share of rows to be answered; not used if ``threshold`` is given.
+    reject_label : object, default=None
+        What ``predict`` returns for the others.
+    cv : int, default=3
+        Number of parts that are held out in turn to find the level for ``coverage``.
+    random_state : int, RandomState instance or None, default=None
+        Draws the parts, and the estimator's own random state where that is left open.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels, without ``reject_label``.
+    estimator_ : estimator
+        Fitted on all rows.
+    threshold_ : float
+        The level.
+    n_features_in_ : int
+        Number of features seen during ``fit``, if the estimator knows it.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Feature names, if X has string column names.
+
+    Notes
+    -----
+    Held-out models have seen fewer rows than the final one and are a little less sure: the
+    share that is answered tends to be somewhat larger than asked for. ``score`` counts rejected
+    rows as not covered; :func:`gmpll.uncertainty.reliability.accuracy_coverage_curve` tells the two apart.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gmpll import PLKNN, RejectingClassifier
+    >>> X = np.array([[0.0], [0.1], [0.2], [5.0], [5.1], [5.2]])
+    >>> y = ["low", "low", "low", "high", "high", "high"]
+    >>> model = RejectingClassifier(PLKNN(n_neighbors=3, weights="uniform"), threshold=0.9)
+    >>> model.fit(X, y).predict([[0.1], [2.6], [5.1]]).tolist()
+    ['low', None, 'high']
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **PartialLabelWrapper._parameter_constraints,
+        "threshold": [None, Interval(Real, 0, 1, closed="both")],
+        "coverage": [Interval(Real, 0, 1, closed="right")],
+        "reject_label": "no_validation",  # type: ignore[dict-item]
+        "cv": [Interval(Integral, 2, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        threshold: float | None = None,
+        coverage: float = 0.9,
+        reject_label: Any = None,
+        cv: int = 3,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.threshold = threshold
+        self.coverage = coverage
+        self.reject_label = reject_label
+        self.cv = cv
+        self.random_state = random_state
+
+    def _fit(self, data: TrainingRows, rng: np.random.RandomState) -> None:
+        if self.reject_label in data.sets.classes.tolist():
+            raise ValueError(
+                f"reject_label={self.reject_label!r} is one of the labels in y: rejected rows "
+                "could not be told from answered ones. Choose another."
+            )
+        inner = self._inner(rng)
+        self.estimator_ = data.fit(inner)
+        if self.threshold is not None:
+            self.threshold_ = float(self.threshold)
+            return
+        if len(data.sets.mask) < 2:
+            raise ValueError("A coverage is set on held-out rows, but got n_samples=1.")
+        held_out = held_out_probabilities(inner, self.estimator_, data, self.cv, rng)
+        self.threshold_ = coverage_threshold(held_out.max(axis=1), self.coverage)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict the label of unseen rows, ``reject_label`` where confidence is too low.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or table of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Of the labels' type if ``reject_label`` is of that kind too, else of type object.
+        """
+        answered = self.accepts(X)
+        predicted = np.asarray(self.estimator_.predict(X))
+        rejected = np.array([self.reject_label])
+        same_kind = rejected.dtype.kind == predicted.dtype.kind
+        kept = predicted.astype(np.result_type(predicted, rejected) if same_kind else object)
+        kept[~answered] = self.reject_label
+        return kept
+
+    def accepts(self, X: Any) -> NDArray[np.bool_]:
+        """Whether the confidence in the prediction of each row reaches the level.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or table of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), bool
+        """
+        check_is_fitted(self)
+        confidence = label_probabilities(self.estimator_, X, self.classes_).max(axis=1)
+        return confidence >= self.threshold_

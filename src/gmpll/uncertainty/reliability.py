@@ -1,0 +1,177 @@
+"""How far stated confidences can be believed: measured against true labels.
+
+These are for evaluation. Nothing here takes part in fitting; what can be done without true labels
+is in :mod:`gmpll.uncertainty.calibration`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = [
+    "AccuracyCoverage",
+    "ReliabilityCurve",
+    "accuracy_coverage_curve",
+    "brier_score",
+    "expected_calibration_error",
+    "reliability_curve",
+]
+
+
+class ReliabilityCurve(NamedTuple):
+    """Stated confidence beside the share of right answers, bin by bin; empty bins are left out.
+
+    Attributes
+    ----------
+    confidence : ndarray of shape (n_filled_bins,)
+        Mean confidence of the rows of the bin.
+    accuracy : ndarray of shape (n_filled_bins,)
+        Share of right answers among them.
+    n_rows : ndarray of shape (n_filled_bins,)
+        Number of rows.
+    """
+
+    confidence: NDArray[np.float64]
+    accuracy: NDArray[np.float64]
+    n_rows: NDArray[np.intp]
+
+
+class AccuracyCoverage(NamedTuple):
+    """Accuracy of the most confident rows.
+
+    Attributes
+    ----------
+    coverage : ndarray of shape (n_samples,)
+        Share of rows that are answered.
+    accuracy : ndarray of shape (n_samples,)
+        Share of right answers among them.
+    threshold : ndarray of shape (n_samples,)
+        Least confidence among them.
+    """
+
+    coverage: NDArray[np.float64]
+    accuracy: NDArray[np.float64]
+    threshold: NDArray[np.float64]
+
+
+def reliability_curve(
+    confidence: ArrayLike, right: ArrayLike, *, n_bins: int = 15
+) -> ReliabilityCurve:
+    """Compare confidences with the share of right answers in bins of equal width.
+
+    Parameters
+    ----------
+    confidence : array-like of shape (n_samples,)
+        Stated confidence in the answer, between 0 and 1.
+    right : array-like of shape (n_samples,), bool
+        Whether the answer is right.
+    n_bins : int, default=15
+        Number of bins of equal width between 0 and 1.
+
+    Examples
+    --------
+    >>> from gmpll.uncertainty.reliability import reliability_curve
+    >>> curve = reliability_curve([0.9, 0.9, 0.3], [True, False, False], n_bins=2)
+    >>> curve.confidence.round(2), curve.accuracy, curve.n_rows
+    (array([0.3, 0.9]), array([0. , 0.5]), array([1, 2]))
+    """
+    stated, hit = _checked(confidence, right)
+    bins = np.clip((stated * n_bins).astype(np.intp), 0, n_bins - 1)
+    count = np.bincount(bins, minlength=n_bins)
+    filled = count > 0
+    mean_stated = np.bincount(bins, stated, n_bins)[filled] / count[filled]
+    mean_hit = np.bincount(bins, hit, n_bins)[filled] / count[filled]
+    return ReliabilityCurve(mean_stated, mean_hit, count[filled])
+
+
+def expected_calibration_error(
+    confidence: ArrayLike, right: ArrayLike, *, n_bins: int = 15
+) -> float:
+    """Mean distance between confidence and accuracy over bins of equal width.
+
+    Parameters
+    ----------
+    confidence, right, n_bins
+        As for :func:`reliability_curve`.
+
+    Returns
+    -------
+    float
+        0 if every bin is right as often as it claims. With few rows, chance alone lifts it above
+        0: compare only figures of the same rows and bins.
+
+    Examples
+    --------
+    >>> from gmpll.uncertainty.reliability import expected_calibration_error
+    >>> round(expected_calibration_error([0.9, 0.9, 0.3], [True, False, False], n_bins=2), 3)
+    0.367
+    """
+    curve = reliability_curve(confidence, right, n_bins=n_bins)
+    gaps = np.abs(curve.confidence - curve.accuracy)
+    return float(gaps @ curve.n_rows / curve.n_rows.sum())
+
+
+def brier_score(probabilities: ArrayLike, truth: ArrayLike) -> float:
+    """Mean squared distance between probabilities and the truth, summed over the labels.
+
+    Parameters
+    ----------
+    probabilities : array-like of shape (n_samples, n_classes)
+        Predicted probabilities.
+    truth : array-like of shape (n_samples,), int
+        Column of the true label.
+
+    Returns
+    -------
+    float
+        Between 0 (certain and right) and 2 (certain and wrong).
+
+    Examples
+    --------
+    >>> from gmpll.uncertainty.reliability import brier_score
+    >>> brier_score([[0.5, 0.5], [1.0, 0.0]], [0, 0])
+    0.25
+    """
+    p = np.asarray(probabilities, dtype=np.float64)
+    columns = np.asarray(truth, dtype=np.intp)
+    on_truth = p[np.arange(len(p)), columns]
+    return float((np.square(p).sum(axis=1) - 2.0 * on_truth + 1.0).mean())
+
+
+def accuracy_coverage_curve(confidence: ArrayLike, right: ArrayLike) -> AccuracyCoverage:
+    """Accuracy if only the most confident rows are answered, for every number of rows.
+
+    Parameters
+    ----------
+    confidence, right
+        As for :func:`reliability_curve`.
+
+    Examples
+    --------
+    >>> from gmpll.uncertainty.reliability import accuracy_coverage_curve
+    >>> curve = accuracy_coverage_curve([0.9, 0.2, 0.5, 0.7], [True, False, False, True])
+    >>> curve.coverage, curve.accuracy.round(2)
+    (array([0.25, 0.5 , 0.75, 1.  ]), array([1.  , 1.  , 0.67, 0.5 ]))
+    """
+    stated, hit = _checked(confidence, right)
+    order = np.argsort(-stated, kind="stable")
+    answered = np.arange(1, len(order) + 1)
+    return AccuracyCoverage(
+        answered / len(order), np.cumsum(hit[order]) / answered, stated[order].copy()
+    )
+
+
+def _checked(
+    confidence: ArrayLike, right: ArrayLike
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    stated = np.asarray(confidence, dtype=np.float64)
+    hit = np.asarray(right, dtype=np.float64)
+    if stated.ndim != 1 or stated.shape != hit.shape or not stated.size:
+        raise ValueError(
+            f"confidence and right have the shapes {stated.shape} and {hit.shape}: "
+            "they need one number each per row, and at least one row."
+        )
+    return stated, hit

@@ -1,0 +1,65 @@
+import pytest
+
+from gmpll.apps.experiments.errors import ExperimentError
+from gmpll.apps.experiments.grids import GRIDS
+from gmpll.apps.experiments.methods import (
+    BASELINES,
+    Method,
+    find_method,
+    known_methods,
+    make_estimator,
+)
+from gmpll.apps.experiments.upper_bound import FULL_SUPERVISION
+from gmpll.methods import METHODS
+
+HONEST = [name for name in known_methods() if name != FULL_SUPERVISION]
+
+
+@pytest.mark.parametrize("name", HONEST)
+def test_every_setting_and_grid_value_is_one_the_estimator_knows(name):
+    method = find_method(name)
+    estimator = make_estimator(method.estimator, method.settings, random_state=7)
+    assert estimator.get_params()["random_state"] == 7
+    for parameter, values in method.grid.items():
+        assert parameter in estimator.get_params()
+        assert len(set(values)) == len(values)
+
+
+def test_every_registered_method_and_baseline_can_be_named():
+    assert {*METHODS, *BASELINES, FULL_SUPERVISION} <= set(known_methods())
+
+
+def test_every_grid_belongs_to_a_method_that_may_exist():
+    paper = {"GM-PLL", "PL-KNN", "PL-SVM", "CLPL", "LSB-CMM", "M3PL", "PL-LEAF", "IPAL", "PL-ECOC"}
+    assert set(GRIDS) <= paper | {"GM-PLL (paper)"}
+
+
+def test_the_truth_teller_is_no_estimator():
+    # What is handed the truth must not be reachable as a method.
+    with pytest.raises(KeyError):
+        make_estimator(FULL_SUPERVISION, {}, 0)
+    assert FULL_SUPERVISION not in METHODS
+
+
+def test_names_are_found_in_any_case_and_wrong_ones_are_answered_with_the_list():
+    assert find_method(" random CANDIDATE").name == "Random candidate"
+    with pytest.raises(ExperimentError, match=r"no method 'SVM'; the methods are .*Any candidate"):
+        find_method("SVM")
+
+
+def test_declared_methods_are_found():
+    extra = {"Mine": Method("Mine", "sklearn.dummy:DummyClassifier", {"strategy": "uniform"})}
+    method = find_method("mine", extra)
+    estimator = make_estimator(method.estimator, method.settings, random_state=3)
+    assert estimator.get_params()["strategy"] == "uniform"
+
+
+def test_a_parameter_that_does_not_exist():
+    with pytest.raises(ExperimentError, match="Any candidate has no parameter 'k'; it has"):
+        make_estimator("Any candidate", {"k": 3}, 0)
+
+
+@pytest.mark.parametrize("path", ["no_such_module_here:X", "sklearn.dummy:NoSuchClass"])
+def test_a_class_that_cannot_be_imported(path):
+    with pytest.raises(ExperimentError, match="cannot be imported"):
+        make_estimator(path, {}, 0)

@@ -1,0 +1,335 @@
+from __future__ import annotations
+
+import html
+import re
+import shutil
+import subprocess
+import xml.etree.ElementTree as ET
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from gmpll.apps.report import write_report
+from gmpll.apps.report.formats import latex_text, markdown_text, to_latex, to_markdown
+from gmpll.apps.report.scores_table import SCORE_COLUMNS
+from gmpll.apps.report.tables import MISSING, Cell, Row, Table
+
+HEADINGS = (
+    "Overview",
+    "Data sets",
+    "Controlled sets: accuracy over p",
+    "Controlled sets: win/tie/loss",
+    "Real-world sets: inductive accuracy",
+    "Real-world sets: transductive accuracy",
+    "Ordered labels: mean absolute error",
+    "Critical differences",
+    "Sensitivity to β",
+    "Sensitivity to r",
+    "Running and testing times",
+    "Partial results",
+    "Failed jobs",
+    "Provenance",
+)
+HOSTILE = (
+    "<script>alert(1)</script>",
+    '" onload="alert(2)" x="',
+    "</svg><img src=x onerror=alert(3)>",
+    "$\\frac{",
+    "_hidden",
+    "a|b `c` *d* [e](http://f)",
+    "\\input{/etc/passwd} 100% & #1_{x}^~",
+    "{{ 7 * 7 }} {% raw %}",
+    "control \x00\x1b and \x85",
+    "../../outside",
+    "x" * 300,
+)
+
+
+class _Outline(HTMLParser):
+    """Collect what the checks need from a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.attributes: set[str] = set()
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.headings: list[str] = []
+        self._in_heading = False
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        self._in_heading = tag == "h2"
+        for name, value in attrs:
+            self.attributes.add(name)
+            if name == "id":
+                self.ids.append(value)
+            if name in ("href", "src", "xlink:href"):
+                self.links.append(value)
+
+    def handle_endtag(self, tag):
+        self._in_heading = False
+
+    def handle_data(self, data):
+        if self._in_heading:
+            self.headings.append(data)
+
+
+def outline(page: Path) -> _Outline:
+    parser = _Outline()
+    parser.feed(page.read_text(encoding="utf-8"))
+    return parser
+
+
+def test_full_page_has_every_section_filled(full_report):
+    assert tuple(outline(full_report).headings[1:]) == HEADINGS  # the first is "Contents"
+    text = full_report.read_text(encoding="utf-8")
+    assert 'class="absent"' not in text
+    assert "MemoryError: unable to allocate 9.1 GiB" in text
+    assert "3 of 5 folds" in text
+    assert "9.9.9" in text
+
+
+def test_page_needs_nothing_from_outside(full_report):
+    found = outline(full_report)
+    assert not found.tags & {"script", "iframe", "object", "embed", "img"}
+    inside = [link for link in found.links if link.startswith("#")]
+    assert set(inside) <= {f"#{name}" for name in found.ids}
+    files = [link for link in found.links if not link.startswith(("#", "data:"))]
+    assert files
+    assert all((full_report.parent / link).is_file() for link in files)
+
+
+def test_identifiers_are_unique_across_drawings(full_report):
+    ids = outline(full_report).ids
+    assert len(ids) == len(set(ids))
+
+
+def test_every_table_has_three_files(full_report):
+    names = {path.stem for path in (full_report.parent / "tables").iterdir()}
+    assert {
+        "overview",
+        "data-controlled",
+        "data-real-world",
+        "curves-r1",
+        "curves-r2",
+        "curves-r3",
+        "win-tie-loss",
+        "win-tie-loss-corrected",
+        "inductive",
+        "transductive",
+        "absolute-error-real-world",
+        "absolute-error-controlled",
+        "ranks-controlled-inductive",
+        "sensitivity-beta",
+        "sensitivity-r",
+        "times",
+        "times-of-methods",
+        "incomplete",
+        "failures",
+    } <= names
+    for name in names:
+        for suffix in (".csv", ".md", ".tex"):
+            assert (full_report.parent / "tables" / f"{name}{suffix}").stat().st_size > 0
+
+
+def test_csv_holds_the_digits_behind_the_page(full_report, made_up):
+    facts = pd.read_csv(full_report.parent / "tables" / "inductive.csv")
+    scores = made_up.full_scores()
+    ours = scores.query("experiment == 'real-world' and dataset == 'lost' and method == 'GM-PLL'")
+    row = facts.query("dataset == 'lost' and method == 'GM-PLL'").iloc[0]
+    assert row["mean"] == pytest.approx(ours["inductive"].mean(), rel=1e-12)
+    assert f"<strong>{row['mean']:.3f} ± {row['std']:.3f}</strong>" in full_report.read_text(
+        "utf-8"
+    )
+
+
+def test_absolute_errors_are_laid_out_by_method_and_by_setting(full_report, made_up):
+    tables = full_report.parent / "tables"
+    facts = pd.read_csv(tables / "absolute-error-real-world.csv")
+    scores = made_up.full_scores().query("experiment == 'real-world' and method == 'IPAL'")
+    row = facts.query("rows == 'training' and method == 'IPAL'").iloc[0]
+    errors = scores.query("dataset == 'fg-net'")["transductive_mae"]
+    assert (row["mean"], row["std"]) == pytest.approx((errors.mean(), errors.std()), rel=1e-12)
+    by_method = (tables / "absolute-error-real-world.md").read_text(encoding="utf-8")
+    assert "| Method | FG-NET, unseen rows | FG-NET, training rows |" in by_method
+    assert f"{row['mean']:.2f} ± {row['std']:.2f} •" in by_method
+    ceiling = next(line for line in by_method.splitlines() if "Full supervision" in line)
+    assert ceiling.endswith(f"| {MISSING} |")  # it finds no labels of training rows
+    by_setting = (tables / "absolute-error-controlled.md").read_text(encoding="utf-8")
+    assert "| Abalone (p = 0.4, r = 2), unseen rows | **" in by_setting
+    assert "Glass" not in by_setting
+    assert "| failed" in by_setting  # PL-LEAF, r = 3
+
+
+def test_drawings_are_well_formed_described_and_readable(full_report):
+    drawings = sorted((full_report.parent / "figures").iterdir())
+    assert {"curves-r1.svg", "sensitivity-r.svg", "ranks-controlled-inductive.svg"} <= {
+        path.name for path in drawings
+    }
+    for path in drawings:
+        root = ET.parse(path).getroot()
+        assert root.get("role") == "img"
+        assert root[0].tag.endswith("title")
+        assert root[0].text
+        assert root[1].tag.endswith("desc")
+    curves = (full_report.parent / "figures" / "curves-r1.svg").read_text(encoding="utf-8")
+    for method in ("GM-PLL", "PL-ECOC", "LSB-CMM"):
+        assert f">{method}</text>" in curves
+    assert "by the paper's formula" in html.unescape(
+        (full_report.parent / "figures" / "sensitivity-r.svg").read_text(encoding="utf-8")
+    )
+
+
+def test_same_scores_make_the_same_files(made_up, tmp_path):
+    scores = made_up.full_scores().query("experiment == 'sensitivity'")
+    pages = [write_report(scores, tmp_path / name, provenance={}) for name in "ab"]
+    assert pages[0].read_bytes() == pages[1].read_bytes()
+    assert not list(tmp_path.rglob(".*"))  # no drafts stay behind
+
+
+def test_empty_scores_make_a_page_of_sentences(tmp_path):
+    nothing = pd.DataFrame(columns=list(SCORE_COLUMNS))
+    page = write_report(nothing, tmp_path, provenance={})
+    text = page.read_text(encoding="utf-8")
+    assert tuple(outline(page).headings[1:]) == HEADINGS
+    for experiment in ("controlled", "real-world", "sensitivity", "timing"):
+        assert f"The scores hold no {experiment} experiment, so this section is left out." in text
+    assert "No job failed." in text
+    assert "No provenance was recorded." in text
+
+
+def test_one_job_is_enough(made_up, tmp_path):
+    page = write_report(made_up.table(made_up.job()), tmp_path, provenance={})
+    text = page.read_text(encoding="utf-8")
+    assert "<strong>0.500</strong>" in text
+    assert "No job of the real-world experiment has transductive accuracy." in text
+    assert "In the paper, but not in these scores: PL-SVM, CLPL" in text
+
+
+def test_only_failures(made_up, tmp_path):
+    experiments = ("real-world", "controlled", "sensitivity", "timing")
+    rows = [
+        made_up.failed(made_up.job(experiment=experiment, p=0.1, r=1), "RuntimeError: broken")
+        for experiment in experiments
+    ]
+    text = write_report(made_up.table(*rows), tmp_path, provenance={}).read_text(encoding="utf-8")
+    assert text.count("RuntimeError: broken") == len(experiments)
+    assert "No job of the controlled experiment gave a figure." in text
+
+
+def test_hostile_names_stay_text(made_up, tmp_path):
+    rows = []
+    for place, name in enumerate(HOSTILE):
+        for fold in (0, 1, 2):
+            for facts in (
+                {"experiment": "real-world", "dataset": name},
+                {"experiment": "controlled", "dataset": name, "p": 0.1, "r": 1},
+                {"experiment": "sensitivity", "dataset": name, "parameter": "r", "value": 2},
+                {"experiment": "timing", "dataset": name},
+                {"experiment": name},
+            ):
+                for method in ("GM-PLL", "CLPL", name):
+                    accuracy = 0.5 + place / 50 + fold / 100
+                    rows.append(made_up.job(**facts, method=method, fold=fold, inductive=accuracy))
+        rows.append(made_up.failed(made_up.job(fold=3, method=name), error=name))
+    folder = tmp_path / "report"
+    page = write_report(made_up.table(*rows), folder, provenance={name: name for name in HOSTILE})
+    found = outline(page)
+    assert not found.tags & {"script", "img"}
+    assert not {name for name in found.attributes if name.startswith("on")}
+    text = page.read_text(encoding="utf-8")
+    assert "{{ 7 * 7 }}" in text
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
+    assert {path.name for path in tmp_path.iterdir()} == {"report"}
+    for drawing in (folder / "figures").iterdir():
+        assert not {element.tag.rpartition("}")[2] for element in ET.parse(drawing).iter()} & {
+            "script",
+            "img",
+        }
+    for source in (folder / "tables").glob("*.tex"):
+        assert r"\input" not in source.read_text(encoding="utf-8")
+
+
+def test_latex_and_markdown_layout():
+    table = Table(
+        "t",
+        "A & B",
+        ["Data_set", "x"],
+        [
+            Row([Cell("[a]"), Cell("0.5 ± 0.1", mark="•", strong=True)]),
+            Row(
+                [Cell("b|c"), Cell(MISSING, detail="paper 0.4", note="1 of 2 folds")], is_apart=True
+            ),
+        ],
+        pd.DataFrame({"x": [0.5]}),
+        ["Note 100%."],
+    )
+    latex = to_latex(table)
+    assert r"{}[a] & \textbf{0.5 $\pm$ 0.1} $\bullet$ \\" in latex
+    assert r"\shortstack{--\\{\scriptsize paper 0.4, 1 of 2 folds}}" in latex
+    assert latex.count(r"\midrule") == 2
+    assert r"Note 100\%." in latex
+    markdown = to_markdown(table).splitlines()
+    assert markdown[2:6] == [
+        r"| Data\_set | x |",
+        "| :-- | --: |",
+        r"| \[a\] | **0.5 ± 0.1** • |",
+        rf"| b\|c | {MISSING}<br>paper 0.4, 1 of 2 folds |",
+    ]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_escapes_leave_nothing_special(text):
+    markdown = markdown_text(text)
+    assert "\n" not in markdown
+    assert not re.search(r"(?<!\\)[|`*_<>]", markdown)
+    latex = latex_text(text)
+    assert not re.search(r"(?<!\\)[%&#_$]", re.sub(r"\$[^$]*\$", "", latex))
+
+
+def test_missing_columns_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="lacks the column"):
+        write_report(pd.DataFrame({"method": ["GM-PLL"]}), tmp_path, provenance={})
+    assert not list(tmp_path.iterdir())
+
+
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium found to render the page with")
+def test_a_browser_shows_the_page(full_report, tmp_path):
+    def browse(*flags: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [
+                str(CHROMIUM),
+                "--headless",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--no-first-run",
+                "--disable-background-networking",
+                "--disable-component-update",
+                "--disable-sync",
+                "--disable-dev-shm-usage",
+                f"--user-data-dir={tmp_path / 'profile'}",
+                "--enable-logging=stderr",
+                *flags,
+                full_report.as_uri(),
+            ],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=True,
+        )
+
+    dumped = browse("--dump-dom")
+    for heading in HEADINGS:
+        assert f"<h2>{heading}</h2>" in dumped.stdout
+    picture = tmp_path / "page.png"
+    shot = browse(f"--screenshot={picture}", "--window-size=1200,2000")
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert "CONSOLE" not in dumped.stderr + shot.stderr

@@ -1,0 +1,208 @@
+from __future__ import annotations
+
+import re
+import sqlite3
+
+import pytest
+
+pytest.importorskip("httpx")
+
+import review_problem
+from starlette.testclient import TestClient
+
+from gmpll.apps.review.app import make_app
+from gmpll.apps.review.opening import open_review
+from gmpll.apps.review.session import ReviewSession
+
+
+@pytest.fixture
+def client(session):
+    return TestClient(make_app(session), raise_server_exceptions=False)
+
+
+def _decide(client, **changed):
+    asked = {"row": 5, "version": 0, "tab": "a", "action": "label", "code": 1, **changed}
+    return client.post("/api/decide", json=asked)
+
+
+def test_the_page_needs_nothing_from_elsewhere(client):
+    """Every address in the page, the style and the scripts is one of its own."""
+    asked, seen = ["/"], set()
+    while asked:
+        path = asked.pop()
+        seen.add(path)
+        answer = client.get(path)
+        assert answer.status_code == 200
+        text = answer.text.replace("http://www.w3.org/2000/svg", "")
+        assert "http:" not in text
+        assert "https:" not in text
+        found = re.findall(r'(?:href|src)="(/[^"]*)"', text)
+        found += [f"/static/{name}" for name in re.findall(r'from "\./([^"]*)"', text)]
+        asked += [path for path in found if path not in seen]
+    assert {"/static/review.css", "/static/review.js", "/static/render.js"} <= seen
+
+
+def test_the_page_has_no_inline_script_or_style(client):
+    page = client.get("/").text
+    assert not re.search(r"<script(?![^>]*\bsrc=)", page)
+    assert not re.search(r"<style|\sstyle=|\son\w+=", page)
+    for script in ("review.js", "render.js", "server.js"):
+        assert not re.search(
+            r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b",
+            client.get(f"/static/{script}").text,
+        )
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/static/../app.py",
+        "/static/%2e%2e/app.py",
+        "/static/..%2fapp.py",
+        "/static//etc/passwd",
+        "/static/",
+        "/api/images/../../etc/passwd",
+        "/api/images/-1",
+        "/api/images/p5.png",
+        "/api/none",
+    ],
+)
+def test_a_path_leads_nowhere_else(client, path):
+    answer = client.get(path)
+    assert answer.status_code == 404
+    assert answer.json() == {"error": "There is no such page."}
+
+
+def test_deciding_brings_the_next_row(client):
+    first = client.get("/api/next?tab=a").json()["item"]
+    answer = _decide(client, row=first["row"], version=first["version"])
+    assert answer.status_code == 200
+    assert answer.json()["item"]["row"] != first["row"]
+    assert answer.json()["progress"]["decided"] == 1
+    back = client.post("/api/undo", json={"tab": "a"}).json()
+    assert back["item"]["row"] == first["row"]
+    assert back["progress"]["decided"] == 0
+    assert client.post("/api/undo", json={"tab": "a"}).json()["item"] is None
+
+
+def test_the_slower_of_two_tabs_is_told_and_shown_the_other_decision(client):
+    assert _decide(client, tab="a", code=0).status_code == 200
+    answer = _decide(client, tab="b", code=1)
+    assert answer.status_code == 409
+    assert "elsewhere" in answer.json()["error"]
+    item = answer.json()["item"]
+    assert item["decision"]["label"] == "cat"
+    assert _decide(client, tab="b", code=1, version=item["version"]).status_code == 200
+    assert client.get("/api/items/5").json()["item"]["decision"]["label"] == "dog"
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"row": "5"},
+        {"row": True},
+        {"row": -1},
+        {"row": 2**63},
+        {"row": 30},
+        {"version": None},
+        {"code": 1.5},
+        {"code": 99},
+        {"action": "undo"},
+        {"action": ["label"]},
+        {"action": "other", "code": None, "name": 7},
+        {"tab": ""},
+        {"tab": "x" * 65},
+        {"tab": "a'; --"},
+        {"tab": None},
+    ],
+)
+def test_senseless_requests_are_one_sentence(client, session, changed):
+    answer = _decide(client, **changed)
+    assert answer.status_code == 400
+    assert set(answer.json()) == {"error"}
+    assert session.store.log() == []
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b'"x"', b"\xff\xfe", b"[" * 60000])
+def test_what_is_no_json_object_is_one_sentence(client, body):
+    answer = client.post("/api/decide", content=body)
+    assert answer.status_code == 400
+    assert "JSON" in answer.json()["error"]
+
+
+def test_methods_are_kept_apart(client, session):
+    assert client.get("/api/decide").status_code == 405
+    assert client.post("/api/state").status_code == 405
+    assert session.store.log() == []
+
+
+def test_pictures_are_served_with_their_type(client, tmp_path):
+    answer = client.get("/api/images/5")
+    assert answer.headers["content-type"] == "image/png"
+    assert answer.content == review_problem.png(40)
+    (tmp_path / "input" / "p5.png").write_text("<script>alert(1)</script>")
+    assert client.get("/api/images/5").status_code == 400
+    assert client.get("/api/images/99").status_code == 400
+
+
+def test_a_row_that_names_a_file_elsewhere_gets_no_picture(tmp_path, folder):
+    import json
+
+    import numpy as np
+
+    (tmp_path / "secret.png").write_bytes(review_problem.png(1))
+    names = ["../secret.png", str(tmp_path / "secret.png"), "/etc/passwd"]
+    display = np.array([json.dumps({"image": names[i % 3]}) for i in range(30)])
+    review_problem.write(tmp_path, display=display)
+    session = open_review(folder, rematch=review_problem.rematch)
+    client = TestClient(make_app(session))
+    assert [client.get(f"/api/images/{row}").status_code for row in range(3)] == [400] * 3
+    session.store.close()
+
+
+def test_hostile_names_come_as_json(client):
+    answer = client.get("/api/labels?q=img")
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.json() == [{"code": 2, "name": "<img src=x onerror=alert(1)>"}]
+
+
+@pytest.mark.parametrize(
+    ("format", "type", "name"),
+    [
+        ("csv", "text/csv; charset=utf-8", "reviewed.csv"),
+        ("label-studio", "application/json", "label-studio.json"),
+        ("argilla", "application/json", "argilla.json"),
+    ],
+)
+def test_exports_are_downloads(client, format, type, name):
+    answer = client.get(f"/api/export/{format}")
+    assert answer.status_code == 200
+    assert answer.headers["content-type"] == type
+    assert answer.headers["content-disposition"] == f'attachment; filename="{name}"'
+
+
+def test_an_unknown_format_is_one_sentence(client):
+    answer = client.get("/api/export/xls")
+    assert answer.status_code == 400
+    assert answer.json()["error"] == "The formats are csv, label-studio, argilla."
+
+
+def test_matching_again_runs_beside_and_shows_in_the_state(client, session):
+    assert client.post("/api/rematch", json={}).status_code == 409
+    _decide(client, row=25, code=2)
+    assert client.post("/api/rematch", json={}).status_code == 202
+    session.run.wait()
+    state = client.get("/api/state").json()
+    assert state["rematch"]["state"] == "done"
+    assert state["rematched_at"] == client.get("/api/changes").json()["at"]
+
+
+def test_a_full_disk_is_told(client, monkeypatch):
+    def fail(self, *arguments, **named):
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr(ReviewSession, "decide", fail)
+    answer = _decide(client)
+    assert answer.status_code == 507
+    expected = "The decision was not written: database or disk is full."
+    assert answer.json()["error"] == expected

@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import review_problem
+
+from gmpll.apps.review.keeping import check_not_under_review, decisions_kept, take_over
+from gmpll.apps.review.opening import open_review
+from gmpll.apps.review.store import Decision
+from gmpll.apps.tables.errors import InputError
+from gmpll.apps.tables.saved import read_matching
+
+IDS = np.array([f"r{i}" for i in range(30)])
+DISPLAY = np.array([json.dumps({"key": identity}) for identity in IDS])
+
+
+@pytest.fixture
+def reviewed(tmp_path):
+    """A folder with a decision of every kind."""
+    folder = review_problem.write(tmp_path, display=DISPLAY)
+    session = open_review(folder, rematch=review_problem.rematch)
+    for row, decision in (
+        (2, Decision("label", code=1)),
+        (5, Decision("label", code=0)),
+        (7, Decision("other", name="mole")),
+        (8, Decision("none")),
+        (9, Decision("skip")),
+    ):
+        session.decide(row, decision, seen_version=0, tab="a")
+    session.store.close()
+    return folder
+
+
+def _names(folder):
+    """The decisions in a folder, by id."""
+    session = open_review(folder, rematch=review_problem.rematch)
+    found = {r.id: (r.decision, r.label) for r in session.results() if r.decision}
+    session.store.close()
+    return found
+
+
+def _replace(folder, tmp_path, **changed):
+    """What a run does: make room, then put its own matching into the folder."""
+    changed = {"display": DISPLAY, **changed}
+    new = review_problem.write(tmp_path / "new", **changed)
+    matching = read_matching(new)
+    with decisions_kept(folder) as make_room:
+        kept = make_room(matching)
+    (new / "matching.npz").replace(folder / "matching.npz")
+    return kept, matching
+
+
+@pytest.fixture(autouse=True)
+def _new(tmp_path):
+    (tmp_path / "new").mkdir()
+
+
+def test_decisions_about_the_same_rows_stay_where_they_are(reviewed, tmp_path):
+    before = _names(reviewed)
+    kept, _ = _replace(reviewed, tmp_path, features=np.ones((30, 3), dtype=np.float32))
+    assert kept is None
+    assert _names(reviewed) == before
+
+
+def test_decisions_about_other_rows_can_be_read_in_a_folder_of_their_own(reviewed, tmp_path):
+    before = _names(reviewed)
+    other = np.array([f"other{i}" for i in range(30)])
+    kept, matching = _replace(reviewed, tmp_path, ids=other)
+    assert (kept.folder, kept.rows) == (reviewed / "earlier-review-1", 5)
+    assert _names(kept.folder) == before
+    assert take_over(kept, reviewed, matching, "key").taken_over == 0
+    assert _names(reviewed) == {}
+
+
+def test_the_rows_are_recognised_by_their_ids(reviewed, tmp_path):
+    order = np.r_[29:-1:-1]
+    old = review_problem.arrays(tmp_path)
+    changed = {name: old[name][order] for name in ("mask", "gold", "labels", "confidence")}
+    changed["classes"] = np.array(["cat", "hound", "<img src=x onerror=alert(1)>", "mole"])
+    kept, matching = _replace(reviewed, tmp_path, ids=IDS[order], display=DISPLAY[order], **changed)
+    assert take_over(kept, reviewed, matching, "key").taken_over == 3
+    assert _names(reviewed) == {
+        "r2": ("other", "dog"),  # no label of the new run
+        "r5": ("label", "cat"),
+        "r7": ("label", "mole"),  # now it is one
+    }
+    before, after = (open_review(f).store.decisions() for f in (kept.folder, reviewed))
+    assert after[24].at == before[5].at
+
+
+def test_row_numbers_are_no_ids(reviewed, tmp_path):
+    mask = review_problem.arrays(tmp_path)["mask"].copy()
+    mask[3] = True
+    kept, matching = _replace(reviewed, tmp_path, mask=mask)
+    assert take_over(kept, reviewed, matching, "").taken_over == 0
+    assert take_over(kept, reviewed, matching, "another column").taken_over == 0
+    assert len(_names(kept.folder)) == 5
+
+
+def test_that_no_candidate_is_right_holds_for_the_same_candidates(reviewed, tmp_path):
+    mask = review_problem.arrays(tmp_path)["mask"].copy()
+    mask[3] = True
+    kept, matching = _replace(reviewed, tmp_path, mask=mask)
+    assert take_over(kept, reviewed, matching, "key").taken_over == 4
+    assert _names(reviewed)["r8"] == ("none", None)
+    mask[8] = True
+    kept, matching = _replace(reviewed, tmp_path, mask=mask)
+    assert kept.folder.name == "earlier-review-2"
+    assert take_over(kept, reviewed, matching, "key").taken_over == 3
+    assert "r8" not in _names(reviewed)
+
+
+def test_a_run_that_fails_leaves_the_decisions_in_place(reviewed, tmp_path):
+    before = _names(reviewed)
+    other = np.array([f"other{i}" for i in range(30)])
+    matching = read_matching(review_problem.write(tmp_path / "new", ids=other))
+
+    def fail():
+        with decisions_kept(reviewed) as make_room:
+            make_room(matching)
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
+    assert _names(reviewed) == before
+    assert not list(reviewed.glob("earlier-review*"))
+
+
+def test_a_review_that_decided_nothing_leaves_nothing(tmp_path):
+    folder = review_problem.write(tmp_path)
+    open_review(folder).store.close()
+    kept, _ = _replace(folder, tmp_path, ids=np.array([f"other{i}" for i in range(30)]))
+    assert kept is None
+    assert _names(folder) == {}
+
+
+def test_a_damaged_file_is_kept_as_it_is(tmp_path):
+    folder = review_problem.write(tmp_path)
+    (folder / "review.sqlite").write_bytes(b"no database" * 100)
+    kept, matching = _replace(folder, tmp_path)
+    assert (kept.folder / "review.sqlite").read_bytes() == b"no database" * 100
+    assert take_over(kept, folder, matching, "key").taken_over == 0
+
+
+def test_a_folder_under_review_is_not_touched(reviewed):
+    content = (reviewed / "review.sqlite").read_bytes()
+    check_not_under_review(reviewed)
+    assert (reviewed / "review.sqlite").read_bytes() == content
+    session = open_review(reviewed)
+    with pytest.raises(InputError, match="is under review"):
+        check_not_under_review(reviewed)
+    session.store.close()
+    check_not_under_review(reviewed)
+    assert [file.name for file in reviewed.glob("review*")] == ["review.sqlite"]

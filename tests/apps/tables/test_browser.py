@@ -1,0 +1,64 @@
+"""The report of resolved labels in a real browser."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+
+pytest.importorskip("playwright")
+
+from playwright.sync_api import sync_playwright
+from typer.testing import CliRunner
+
+from gmpll.apps.cli import app
+
+CHROMIUM = os.environ.get("GMPLL_CHROMIUM") or shutil.which("chromium") or ""
+ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+HOSTILE = "<img src=x onerror=window.hit=1>"
+
+pytestmark = pytest.mark.skipif(not CHROMIUM, reason="no Chromium is installed")
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("report")
+    rng = np.random.RandomState(0)
+    truth = rng.randint(3, size=120)
+    X = rng.randn(3, 4)[truth] * 2 + rng.randn(120, 4)
+    names = np.array(["cat", "dog", HOSTILE])
+    tags = ["|".join({names[t], names[rng.randint(3)]}) for t in truth]
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(tags=tags)
+    frame.to_csv(folder / "in.csv", index=False)
+    command = ["disambiguate", str(folder / "in.csv"), "--candidates", "tags"]
+    result = CliRunner().invoke(app, [*command, "--out", str(folder / "out")])
+    assert result.exit_code == 0, result.output
+    return folder / "out" / "report.html"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [320, 1280])
+def test_the_page_opens_without_trouble_and_shows_its_parts(report, scheme, width):
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        page = browser.new_page(color_scheme=scheme, viewport={"width": width, "height": 800})
+        troubles = []
+        page.on("pageerror", lambda error: troubles.append(str(error)))
+        page.on("console", lambda message: troubles.append(message.text))
+        page.on("request", lambda request: troubles.append(request.url))
+        page.goto(report.as_uri())
+        headings = page.locator("h2").all_inner_texts()
+        assert any("doubtful" in heading.lower() for heading in headings)
+        assert any("map" in heading.lower() for heading in headings)
+        first = page.locator("details").first
+        first.locator("summary").press("Enter")  # reasons open by keyboard
+        assert first.get_attribute("open") is not None
+        assert page.evaluate("window.hit") is None  # a hostile label stays text
+        wide = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
+        assert wide <= 0, "the page scrolls sideways"
+        assert page.locator("svg").count() > 0
+        browser.close()
+    assert troubles == [report.as_uri()]

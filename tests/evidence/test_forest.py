@@ -1,0 +1,142 @@
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
+
+from gmpll.evidence import forest as module
+from gmpll.evidence.forest import grow_forest, is_worth_growing, out_of_bag_opinion
+
+
+def confident(n=150, q=4, d=5, seed=0):
+    rng = np.random.RandomState(seed)
+    rows = rng.randn(n, d)
+    return rows, rng.dirichlet(np.ones(q), size=n)
+
+
+def scikit_learn_forests(rows, confidences, seed):
+    """Half of the trees split at random places, half at the best."""
+    params = {
+        "max_features": module.FEATURE_SHARE,
+        "min_samples_leaf": module.LEAF_ROWS,
+        "bootstrap": True,
+        "max_samples": min(module.TREE_ROWS, len(rows)),
+        "oob_score": True,
+    }
+    half = module.N_TREES // 2
+    random = ExtraTreesRegressor(half, random_state=seed, **params)
+    best = RandomForestRegressor(half, random_state=seed + 1, **params)
+    return random.fit(rows, confidences), best.fit(rows, confidences)
+
+
+@pytest.mark.parametrize("q", [2, 7])
+def test_packed_trees_say_what_scikit_learns_say(q):
+    rows, confidences = confident(q=q)
+    forest = grow_forest(rows, confidences, seed=3)
+    opinion = out_of_bag_opinion(rows, confidences, seed=3)
+    random, best = scikit_learn_forests(rows, confidences, seed=3)
+    unseen = np.random.RandomState(1).randn(40, rows.shape[1])
+    for asked in (unseen, rows):
+        expected = (random.predict(asked) + best.predict(asked)) / 2
+        np.testing.assert_allclose(forest(asked), expected, atol=1e-6)
+    expected = (random.oob_prediction_ + best.oob_prediction_) / 2
+    np.testing.assert_allclose(opinion, expected, atol=1e-12)
+
+
+def test_the_opinion_of_a_row_does_not_know_its_own_label():
+    rows, confidences = confident(n=60)
+    before = out_of_bag_opinion(rows, confidences, seed=0)
+    changed = confidences.copy()
+    changed[7] = changed[7][::-1]
+    # The trees that did not draw row 7 are the same, whatever its label.
+    after = out_of_bag_opinion(rows, changed, seed=0)
+    np.testing.assert_allclose(before[7], after[7], atol=1e-12)
+    assert not np.allclose(before, after)
+
+
+def test_blocks_and_threads_change_nothing(monkeypatch):
+    rows, confidences = confident()
+    whole = grow_forest(rows, confidences, seed=0)(rows)
+    opinion = out_of_bag_opinion(rows, confidences, seed=0)
+    monkeypatch.setattr(module, "ONE_THREAD_SIZE", 0)
+    monkeypatch.setattr(module, "BLOCK_ROWS", 7)
+    np.testing.assert_array_equal(grow_forest(rows, confidences, seed=0)(rows), whole)
+    np.testing.assert_array_equal(out_of_bag_opinion(rows, confidences, seed=0), opinion)
+
+
+def test_rows_of_any_size_are_rated():
+    rows, confidences = confident()
+    forest = grow_forest(rows, confidences, seed=0)
+    far = forest(np.array([[1e300] * 5, [-1e300] * 5]))
+    np.testing.assert_allclose(far.sum(axis=1), 1.0, atol=1e-6)
+    rows[:2] *= 1e45
+    assert np.isfinite(grow_forest(rows, confidences, seed=0)(rows)).all()
+    assert np.isfinite(out_of_bag_opinion(rows, confidences, seed=0)).all()
+
+
+def test_a_split_looks_at_no_more_features_than_a_limit(monkeypatch):
+    rows, confidences = confident(d=10)
+    monkeypatch.setattr(module, "FEATURE_SHARE", 0.2)
+    two = grow_forest(rows, confidences, seed=0)(rows)
+    monkeypatch.setattr(module, "MOST_FEATURES", 6)
+    np.testing.assert_array_equal(grow_forest(rows, confidences, seed=0)(rows), two)
+    monkeypatch.setattr(module, "MOST_FEATURES", 2)
+    monkeypatch.setattr(module, "FEATURE_SHARE", 1.0)
+    np.testing.assert_array_equal(grow_forest(rows, confidences, seed=0)(rows), two)
+
+
+def test_the_search_for_the_best_split_has_a_limit(monkeypatch):
+    rows, confidences = confident(n=100, q=4, d=10)
+    features = [half.max_features for half in module._halves(rows, 4, seed=0, n_trees=10)]
+    assert features == [1.0, 1.0]
+    monkeypatch.setattr(module, "SEARCHED_VALUES", 800)
+    features = [half.max_features for half in module._halves(rows, 4, seed=0, n_trees=10)]
+    assert features == [1.0, 0.2]
+    monkeypatch.setattr(module, "SEARCHED_VALUES", 1)  # one feature is looked at in any case
+    assert np.isfinite(grow_forest(rows, confidences, seed=0)(rows)).all()
+
+
+def test_constant_features_and_one_label_do_no_harm():
+    rows, sure = np.zeros((10, 2)), np.ones((10, 1))
+    np.testing.assert_allclose(grow_forest(rows, sure, seed=0)(rows[:3]), 1.0)
+    np.testing.assert_allclose(out_of_bag_opinion(rows, sure, seed=0), 1.0)
+
+
+def test_trees_see_a_part_of_many_rows(monkeypatch):
+    monkeypatch.setattr(module, "TREE_ROWS", 40)
+    rows, confidences = confident(n=400)
+    forest = grow_forest(rows, confidences, seed=0)
+    assert len(forest.feature) < module.N_TREES * 2 * 40
+    opinion = out_of_bag_opinion(rows, confidences, seed=0)
+    assert (opinion.sum(axis=1) > 0.99).all()
+
+
+def test_it_learns():
+    X, y = load_iris(return_X_y=True)
+    forest = grow_forest(X[::2], np.eye(3)[y[::2]], seed=0)
+    opinion = out_of_bag_opinion(X[::2], np.eye(3)[y[::2]], seed=0)
+    assert (forest(X[1::2]).argmax(axis=1) == y[1::2]).mean() > 0.9
+    assert (opinion.argmax(axis=1) == y[::2]).mean() > 0.9
+
+
+def test_it_is_smaller_than_scikit_learns():
+    rows, confidences = confident(n=300, q=10)
+    forest = grow_forest(rows, confidences, seed=0)
+    theirs = scikit_learn_forests(rows, confidences, seed=0)
+    assert 3 * len(pickle.dumps(forest)) < len(pickle.dumps(theirs))
+
+
+@pytest.mark.parametrize(
+    ("n_samples", "n_classes", "expected"),
+    [
+        (39, 2, False),
+        (100, 1, False),
+        (40, 2, True),
+        (5000, 40, True),
+        (5000, 41, False),
+        (20_001, 3, False),
+    ],
+)
+def test_what_is_worth_growing(n_samples, n_classes, expected):
+    assert is_worth_growing(n_samples, n_classes) == expected
