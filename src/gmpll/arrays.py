@@ -12,11 +12,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 try:
-    from array_api_compat import array_namespace, device, is_torch_array
+    from array_api_compat import (
+        array_namespace,
+        device,
+        is_dask_array,
+        is_torch_array,
+    )
 except ImportError:  # scikit-learn carries a copy
-    from sklearn.externals.array_api_compat import array_namespace, device, is_torch_array
+    from sklearn.externals.array_api_compat import (
+        array_namespace,
+        device,
+        is_dask_array,
+        is_torch_array,
+    )
 
-__all__ = ["Array", "array_namespace", "default_float", "device", "is_torch_array", "to_host"]
+__all__ = [
+    "Array",
+    "array_namespace",
+    "default_float",
+    "device",
+    "is_dask_array",
+    "is_torch_array",
+    "to_host",
+]
 
 #: An array of any library that follows the array API standard.
 Array = Any
@@ -47,4 +65,6 @@ def to_host(array: Array) -> NDArray[Any]:
     """
     if is_torch_array(array):
         return array.detach().cpu().numpy()
+    if is_dask_array(array):
+        array = array.compute()
     return np.asarray(array)
