@@ -13,8 +13,18 @@ if TYPE_CHECKING:
         candidates_from_votes,
     )
     from gmpll.explain import explain
-    from gmpll.learner import ConfidenceClassifier
-    from gmpll.methods import CLPL, GMPLL, IPAL, LSBCMM, M3PL, PLECOC, PLKNN, PLLEAF, PLSVM
+    from gmpll.methods import (
+        CLPL,
+        GMPLL,
+        IPAL,
+        LSBCMM,
+        M3PL,
+        PLECOC,
+        PLKNN,
+        PLLEAF,
+        PLSVM,
+        PartialLabelClassifier,
+    )
     from gmpll.uncertainty.calibration import CalibratedPartialClassifier
     from gmpll.uncertainty.conformal import ConformalPartialClassifier
     from gmpll.uncertainty.rejection import RejectingClassifier
@@ -34,8 +44,8 @@ __all__ = [
     "CalibratedPartialClassifier",
     "CandidateSets",
     "CandidateStatistics",
-    "ConfidenceClassifier",
     "ConformalPartialClassifier",
+    "PartialLabelClassifier",
     "RejectingClassifier",
     "VotedCandidates",
     "__version__",
@@ -59,7 +69,6 @@ _HOMES = {
     "gmpll.uncertainty.conformal": ("ConformalPartialClassifier",),
     "gmpll.apps.tables": ("disambiguate",),
     "gmpll.explain": ("explain",),
-    "gmpll.learner": ("ConfidenceClassifier",),
     "gmpll.methods": (
         "CLPL",
         "GMPLL",
@@ -70,6 +79,7 @@ _HOMES = {
         "PLKNN",
         "PLLEAF",
         "PLSVM",
+        "PartialLabelClassifier",
     ),
     "gmpll.uncertainty.rejection": ("RejectingClassifier",),
 }
@@ -84,11 +94,11 @@ _MODULES = (
     "distributed",
     "evidence",
     "graph",
-    "learner",
     "matching",
     "methods",
     "metrics",
     "model_selection",
+    "ordinal",
     "rounding",
     "side_information",
     "uncertainty",

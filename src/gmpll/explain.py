@@ -1,11 +1,11 @@
 r"""Why a row got its label: who voted for it, how the matching went, what would have tipped it.
 
-In every turn of the matching the new confidence of a candidate is its old one times the votes of
+In every iteration of the matching the new confidence of a candidate is its old one times the votes of
 the neighbours,
 
 .. math:: p_{il} \leftarrow \text{normalise}\Big(p_{il} \sum_j W_{ij} p_{jl} \big/ m_l^g\Big)
 
-with :math:`m_l` the mass of the label and g the balance of :class:`gmpll.GMPLL`; where similar
+with :math:`m_l` the mass of the label and g the balance; where similar
 labels support each other, :math:`p_{jl}` stands for the confidences spread over them. An
 explanation shows the terms of that sum.
 """
@@ -22,16 +22,11 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from gmpll.candidates import as_candidates
-from gmpll.matching import LocalAffinity, match, uniform_start
-from gmpll.rounding import confidences_within
-from gmpll.side_information import Prior
+__all__ = ["Explanation", "Iteration", "NeighborVote", "Tipping", "explain", "explain_rows"]
 
-__all__ = ["Explanation", "NeighborVote", "Tipping", "Turn", "explain", "explain_rows"]
-
-#: Turns that are replayed; the labels settle within the first few.
-MAX_TURNS = 12
-#: A turn that moves no candidate of the row by more than this is not worth showing.
+#: Iterations that are replayed; the labels settle within the first few.
+MAX_ITERATIONS = 12
+#: An iteration that moves no candidate of the row by more than this is not worth showing.
 STILL = 5e-4
 
 
@@ -56,17 +51,17 @@ class NeighborVote(NamedTuple):
     label: Any
 
 
-class Turn(NamedTuple):
-    """One turn of the matching.
+class Iteration(NamedTuple):
+    """One iteration of the matching.
 
     Attributes
     ----------
     number : int
         1 is the first.
     confidences : dict
-        Confidence of every candidate after the turn.
+        Confidence of every candidate after the iteration.
     changes : dict
-        What the turn added to it or, negative, took away.
+        What the iteration added to it or, negative, took away.
     """
 
     number: int
@@ -109,10 +104,10 @@ class Explanation:
         where no neighbour votes for any candidate).
     neighbors : tuple of NeighborVote
         Heaviest first, those that vote for no candidate of the row included.
-    turns : tuple of Turn
-        The first turns of the matching; turns that moved nothing are left out.
-    afterwards : Turn or None
-        What came after them: further turns, and the say that a regression over all rows and a
+    iterations : tuple of Iteration
+        The first iterations of the matching; turns that moved nothing are left out.
+    afterwards : Iteration or None
+        What came after them: further iterations, and the say that a regression over all rows and a
         forest have where the model uses them. None if it moved nothing.
     tipping : Tipping or None
         What would have changed the decision; None for a row with one candidate.
@@ -122,8 +117,8 @@ class Explanation:
     label: Any
     support: dict[Any, float]
     neighbors: tuple[NeighborVote, ...]
-    turns: tuple[Turn, ...]
-    afterwards: Turn | None
+    iterations: tuple[Iteration, ...]
+    afterwards: Iteration | None
     tipping: Tipping | None
 
     def __str__(self) -> str:
@@ -131,8 +126,8 @@ class Explanation:
         lines = [f"Row {self.row}: {self.label}", f"  support: {votes}"]
         for near in self.neighbors[:5]:
             lines.append(f"  neighbour {near.row} votes {near.label} with weight {near.weight:.2f}")
-        for turn in self.turns:
-            lines.append(f"  turn {turn.number}: {_moved(turn)}")
+        for step in self.iterations:
+            lines.append(f"  iteration {step.number}: {_moved(step)}")
         if self.afterwards is not None:
             lines.append(f"  afterwards: {_moved(self.afterwards)}")
         return "\n".join([*lines, f"  {self.counterfactual()}"])
@@ -164,22 +159,19 @@ class Explanation:
         )
 
 
-def _moved(turn: Turn) -> str:
-    return ", ".join(f"{label} {change:+.2f}" for label, change in turn.changes.items())
+def _moved(step: Iteration) -> str:
+    return ", ".join(f"{label} {change:+.2f}" for label, change in step.changes.items())
 
 
-def explain(model: Any, i: int, candidates: Any = None) -> Explanation:
-    """Explain the label that a fitted GMPLL found for training row i.
+def explain(model: Any, i: int) -> Explanation:
+    """Explain the label that a fitted model found for training row i.
 
     Parameters
     ----------
-    model : GMPLL
-        Fitted with the local graph (the default).
+    model : PartialLabelClassifier or GMPLL
+        Fitted on a local graph, as PartialLabelClassifier is by default.
     i : int
         Row number.
-    candidates : candidate sets, default=None
-        What ``fit`` got as y. Without them the candidates are those labels that ended with any
-        confidence or support; a candidate that no neighbour shares is then missed.
 
     Returns
     -------
@@ -192,116 +184,49 @@ def explain(model: Any, i: int, candidates: Any = None) -> Explanation:
     >>> from gmpll.explain import explain
     >>> X = np.array([[0.0, 1.0], [0.1, 1.0], [0.05, 1.1], [1.0, 0.0], [1.0, 0.1], [1.1, 0.0]])
     >>> y = [{"cat", "dog"}, {"cat"}, {"cat"}, {"dog"}, {"dog"}, {"dog"}]
-    >>> why = explain(GMPLL(random_state=0, graph_neighbors=2).fit(X, y), 0, y)
+    >>> why = explain(GMPLL("local", n_graph_neighbors=2).fit(X, y), 0)
     >>> why.label, why.support["cat"] > 0.9, sorted(near.row for near in why.neighbors)
     ('cat', True, [1, 2])
     """
-    return explain_rows(model, [i], candidates)[0]
+    return explain_rows(model, [i])[0]
 
 
 def explain_rows(
-    model: Any, rows: Sequence[int], candidates: Any = None, *, max_turns: int = MAX_TURNS
+    model: Any, rows: Sequence[int], *, max_iterations: int = MAX_ITERATIONS
 ) -> list[Explanation]:
     """Explain several rows; the matching is replayed once for all of them.
 
     Parameters
     ----------
-    model, candidates
+    model
         As for :func:`explain`.
     rows : sequence of int
         Row numbers.
-    max_turns : int, default=MAX_TURNS
-        How many turns to replay.
+    max_iterations : int, default=MAX_ITERATIONS
+        How many iterations to replay.
 
     Returns
     -------
     list of Explanation
     """
     check_is_fitted(model)
-    graph = _votes_of(model)
+    problem = getattr(model, "matching_", None)
+    if problem is None:
+        raise ValueError(
+            "Only a matching on a local graph can be explained, as PartialLabelClassifier() and "
+            "GMPLL(graph='local') have it: on the full graph every row votes for every other."
+        )
+    graph = sp.csr_array(problem.weights)
     n_samples = graph.shape[0]
     chosen = np.asarray(rows, dtype=np.intp).reshape(-1)
     outside = chosen[(chosen < 0) | (chosen >= n_samples)]
     if outside.size:
         raise IndexError(f"There is no row {outside[0]}: the rows are 0 to {n_samples - 1}.")
-    mask = _candidates_of(model, candidates)
-    similarity = _similarity_of(model, mask)
-    path = _replay(graph, mask, similarity, model, chosen, max_turns)
+    path = problem.path(chosen, min(max_iterations, int(model.n_iter_)))
     return [
-        _explanation(int(row), model, mask[row], graph, path[k], similarity)
+        _explanation(int(row), model, problem.mask[row], graph, path[k], problem.similarity)
         for k, row in enumerate(chosen)
     ]
-
-
-def _votes_of(model: Any) -> sp.csr_array:
-    """Return the symmetric weights with which rows vote for each other."""
-    if getattr(model, "graph", None) != "local":
-        raise ValueError(
-            "Only a GMPLL with graph='local' can be explained: on the full graph every row "
-            "votes for every other."
-        )
-    return sp.csr_array(model._relation.weights)
-
-
-def _candidates_of(model: Any, candidates: Any) -> NDArray[np.bool_]:
-    if candidates is None:
-        return (model.label_confidences_ > 0) | (model.label_support_ > 0)
-    sets = as_candidates(candidates, n_samples=len(model.labels_))
-    if len(sets.classes) != len(model.classes_):
-        raise ValueError(
-            f"The model knows {len(model.classes_)} labels but the candidates have "
-            f"{len(sets.classes)}: give the candidates that it was fitted with."
-        )
-    return sets.mask
-
-
-def _similarity_of(model: Any, mask: NDArray[np.bool_]) -> NDArray[np.float64] | None:
-    """Return the similarity of the labels that the model used, None if all are different."""
-    if model._similarity is None:
-        return None
-    seen = mask.any(axis=0)  # the model knows the similarity of the labels that occur
-    similarity = np.eye(len(model.classes_))
-    similarity[np.ix_(seen, seen)] = model._similarity
-    return similarity
-
-
-def _replay(
-    graph: sp.csr_array,
-    mask: NDArray[np.bool_],
-    similarity: NDArray[np.float64] | None,
-    model: Any,
-    rows: NDArray[np.intp],
-    max_turns: int,
-) -> NDArray[np.float64]:
-    """Return the confidences of the rows before the first turn and after every turn."""
-    affinity = LocalAffinity(graph, mask, similarity)
-    balance = model.selected_["balance"]
-    unary = _over_all_labels(model._unary, model)
-    expected = _over_all_labels(Prior(classes=model._class_shares).expected_mass(len(mask)), model)
-    P = uniform_start(mask) if unary is None else confidences_within(unary, mask)
-    path = [P[rows]]
-    for _ in range(min(max_turns, int(model.n_iter_))):
-        P = match(
-            affinity,
-            mask,
-            balance=balance,
-            max_iter=1,
-            tol=0.0,
-            start=P,
-            unary=unary,
-            expected_mass=expected,
-        ).probabilities
-        path.append(P[rows])
-    return np.stack(path, axis=1)
-
-
-def _over_all_labels(values: NDArray[np.float64] | None, model: Any) -> NDArray[np.float64] | None:
-    """Return values of the labels that occur with zeros for the other labels."""
-    if values is None:
-        return None
-    full = np.zeros((len(values), len(model.classes_)))
-    full[:, model._seen] = values
-    return full
 
 
 def _explanation(
@@ -332,28 +257,28 @@ def _explanation(
             NeighborVote(int(j), float(w), float(w) / total, voted)
             for j, w, voted in zip(near, weight, model.labels_[near].tolist(), strict=True)
         ),
-        turns=tuple(
-            turn
+        iterations=tuple(
+            step
             for number, (before, after) in enumerate(pairwise(path), start=1)
-            if (turn := _turn(number, before, after, by_support, names)) is not None
+            if (step := _iteration(number, before, after, by_support, names)) is not None
         ),
-        afterwards=_turn(len(path), path[-1], end, by_support, names),
+        afterwards=_iteration(len(path), path[-1], end, by_support, names),
         tipping=_tipping(found, codes, near, weight, ballots, similarity, names),
     )
 
 
-def _turn(
+def _iteration(
     number: int,
     before: NDArray[np.float64],
     after: NDArray[np.float64],
     codes: NDArray[np.intp],
     names: list[Any],
-) -> Turn | None:
-    """Describe a turn; None if it moved nothing."""
+) -> Iteration | None:
+    """Describe an iteration; None if it moved nothing."""
     change = (after - before)[codes]
     if np.abs(change).max() <= STILL:
         return None
-    return Turn(
+    return Iteration(
         number,
         {names[code]: float(after[code]) for code in codes},
         {names[code]: float(c) for code, c in zip(codes, change, strict=True)},

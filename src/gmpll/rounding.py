@@ -14,7 +14,7 @@ import numpy as np
 from gmpll._threads import balanced_blocks, in_threads
 from gmpll.arrays import Array, array_namespace, default_float, device
 
-__all__ = ["best_labels", "confidences_within"]
+__all__ = ["as_probabilities", "best_labels", "confidences_within", "one_hot"]
 
 #: Scores closer than this, relative to the largest absolute score of the row, are tied: sums of
 #: the same numbers in another order differ by about as much. In single precision a few multiples
@@ -118,3 +118,24 @@ def _confidences_within(scores: Array, mask: Array) -> Array:
     candidates = xp.astype(mask, xp.result_type(inside.dtype, default_float(xp)))
     uniform = candidates / xp.clip(xp.sum(candidates, axis=1, keepdims=True), min=1.0)
     return xp.where(usable, inside / xp.where(usable, total, 1.0), uniform)
+
+
+def one_hot(labels: Array, n_classes: int) -> Array:
+    """Return a boolean matrix with a single True in every row, in the column of its label.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gmpll.rounding import one_hot
+    >>> one_hot(np.array([1, 0]), 2)
+    array([[False,  True],
+           [ True, False]])
+    """
+    xp = array_namespace(labels)
+    return labels[:, None] == xp.arange(n_classes, device=device(labels))[None, :]
+
+
+def as_probabilities(scores: Array) -> Array:
+    """Cut scores off at zero and let every row sum to one; uniform where nothing is left."""
+    xp = array_namespace(scores)
+    return confidences_within(xp.clip(scores, min=0.0), xp.ones_like(scores, dtype=xp.bool))

@@ -2,7 +2,7 @@
 
 Where single features carry the labels, trees see what neighbours and kernels blur. A forest is
 grown on the confidences of all labels at once, each tree on rows drawn with replacement, so that
-the trees which did not draw a row have an opinion of it that its own label had no part in. Half of
+the trees which did not draw a row predict it without its own label. Half of
 the trees split where it is best, as in random forests, which finds the few features that matter
 among many; the other half at random places, as in extremely randomised trees, which is smoother.
 """
@@ -18,13 +18,13 @@ from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 
 from gmpll._threads import balanced_blocks, in_threads, n_threads
 
-__all__ = ["Forest", "grow_forest", "is_worth_growing", "out_of_bag_opinion"]
+__all__ = ["Forest", "grow_forest", "is_forest_feasible", "oob_prediction"]
 
 #: Number of trees.
 N_TREES = 100
 #: Share of the features that a split may use, and how many at most.
 FEATURE_SHARE = 1.0
-MOST_FEATURES = 200
+MAX_FEATURES = 200
 #: The best place to split is searched among so many values, rows by features by labels, at most.
 SEARCHED_VALUES = 4_000_000
 #: Fewest rows in a leaf.
@@ -32,27 +32,27 @@ LEAF_ROWS = 2
 #: A tree sees no more rows than this.
 TREE_ROWS = 5000
 #: No forest is grown on fewer or more rows, or where a tree would have more values to keep.
-FEWEST_ROWS = 40
-MOST_ROWS = 20_000
-MOST_VALUES = 200_000
+MIN_ROWS = 40
+MAX_ROWS = 20_000
+MAX_VALUES = 200_000
 #: Up to so many values of the features further threads cost more than they bring.
 ONE_THREAD_SIZE = 5000
 #: Unseen rows are led down the trees in blocks of this many.
 BLOCK_ROWS = 4096
 
 
-def is_worth_growing(n_samples: int, n_classes: int) -> bool:
+def is_forest_feasible(n_samples: int, n_classes: int) -> bool:
     """Whether a forest has enough to learn from, and takes neither long nor much memory.
 
     Examples
     --------
-    >>> from gmpll.evidence.forest import is_worth_growing
-    >>> is_worth_growing(5000, 10), is_worth_growing(5000, 200), is_worth_growing(10**6, 10)
+    >>> from gmpll.evidence.forest import is_forest_feasible
+    >>> is_forest_feasible(5000, 10), is_forest_feasible(5000, 200), is_forest_feasible(10**6, 10)
     (True, False, False)
     """
-    if not FEWEST_ROWS <= n_samples <= MOST_ROWS:
+    if not MIN_ROWS <= n_samples <= MAX_ROWS:
         return False
-    return 1 < n_classes <= MOST_VALUES // min(n_samples, TREE_ROWS)
+    return 1 < n_classes <= MAX_VALUES // min(n_samples, TREE_ROWS)
 
 
 @dataclass(frozen=True)
@@ -83,14 +83,14 @@ class Forest:
     depth: int
 
     def __call__(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Rate the labels of rows, (n_rows, n_classes): not negative."""
-        rated = np.empty((len(rows), self.values.shape[1]))
+        """Score the labels of rows, (n_rows, n_classes): not negative."""
+        scores = np.empty((len(rows), self.values.shape[1]))
 
-        def rate(part: slice) -> None:
-            rated[part] = self._mean_of_leaves(rows[part])
+        def score(part: slice) -> None:
+            scores[part] = self._mean_of_leaves(rows[part])
 
-        in_threads(rate, balanced_blocks(len(rows), BLOCK_ROWS))
-        return rated
+        in_threads(score, balanced_blocks(len(rows), BLOCK_ROWS))
+        return scores
 
     def _mean_of_leaves(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         # The trees were grown on single precision: so are their questions.
@@ -142,7 +142,7 @@ def grow_forest(
     return _packed([tree.tree_ for half in grown for tree in half.estimators_])
 
 
-def out_of_bag_opinion(
+def oob_prediction(
     rows: NDArray[np.float64], confidences: NDArray[np.float64], seed: int
 ) -> NDArray[np.float64]:
     """Return what the trees that did not draw a row say of it, (n_samples, n_classes).
@@ -152,21 +152,21 @@ def out_of_bag_opinion(
     Examples
     --------
     >>> import numpy as np
-    >>> from gmpll.evidence.forest import out_of_bag_opinion
+    >>> from gmpll.evidence.forest import oob_prediction
     >>> rows = np.repeat([[0.0], [1.0]], 10, axis=0)
-    >>> out_of_bag_opinion(rows, np.hstack([1.0 - rows, rows]), seed=0)[[0, -1]]
+    >>> oob_prediction(rows, np.hstack([1.0 - rows, rows]), seed=0)[[0, -1]]
     array([[1., 0.],
            [0., 1.]])
     """
     table, target = _single_precision(rows), _target(confidences)
-    opinions = []
+    predictions = []
     with warnings.catch_warnings():
         # R^2 of a label that is the same for all rows; a row that every tree drew, of very few.
         warnings.simplefilter("ignore")
         for trees in _halves(rows, confidences.shape[1], seed, N_TREES):
-            opinion = trees.set_params(oob_score=True).fit(table, target).oob_prediction_
-            opinions.append(np.nan_to_num(opinion).reshape(confidences.shape))
-    return np.mean(opinions, axis=0)
+            prediction = trees.set_params(oob_score=True).fit(table, target).oob_prediction_
+            predictions.append(np.nan_to_num(prediction).reshape(confidences.shape))
+    return np.mean(predictions, axis=0)
 
 
 def _halves(
@@ -174,7 +174,7 @@ def _halves(
 ) -> tuple[ExtraTreesRegressor, RandomForestRegressor]:
     """Return two forests to be grown: one that splits at random places, one at the best."""
     n_rows, n_features = min(TREE_ROWS, len(rows)), rows.shape[1]
-    share = min(FEATURE_SHARE, MOST_FEATURES / n_features)
+    share = min(FEATURE_SHARE, MAX_FEATURES / n_features)
     searched = SEARCHED_VALUES / (n_rows * n_features * n_classes)
     common = {
         "min_samples_leaf": LEAF_ROWS,

@@ -1,4 +1,4 @@
-r"""Kernel ridge regression on label confidences, with its leave-one-out opinion in closed form.
+r"""Kernel ridge regression on label confidences, with leave-one-out predictions in closed form.
 
 The kernel K is the mean of one Gaussian kernel per view of the features. With
 :math:`A = (K + \lambda I)^{-1}` the coefficients for confidences Y are AY, and what the regression
@@ -25,7 +25,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 from sklearn.metrics.pairwise import euclidean_distances
 
-__all__ = ["ConfidenceRidge", "LandmarkKernel", "RidgePredictor"]
+__all__ = ["KernelRidge", "LandmarkKernel", "RidgePredictor"]
 
 #: Up to this many rows all of them carry a coefficient: inverting their kernel takes no longer than
 #: the products with half as many landmarks.
@@ -44,7 +44,7 @@ JITTER = 1e-10
 DISTANCE_SAMPLE = 500
 
 
-class ConfidenceRidge:
+class KernelRidge:
     """Kernel ridge regression from views of the features to label confidences.
 
     Parameters
@@ -68,9 +68,9 @@ class ConfidenceRidge:
     Examples
     --------
     >>> import numpy as np
-    >>> from gmpll.evidence.ridge import ConfidenceRidge
+    >>> from gmpll.evidence.ridge import KernelRidge
     >>> X = np.array([[0.0], [0.1], [5.0], [5.1]])
-    >>> ridge = ConfidenceRidge([X], width=8.0, rng=np.random.RandomState(0))
+    >>> ridge = KernelRidge([X], width=8.0, rng=np.random.RandomState(0))
     >>> ridge.leave_one_out(np.array([[1.0], [1.0], [0.0], [0.0]])).ravel() > 0.5
     array([ True,  True, False, False])
     """
@@ -96,7 +96,7 @@ class ConfidenceRidge:
         self._gram = None if self._to_landmarks is None else _gram(self._to_landmarks)
         self._regularize(ridge)
 
-    def with_ridge(self, ridge: float) -> ConfidenceRidge:
+    def with_ridge(self, ridge: float) -> KernelRidge:
         """Return the same regression with another weight of the norm; the kernel is shared."""
         if ridge == self.ridge:
             return self
@@ -197,7 +197,7 @@ class RidgePredictor:
     weights: NDArray[np.float64]
 
     def __call__(self, views: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-        """Rate the labels of unseen rows."""
+        """Score the labels of unseen rows."""
         return self.kernel(views) @ self.weights
 
 

@@ -1,14 +1,14 @@
-r"""From ratings to probabilities: a logistic regression that begins with the ratings themselves.
+r"""Stacking: a logistic regression on out-of-sample scores that begins with the scores themselves.
 
-A regression on confidences rates a label low wherever others take its rows in between, even where
-it is the likeliest ("masking"), and its ratings are no probabilities. Both are mended by a
-multinomial logistic regression of the labels on the ratings :math:`f_i` that every row got without
+A regression on confidences scores a label low wherever others take its rows in between, even where
+it is the likeliest ("masking"), and its scores are no probabilities. Both are cured by a
+multinomial logistic regression of the labels on the scores :math:`f_i` that every row got without
 its own part in them and, if asked, on the features :math:`z_i` as well,
 
 .. math:: p_i = \text{softmax}(s f_i + f_i D + b + z_i V),
 
 fitted to the confidences :math:`P` as soft targets. The penalty
-:math:`\frac{\lambda}{2} (\|D\|^2 + \|b\|^2) + \frac{\mu}{2} \|V\|^2` pulls towards the ratings as
+:math:`\frac{\lambda}{2} (\|D\|^2 + \|b\|^2) + \frac{\mu}{2} \|V\|^2` pulls towards the scores as
 they are: with few rows, or large :math:`\lambda` and :math:`\mu`, the order of the labels hardly
 changes. The features say what a kernel is slow to learn: that labels lie on the sides of planes.
 """
@@ -23,40 +23,40 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp, softmax
 from threadpoolctl import threadpool_limits
 
-__all__ = ["Readout", "fit_readout", "is_worth_reading"]
+__all__ = ["Stacker", "fit_stacker", "is_stackable"]
 
 #: Limit of the steps.
 MAX_ITER = 100
 #: Ratings that differ by less than this, relative to the largest, are all the same.
-LEAST_SPREAD = 1e-9
+MIN_SPREAD = 1e-9
 #: It is fitted to no more rows than this, and to no more labels and features.
-MOST_ROWS = 20_000
-MOST_LABELS = 200
-MOST_FEATURES = 300
+MAX_ROWS = 20_000
+MAX_LABELS = 200
+MAX_FEATURES = 300
 
 
-def is_worth_reading(n_classes: int, n_features: int = 0) -> bool:
+def is_stackable(n_classes: int, n_features: int = 0) -> bool:
     """Whether there are labels to tell apart, and few enough to weigh each against each.
 
     Examples
     --------
-    >>> from gmpll.evidence.stacking import is_worth_reading
-    >>> is_worth_reading(1), is_worth_reading(20), is_worth_reading(1000)
+    >>> from gmpll.evidence.stacking import is_stackable
+    >>> is_stackable(1), is_stackable(20), is_stackable(1000)
     (False, True, False)
-    >>> is_worth_reading(20, n_features=30), is_worth_reading(20, n_features=5000)
+    >>> is_stackable(20, n_features=30), is_stackable(20, n_features=5000)
     (True, False)
     """
-    return 1 < n_classes <= MOST_LABELS and n_features <= MOST_FEATURES
+    return 1 < n_classes <= MAX_LABELS and n_features <= MAX_FEATURES
 
 
 @dataclass(frozen=True)
-class Readout:
-    """Turn ratings into probabilities.
+class Stacker:
+    """Turn scores into probabilities.
 
     Attributes
     ----------
     weights : ndarray of shape (n_classes, n_classes)
-        What the rating of one label says of the others.
+        What the score of one label says of the others.
     shift : ndarray of shape (n_classes,)
         What speaks for every label beforehand.
     of_features : ndarray of shape (n_features, n_classes) or None
@@ -68,10 +68,10 @@ class Readout:
     of_features: NDArray[np.float64] | None = None
 
     def __call__(
-        self, ratings: NDArray[np.float64], rows: NDArray[np.float64] | None = None
+        self, scores: NDArray[np.float64], rows: NDArray[np.float64] | None = None
     ) -> NDArray[np.float64]:
         """Return probabilities, (n_rows, n_classes)."""
-        logits = ratings @ self.weights + self.shift
+        logits = scores @ self.weights + self.shift
         if self.of_features is not None and rows is not None:
             logits += rows @ self.of_features
         return softmax(logits, axis=1)
@@ -79,23 +79,23 @@ class Readout:
 
 # The products are small: threads would wait for each other.
 @threadpool_limits.wrap(limits=1, user_api="blas")  # type: ignore[untyped-decorator]
-def fit_readout(
-    ratings: NDArray[np.float64],
+def fit_stacker(
+    scores: NDArray[np.float64],
     confidences: NDArray[np.float64],
     penalty: float,
     rows: NDArray[np.float64] | None = None,
     feature_penalty: float = 1.0,
-) -> Readout:
-    """Learn what ratings mean.
+) -> Stacker:
+    """Learn what scores mean.
 
     Parameters
     ----------
-    ratings : ndarray of shape (n_samples, n_classes)
+    scores : ndarray of shape (n_samples, n_classes)
         What is said of every row by those who have not seen it.
     confidences : ndarray of shape (n_samples, n_classes)
         What is believed of the labels; rows sum to one.
     penalty : float
-        Weight of the squared differences from the ratings as they are.
+        Weight of the squared differences from the scores as they are.
     rows : ndarray of shape (n_samples, n_features), default=None
         Scaled features, if they are to be asked too.
     feature_penalty : float, default=1.0
@@ -104,26 +104,26 @@ def fit_readout(
     Examples
     --------
     >>> import numpy as np
-    >>> from gmpll.evidence.stacking import fit_readout
+    >>> from gmpll.evidence.stacking import fit_stacker
     >>> position = np.linspace(-1.0, 1.0, 60)
-    >>> truth = np.digitize(position, [-0.2, 0.2])  # a straight line never rates the middle best
+    >>> truth = np.digitize(position, [-0.2, 0.2])  # a straight line never scores the middle best
     >>> P = np.eye(3)[truth]
     >>> line = np.vander(position, 2)
-    >>> ratings = line @ np.linalg.lstsq(line, P, rcond=None)[0]
-    >>> readout = fit_readout(ratings, P, penalty=0.01)
-    >>> 1 in ratings.argmax(axis=1), 1 in readout(ratings).argmax(axis=1)
+    >>> scores = line @ np.linalg.lstsq(line, P, rcond=None)[0]
+    >>> stacker = fit_stacker(scores, P, penalty=0.01)
+    >>> 1 in scores.argmax(axis=1), 1 in stacker(scores).argmax(axis=1)
     (False, True)
     """
     if rows is None:
-        rows = np.zeros((len(ratings), 0))
-    if len(ratings) > MOST_ROWS:
-        some = np.linspace(0, len(ratings) - 1, MOST_ROWS).astype(np.intp)
-        ratings, confidences, rows = ratings[some], confidences[some], rows[some]
-    q, d = ratings.shape[1], rows.shape[1]
-    unit = float(ratings.std())
-    if unit <= LEAST_SPREAD * np.abs(ratings).max():  # they say nothing
-        unit = float(np.abs(ratings).max()) or 1.0
-    F = ratings / unit
+        rows = np.zeros((len(scores), 0))
+    if len(scores) > MAX_ROWS:
+        some = np.linspace(0, len(scores) - 1, MAX_ROWS).astype(np.intp)
+        scores, confidences, rows = scores[some], confidences[some], rows[some]
+    q, d = scores.shape[1], rows.shape[1]
+    unit = float(scores.std())
+    if unit <= MIN_SPREAD * np.abs(scores).max():  # they say nothing
+        unit = float(np.abs(scores).max()) or 1.0
+    F = scores / unit
     # The rows of W are those of D, then of V, then b.
     asked = np.hstack([F, rows, np.ones((len(F), 1))])
     penalties = np.repeat([penalty, feature_penalty, penalty], [q, d, 1])[:, None]
@@ -141,4 +141,4 @@ def fit_readout(
     found = minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": MAX_ITER}).x
     W = found[1:].reshape(-1, q)
     weights = (found[0] * np.eye(q) + W[:q]) / unit
-    return Readout(weights, W[-1], W[q:-1] if d else None)
+    return Stacker(weights, W[-1], W[q:-1] if d else None)

@@ -291,36 +291,24 @@ class RankSpace:
         return np.clip(scores, -LARGEST_SCORE, LARGEST_SCORE)
 
 
-def spaces_of(X: NDArray[np.float64], scaling: str, rng: np.random.RandomState) -> list[Any]:
-    """Return the spaces in which rows are compared.
+def spaces_of(
+    X: NDArray[np.float64], views: tuple[str, ...], rng: np.random.RandomState
+) -> list[Any]:
+    """Return the views in which rows are compared; each has ``rows`` and ``transform``.
 
     Parameters
     ----------
     X : ndarray of shape (n_samples, n_features)
         Training rows.
-    scaling : {"standard", "rank", "both", "all"}
-        Directions, ranks, both of them, or positions as well.
+    views : tuple of {"cosine", "rank", "euclidean"}
+        Their names.
     rng : RandomState
         Draws the rows from which the ranks are taken if there are very many.
-
-    Returns
-    -------
-    list of spaces
-        Each has ``rows`` and ``transform``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gmpll.graph.views import spaces_of
-    >>> spaces = spaces_of(np.eye(3), "both", np.random.RandomState(0))
-    >>> [type(space).__name__ for space in spaces]
-    ['DirectionSpace', 'RankSpace']
     """
-    spaces: list[Any] = []
-    if scaling in ("standard", "both", "all"):
-        spaces.append(DirectionSpace(X))
-    if scaling in ("rank", "both", "all"):
-        spaces.append(RankSpace(X, random_state=rng.randint(np.iinfo(np.int32).max)))
-    if scaling == "all":
-        spaces.append(PositionSpace(X))
-    return spaces
+    made: list[Any] = []
+    for name in views:
+        if name == "rank":
+            made.append(RankSpace(X, random_state=rng.randint(np.iinfo(np.int32).max)))
+        else:
+            made.append(DirectionSpace(X) if name == "cosine" else PositionSpace(X))
+    return made

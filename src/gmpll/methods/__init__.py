@@ -1,6 +1,7 @@
 """One file per method, and all of them by the names that the literature prints."""
 
 from gmpll.base import BasePartialLabelClassifier
+from gmpll.methods.classifier import PartialLabelClassifier
 from gmpll.methods.clpl import CLPL
 from gmpll.methods.gmpll import GMPLL
 from gmpll.methods.ipal import IPAL
@@ -22,9 +23,11 @@ __all__ = [
     "PLKNN",
     "PLLEAF",
     "PLSVM",
+    "PartialLabelClassifier",
 ]
 
 METHODS: dict[str, type[BasePartialLabelClassifier]] = {
+    "gmpll": PartialLabelClassifier,
     "GM-PLL": GMPLL,
     "PL-KNN": PLKNN,
     "PL-SVM": PLSVM,

@@ -19,10 +19,11 @@ from sklearn.model_selection import KFold, ShuffleSplit
 from sklearn.utils.validation import check_is_fitted
 
 from gmpll._columns import sets_of_known_labels
-from gmpll._meta import PartialLabelWrapper, TrainingRows, label_probabilities, rows_of
+from gmpll._meta import TrainingRows, label_probabilities, rows_of
 from gmpll._sklearn import Integral, Interval, Real, StrOptions
+from gmpll.evidence.temperature import candidate_temperature, temper
 from gmpll.rounding import confidences_within
-from gmpll.uncertainty.calibration import candidate_temperature, temper
+from gmpll.uncertainty.wrapper import PartialLabelWrapper
 
 __all__ = ["ConformalPartialClassifier", "conformal_rank"]
 
@@ -88,7 +89,7 @@ class ConformalPartialClassifier(PartialLabelWrapper):
     Parameters
     ----------
     estimator : partial label learner, default=None
-        With ``predict_proba`` or ``decision_function``; :class:`gmpll.GMPLL` by default. The
+        With ``predict_proba`` or ``decision_function``; :class:`gmpll.PartialLabelClassifier` by default. The
         better its probabilities order the labels, the smaller the sets.
     confidence_level : float, default=0.9
         The probability :math:`1 - \alpha` with which a set is to contain the true label.

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from gmpll._meta import (
-    PartialLabelWrapper,
     TrainingRows,
     held_out_probabilities,
     label_probabilities,
 )
 from gmpll._sklearn import Integral, Interval, Real
+from gmpll.uncertainty.wrapper import PartialLabelWrapper
 
 __all__ = ["RejectingClassifier", "coverage_threshold"]
 
@@ -56,7 +56,7 @@ class RejectingClassifier(PartialLabelWrapper):
     Parameters
     ----------
     estimator : partial label learner, default=None
-        With ``predict_proba`` or ``decision_function``; :class:`gmpll.GMPLL` by default. Wrapped
+        With ``predict_proba`` or ``decision_function``; :class:`gmpll.PartialLabelClassifier` by default. Wrapped
         in :class:`gmpll.CalibratedPartialClassifier`, the level reads as a probability.
     threshold : float in [0, 1], default=None
         Least probability of the predicted label.

@@ -95,14 +95,14 @@ def _compare(problem: dict[str, Any], seed: int, console: Console) -> tuple[list
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    from gmpll import GMPLL
+    from gmpll import GMPLL, PartialLabelClassifier
     from gmpll.base import BasePartialLabelClassifier
     from gmpll.methods.baselines import AnyCandidate, MostFrequentCandidate, RandomCandidate
 
-    model = GMPLL(random_state=seed)
+    model = PartialLabelClassifier(random_state=seed)
     learners: dict[str, BasePartialLabelClassifier] = {
-        "GM-PLL": model,
-        "GM-PLL, the paper's full graph": GMPLL(graph="full", balance=0, random_state=seed),
+        "gmpll": model,
+        "GM-PLL, the paper's method": GMPLL(random_state=seed),
         "Classifier on any candidate": AnyCandidate(random_state=seed),
         "Most frequent candidate": MostFrequentCandidate(random_state=seed),
         "Random candidate": RandomCandidate(random_state=seed),

@@ -1,7 +1,7 @@
 """What is tuned, per method, by its printed name.
 
 The values are those that the paper names for each method, with the exceptions noted. A method that
-is not listed runs at its defaults, which the paper suggests for it too, or, as GM-PLL, chooses for
+is not listed runs at its defaults, which the paper suggests for it too, or, as gmpll, chooses for
 itself.
 """
 
@@ -21,7 +21,7 @@ def _powers_of_ten(first: int, last: int) -> tuple[float, ...]:
 GRIDS: dict[str, dict[str, tuple[Any, ...]]] = {
     # alpha is left at 0: with similarities in [0, 1] nearly all affinities are positive, so that
     # the bias is nearly constant and moves no label (docs/experiments.md).
-    "GM-PLL (paper)": {"beta": (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)},
+    "GM-PLL": {"beta": (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)},
     "PL-SVM": {"regularization": _powers_of_ten(-3, 3)},
     # The paper goes on to 100. From 1 on a fit takes minutes, and LIBLINEAR runs into its iteration
     # limit from 10 on: the grid is cut for time.

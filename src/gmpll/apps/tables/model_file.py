@@ -27,9 +27,7 @@ TRUSTED_MODULES = (
     "gmpll.methods.",
     "gmpll.graph.",
     "gmpll.matching.",
-    "gmpll.evidence.ridge.",
-    "gmpll.evidence.forest.",
-    "gmpll.evidence.stacking.",
+    "gmpll.evidence.",
     "gmpll.apps.tables.features.",
 )
 TRUSTED_TYPES = frozenset(

@@ -35,7 +35,10 @@ __all__ = [
 ]
 
 #: Names that ``--method`` takes.
-METHODS = {method.__name__.lower(): method for method in gmpll.methods.METHODS.values()}
+METHODS = {
+    name.lower() if name in ("gmpll", "GM-PLL") else method.__name__.lower(): method
+    for name, method in gmpll.methods.METHODS.items()
+}
 #: From this many rows on GMPLL resolves by the graph alone, in one view of the features: the
 #: regression that refines it for smaller data and the second view would multiply time and memory.
 LARGE = 20_000
@@ -181,7 +184,7 @@ def resolve(prepared: Prepared, *, step: Callable[[str], None] = lambda text: No
     step(f"Matching {len(features)} rows with {len(sets.classes)} labels")
     settings = prepared.settings
     if options.trust is not None:
-        settings["trust"] = options.trust
+        settings["weight_exponent"] = options.trust
     model = make_model(options.method, options.seed, **settings)
     fit_sets(model, features, CandidateSets(sets.mask, sets.classes), sets.weights)
     confidences = model_confidences(model).astype(np.float32)

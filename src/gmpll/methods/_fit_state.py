@@ -1,6 +1,6 @@
 """What a fitted model remembers of its rows, so that later rows and later fits can start from it.
 
-:class:`Standing` is where the matching stands. A fit with ``warm_start=True`` starts from it, and
+:class:`FitState` is where the matching stands. A fit with ``warm_start=True`` starts from it, and
 ``partial_fit`` adds rows to it.
 """
 
@@ -19,9 +19,9 @@ from gmpll._columns import aligned_columns
 from gmpll.matching import uniform_start
 from gmpll.rounding import confidences_within
 
-__all__ = ["Resolution", "Standing", "grown_views", "warm_probabilities"]
+__all__ = ["FitState", "Resolution", "grown_views", "warm_probabilities"]
 
-#: Share of a warm start that is spread evenly over the candidates: a turn multiplies
+#: Share of a warm start that is spread evenly over the candidates: an iteration multiplies
 #: probabilities, so that one which is zero would never rise again.
 EVEN_SHARE = 0.1
 
@@ -42,7 +42,7 @@ class Resolution(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Standing:
+class FitState:
     """Where the matching of the training rows stands.
 
     Attributes
@@ -73,7 +73,7 @@ class Standing:
             for (n_rows, digest), end in zip(self.batches, ends, strict=True)
         )
 
-    def over(self, labels: NDArray[Any]) -> Standing:
+    def over(self, labels: NDArray[Any]) -> FitState:
         """Return the same with columns for other labels; what is lost is no candidate any more."""
         prior = self.prior
         return replace(
@@ -89,7 +89,7 @@ class Standing:
         X: NDArray[np.float64],
         mask: NDArray[np.bool_],
         prior: NDArray[np.float64] | None = None,
-    ) -> Standing:
+    ) -> FitState:
         """Return the same with more rows, of whose candidates none is preferred yet."""
         merged_prior = None
         if self.prior is not None or prior is not None:
@@ -101,18 +101,18 @@ class Standing:
             mask=np.vstack([self.mask, mask]),
             confidences=np.vstack([self.confidences, uniform_start(mask)]),
             prior=merged_prior,
-            batches=(*self.batches, batch_of(X)),
+            batches=(*self.batches, batch_digest(X)),
         )
 
 
-def batch_of(X: NDArray[np.float64]) -> tuple[int, str]:
+def batch_digest(X: NDArray[np.float64]) -> tuple[int, str]:
     """Return the number of rows and a digest by which they are known again.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from gmpll.methods._standing import batch_of
-    >>> batch_of(np.eye(2)) == batch_of(np.eye(2)), batch_of(np.eye(2)) == batch_of(-np.eye(2))
+    >>> from gmpll.methods._fit_state import batch_digest
+    >>> batch_digest(np.eye(2)) == batch_digest(np.eye(2)), batch_digest(np.eye(2)) == batch_digest(-np.eye(2))
     (True, False)
     """
     return len(X), _digest(X)
@@ -123,15 +123,15 @@ def _digest(X: NDArray[np.float64]) -> str:
 
 
 def warm_probabilities(
-    standing: Standing, mask: NDArray[np.bool_], labels: NDArray[Any]
+    state: FitState, mask: NDArray[np.bool_], labels: NDArray[Any]
 ) -> NDArray[np.float64]:
     """Return where a matching starts whose first rows have been matched before.
 
-    Candidates that have become zero get a small share back, because a turn multiplies.
+    Candidates that have become zero get a small share back, because an iteration multiplies.
 
     Parameters
     ----------
-    standing : Standing
+    state : FitState
         Of the first rows.
     mask : ndarray of shape (n_samples, n_classes), bool
         Candidates now; they may have changed.
@@ -141,31 +141,31 @@ def warm_probabilities(
     Examples
     --------
     >>> import numpy as np
-    >>> from gmpll.methods._standing import Standing, warm_probabilities
+    >>> from gmpll.methods._fit_state import FitState, warm_probabilities
     >>> both = np.array([[True, True]])
-    >>> stood = Standing(np.array([3, 5]), both, np.array([[1.0, 0.0]]), None, ())
+    >>> stood = FitState(np.array([3, 5]), both, np.array([[1.0, 0.0]]), None, ())
     >>> warm_probabilities(stood, np.vstack([both, both]), np.array([3, 5]))
     array([[0.95, 0.05],
            [0.5 , 0.5 ]])
     """
     even = uniform_start(mask)
     before = even.copy()
-    n_before = len(standing.mask)
-    found = standing.over(labels).confidences
+    n_before = len(state.mask)
+    found = state.over(labels).confidences
     before[:n_before] = confidences_within(found, mask[:n_before])
     return (1.0 - EVEN_SHARE) * before + EVEN_SHARE * even
 
 
 def grown_views(views: Sequence[Any], X: NDArray[np.float64]) -> tuple[list[Any], list[Any]]:
-    """Add rows to spaces, whose statistics stay as they are.
+    """Add rows to views, whose statistics stay as they are.
 
     Returns
     -------
-    spaces, added
-        The spaces with all rows, and the added rows as they lie in each of them.
+    views, added
+        The views with all rows, and the added rows as they lie in each of them.
     """
     added = [view.transform(X) for view in views]
-    spaces = [copy.copy(view) for view in views]
-    for space, rows in zip(spaces, added, strict=True):
-        space.rows = np.vstack([space.rows, rows])
-    return spaces, added
+    views = [copy.copy(view) for view in views]
+    for view, rows in zip(views, added, strict=True):
+        view.rows = np.vstack([view.rows, rows])
+    return views, added

@@ -14,42 +14,45 @@ from sklearn.utils.validation import check_is_fitted
 from gmpll._columns import sets_of_known_labels
 from gmpll._sklearn import fit_context
 from gmpll.candidates import CandidateSets
+from gmpll.evidence.pipeline import CandidateRows, GraphDisambiguation, Pipeline
 from gmpll.graph.growing import GrowingGraphs, edges_of_new_rows
 from gmpll.matching import match
 from gmpll.matching.anchored import AnchoredAffinity
-from gmpll.methods._learner import ConfidenceLearner
-from gmpll.methods._standing import Resolution, grown_views, warm_probabilities
+from gmpll.methods._fit_state import Resolution, grown_views, warm_probabilities
+from gmpll.methods.gmpll import is_local_matching
 from gmpll.rounding import best_labels, confidences_within
 from gmpll.side_information import Prior, candidate_prior, class_shares, narrowed, votes_as_weights
 
-__all__ = ["GrowingMixin"]
+__all__ = ["IncrementalMixin"]
 
-#: Added to the regression's opinions of new rows: it may be wrong where it gives a label nothing.
-OPINION_FLOOR = 1e-3
+#: Added to the scores of new rows: they may be wrong where they give a label nothing.
+SCORE_FLOOR = 1e-3
 
 
-def _on_local_graph(model: Any) -> bool:
-    if model.graph != "local":
+def _grows(model: Any) -> bool:
+    if model.disambiguator is not None and not is_local_matching(model.disambiguator):
         raise AttributeError(
-            "resolve and partial_fit need graph='local': on the full graph every row is related "
-            "to every other, so that new rows change all affinities; call fit with all rows."
+            "resolve and partial_fit need the matching on local graphs: leave disambiguator out, "
+            "or call fit with all rows."
         )
+    if not isinstance(model.learner, str):
+        raise AttributeError("resolve and partial_fit need learner='auto': call fit with all rows.")
     return True
 
 
-class GrowingMixin:
-    """For :class:`gmpll.GMPLL` on the local graph."""
+class IncrementalMixin:
+    """For :class:`gmpll.PartialLabelClassifier` with its own matching and learner."""
 
-    @available_if(_on_local_graph)
+    @available_if(_grows)
     def resolve(self: Any, X: Any, y: Any, *, candidate_weight: Any = None) -> Resolution:
         """Find the labels of new rows with candidates, without learning from them.
 
         The new rows are matched against the training rows, whose confidences stay as they are,
-        and among themselves: rows that come together support each other. The opinion of the
-        regression, or of regression and forest, multiplies the support where there is one. The
+        and among themselves: rows that come together support each other. The scores of the
+        predictor multiply the support. The
         model does not change.
 
-        Only available with ``graph="local"``.
+        Only available with the default disambiguator and learner.
 
         Parameters
         ----------
@@ -62,7 +65,7 @@ class GrowingMixin:
             other label is refused.
         candidate_weight : array-like, sparse matrix or DataFrame, default=None
             Of shape (n_samples, n_classes), as in ``fit``. They count as much as those of the
-            training rows; if these had none, as much as ``trust`` says, where ``"auto"`` is 1.
+            training rows; if these had none, as much as ``weight_exponent`` says, where ``"auto"`` is 1.
 
         Returns
         -------
@@ -72,31 +75,31 @@ class GrowingMixin:
 
         Examples
         --------
-        >>> from gmpll import GMPLL
+        >>> from gmpll import PartialLabelClassifier
         >>> X = [[0.0], [0.1], [0.2], [5.0], [5.1], [5.2]]
         >>> y = [{"a", "b"}, {"a"}, {"a", "c"}, {"b", "c"}, {"b"}, {"a", "b"}]
-        >>> model = GMPLL(random_state=0).fit(X, y)
+        >>> model = PartialLabelClassifier(random_state=0).fit(X, y)
         >>> model.resolve([[0.15], [4.9]], [{"a", "b"}, {"a", "b"}]).labels
         array(['a', 'b'], dtype='<U1')
         """
-        _check_grows(self)
+        check_is_fitted(self)
         features = self._check_X(X, reset=False)
         y, candidate_weight = votes_as_weights(self, y, candidate_weight, self.classes_)
         sets = sets_of_known_labels(y, self.classes_, n_samples=len(features), possible=self._seen)
         affinity: Any = AnchoredAffinity(
-            edges_of_new_rows(self._relation, [view.transform(features) for view in self._views]),
+            edges_of_new_rows(self._graph, [view.transform(features) for view in self._views]),
             self.label_confidences_,
             self._similarity_of_all_labels(),
         )
-        unary = self._unary_of_new(features, sets, candidate_weight)
+        priors = self._priors_of_new(features, sets, candidate_weight)
         matching = match(
             affinity,
             sets.mask,
             balance=self.selected_["balance"],
-            max_iter=self.max_iter,
-            tol=self.tol,
-            start=None if unary is None else confidences_within(unary, sets.mask),
-            unary=unary,
+            max_iter=self._options.max_iter,
+            tol=self._options.tol,
+            start=confidences_within(priors, sets.mask),
+            unary=priors,
             expected_mass=self._expected_mass(self.n_samples_seen_ + len(features)),
         )
         scores = np.where(sets.mask, matching.probabilities, -np.inf)
@@ -104,7 +107,7 @@ class GrowingMixin:
         found = best_labels(scores, rng=np.random.RandomState(self._priority))
         return Resolution(self.classes_[found], matching.probabilities)
 
-    @available_if(_on_local_graph)
+    @available_if(_grows)
     @fit_context(prefer_skip_nested_validation=True)
     def partial_fit(
         self: Any,
@@ -125,12 +128,12 @@ class GrowingMixin:
         equal confidences, so that early mistakes are not carried on, unless ``warm_start=True``.
 
         What the first call chose stays as it is until the next ``fit``: the setting in
-        ``selected_``, the trust in weights, whether features follow ordered labels, and the
+        ``selected_``, ``weight_exponent_``, whether labels are ordered, and the
         scaling of the features, so that rows which come later are scaled by the statistics of
         the first ones. Call ``fit`` with all rows when
         the first ones are not typical of the later ones.
 
-        Only available with ``graph="local"``.
+        Only available with the default disambiguator and learner.
 
         Parameters
         ----------
@@ -151,8 +154,8 @@ class GrowingMixin:
 
         Examples
         --------
-        >>> from gmpll import GMPLL
-        >>> model = GMPLL(random_state=0)
+        >>> from gmpll import PartialLabelClassifier
+        >>> model = PartialLabelClassifier(random_state=0)
         >>> model = model.partial_fit([[0.0], [0.2], [5.0], [5.2]], [{"a"}, {"a"}, {"b"}, {"b"}])
         >>> model = model.partial_fit([[5.1], [0.1]], [{"a", "b"}, {"a", "b"}])
         >>> model.labels_.tolist(), model.n_samples_seen_
@@ -165,7 +168,7 @@ class GrowingMixin:
             if labels is not None:
                 y = sets_of_known_labels(y, labels)
             return self.fit(X, y, **knowledge, candidate_weight=candidate_weight)
-        _check_grows(self)
+        check_is_fitted(self)
         _check_same_labels(classes, self.classes_)
         features = self._check_X(X, reset=False)
         sets = sets_of_known_labels(y, self.classes_, n_samples=len(features), possible=self._seen)
@@ -183,58 +186,50 @@ class GrowingMixin:
     ) -> Any:
         """Learn from all rows where X is new, with the views and the setting that there are."""
         rng = check_random_state(self.random_state)
-        graph = GrowingGraphs.of(self._relation, random_state=rng)
+        graph = GrowingGraphs.of(self._graph, random_state=rng)
         views, added = grown_views(self._views, X)
-        table = getattr(self, "_table", None)  # older saved models have none
+        table = self._table
         if table is not None:
             (table,), _ = grown_views([table], X)
         self._seen = self._seen | sets.mask.any(axis=0)
         self._priority = rng.permutation(int(self._seen.sum()))
         labels = self.classes_[self._seen]
-        standing = self._standing.over(labels).with_rows(
+        state = self._state.over(labels).with_rows(
             X, sets.mask[:, self._seen], None if prior is None else prior[:, self._seen]
         )
-        beliefs = self._prepared(standing.mask, standing.prior, keep_trust=True)
-        start = None
-        if self.warm_start:
-            start = warm_probabilities(standing, standing.mask, labels)
-        learner = ConfidenceLearner(
-            views,
-            standing.mask,
-            lambda _: graph.with_rows(added),
-            self._affinity,
-            similarity=self._similarity,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            rng=rng,
-            prior=beliefs,
-            start=start,
-            make_table=lambda: table,
+        priors = self._priors(state.prior, keep_exponent=True)
+        rows = CandidateRows(
+            views[0].rows, state.mask, labels, priors, self._similarity_of(state.mask)
         )
-        confidences = self._learned(learner, self.selection_.setting, beliefs, standing.batches)
-        return self._with_confidences(confidences, standing.mask, rng)
+        start = warm_probabilities(state, state.mask, labels) if self.warm_start else None
+        disambiguated = GraphDisambiguation(rows, graph.with_rows(added), self._options, start)
+        seed = rng.randint(np.iinfo(np.int32).max)
+        pipeline = Pipeline(rows, views, disambiguated, seed, lambda: table)
+        confidences = self._learned(pipeline, self.selection_.chosen, state.batches)
+        return self._with_confidences(confidences, state.mask, rng)
 
-    def _unary_of_new(
+    def _priors_of_new(
         self: Any, X: NDArray[np.float64], sets: CandidateSets, weights: Any
-    ) -> NDArray[np.float64] | None:
+    ) -> NDArray[np.float64]:
         """Return what is known of new rows beside their neighbours."""
-        unary = self._opinion_of_new(X, sets.mask) if self.prediction_ == "ridge" else None
+        priors = self._scores_of_new(X, sets.mask)
         if weights is None:
-            return unary
-        trust = self.trust_ if isinstance(self.trust, str) else float(self.trust)
-        weighed = candidate_prior(weights, sets) ** (1.0 if trust is None else trust)
-        return np.where(sets.mask, weighed if unary is None else unary * weighed, 0.0)
+            return priors
+        exponent = self.weight_exponent
+        if isinstance(exponent, str):
+            exponent = 1.0 if self.weight_exponent_ is None else self.weight_exponent_
+        return np.where(sets.mask, priors * candidate_prior(weights, sets) ** exponent, 0.0)
 
-    def _opinion_of_new(
+    def _scores_of_new(
         self: Any, X: NDArray[np.float64], mask: NDArray[np.bool_]
     ) -> NDArray[np.float64]:
-        opinion = np.zeros(mask.shape)
-        opinion[:, self._seen] = np.maximum(self._predictor(X), 0.0)
-        # Of labels that it has not seen the regression knows nothing: they are taken for average.
-        rated = mask & self._seen
-        average = np.where(rated, opinion, 0.0).sum(axis=1) / np.maximum(rated.sum(axis=1), 1)
-        opinion[:, ~self._seen] = average[:, None]
-        return np.where(mask, opinion + OPINION_FLOOR, 0.0)
+        scores = np.zeros(mask.shape)
+        scores[:, self._seen] = np.maximum(self.predictor_(X), 0.0)
+        # Of labels that it has not seen the predictor knows nothing: they are taken for average.
+        known = mask & self._seen
+        average = np.where(known, scores, 0.0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
+        scores[:, ~self._seen] = average[:, None]
+        return np.where(mask, scores + SCORE_FLOOR, 0.0)
 
     def _similarity_of_all_labels(self: Any) -> NDArray[np.float64] | None:
         """Return the similarity of the labels; one that no row contains is like no other."""
@@ -250,15 +245,6 @@ class GrowingMixin:
         every = np.ones(len(self.classes_), dtype=bool)
         shares = class_shares(self.class_prior, self.classes_, every)
         return Prior(classes=shares).expected_mass(n_samples)
-
-
-def _check_grows(model: Any) -> None:
-    check_is_fitted(model)
-    if getattr(model, "_tensor_matching", None) is not None:
-        raise ValueError(
-            "This model was fitted on tensors, to which no rows can be added: fit it on NumPy "
-            "arrays for resolve and partial_fit."
-        )
 
 
 def _unique_labels(classes: Any) -> NDArray[Any] | None:

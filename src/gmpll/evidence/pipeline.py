@@ -1,0 +1,474 @@
+"""Disambiguate, learn, feed back, predict: the stages of the default on some rows.
+
+:class:`gmpll.PartialLabelClassifier` runs them once on all rows; choosing hyperparameters without
+true labels runs them many times on parts of the rows (:mod:`gmpll.evidence.selection`). Stages
+that do not depend on what changes are shared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gmpll.evidence.forest import N_TREES, Forest, grow_forest, oob_prediction
+from gmpll.evidence.ridge import KernelRidge, RidgePredictor
+from gmpll.evidence.scikit import ScikitLearner
+from gmpll.evidence.stacking import Stacker, fit_stacker
+from gmpll.graph.local import LocalGraphs
+from gmpll.matching import LocalAffinity, Matching, match
+from gmpll.matching.feedback import FEEDBACK_TURNS, feedback
+from gmpll.matching.problem import MatchingProblem
+from gmpll.rounding import confidences_within
+from gmpll.side_information import Prior, trust_in_weights
+
+__all__ = [
+    "CandidateRows",
+    "Disambiguated",
+    "GraphDisambiguation",
+    "Hyperparameters",
+    "MatchingOptions",
+    "Pipeline",
+    "blended",
+]
+
+#: How often regression and forest are asked together after the regression alone.
+FOREST_ITERATIONS = 2
+
+Scores = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+
+
+@dataclass(frozen=True)
+class Hyperparameters:
+    """What is chosen without true labels.
+
+    Attributes
+    ----------
+    balance : float
+        Exponent of the class-mass correction.
+    views : tuple of {"cosine", "rank", "euclidean"}
+        In which views rows are compared.
+    width : float
+        Width of the regression's kernel.
+    ridge : float
+        Weight of the regression's squared norm.
+    stacking : float
+        Penalty of the stacked logistic regression; 0 if the scores are taken as they are.
+    linear : float
+        Penalty of the features' own part in it; 0 if they have none.
+    forest : float
+        Share of the forest in the mean of regression and forest.
+    feedback : bool
+        Whether out-of-sample predictions are fed back to the training rows.
+    """
+
+    balance: float = 0.5
+    views: tuple[str, ...] = ("cosine", "rank")
+    width: float = 1.5
+    ridge: float = 0.1
+    stacking: float = 0.0
+    linear: float = 0.0
+    forest: float = 0.0
+    feedback: bool = True
+
+
+@dataclass(frozen=True)
+class MatchingOptions:
+    """How the default matches: the parameters of :class:`gmpll.GMPLL` with a local graph."""
+
+    n_graph_neighbors: int = 40
+    neighbor_search: str = "auto"
+    max_iter: int = 100
+    tol: float = 1e-4
+    n_jobs: int | None = None
+
+    def graph(
+        self, views: Sequence[NDArray[np.float64]], rng: int | np.random.RandomState
+    ) -> LocalGraphs:
+        """Return the local graph of rows in several views."""
+        return LocalGraphs(
+            views,
+            self.n_graph_neighbors,
+            neighbors=self.neighbor_search,
+            random_state=rng,
+            n_jobs=self.n_jobs,
+        )
+
+
+@dataclass(frozen=True)
+class CandidateRows:
+    """Rows with candidates, and what else is known of them.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        Features.
+    mask : ndarray of shape (n_samples, n_classes), bool
+        Candidates.
+    labels : ndarray of shape (n_classes,)
+        The labels of its columns.
+    prior : Prior
+        Weights of candidates and class frequencies, where they are known.
+    similarity : ndarray of shape (n_classes, n_classes) or None
+        Similarity of the labels, None if they are all different.
+    """
+
+    X: NDArray[np.float64]
+    mask: NDArray[np.bool_]
+    labels: NDArray[Any]
+    prior: Prior
+    similarity: NDArray[np.float64] | None = None
+
+    def part(self, rows: NDArray[np.intp], seen: NDArray[np.bool_]) -> CandidateRows:
+        """Return some of the rows and labels."""
+        similarity = self.similarity
+        if similarity is not None:
+            similarity = similarity[np.ix_(seen, seen)]
+        mask = np.ascontiguousarray(self.mask[rows][:, seen])
+        prior = self.prior.part(rows, seen)
+        return CandidateRows(self.X[rows], mask, self.labels[seen], prior, similarity)
+
+    @property
+    def expected_mass(self) -> NDArray[np.float64] | None:
+        """Known number of rows of every label."""
+        return self.prior.expected_mass(len(self.mask))
+
+
+class Disambiguated(Protocol):
+    """Confidences of the candidates before any learner has its say."""
+
+    def probabilities(self, balance: float) -> NDArray[np.float64]:
+        """Return the confidences."""
+
+    def priors(self, balance: float) -> NDArray[np.float64] | None:
+        """Return what multiplies the support of every candidate; None if that is nothing."""
+
+
+class GraphDisambiguation:
+    """Matching on the local graph of some rows, for any balance.
+
+    Parameters
+    ----------
+    rows : CandidateRows
+        Rows and candidates.
+    graph : LocalGraphs
+        Their graph.
+    options : MatchingOptions
+        Limits of the matching.
+    start : ndarray of shape (n_samples, n_classes), default=None
+        Where the matching starts; where an earlier one ended makes it short.
+    """
+
+    def __init__(
+        self,
+        rows: CandidateRows,
+        graph: Any,
+        options: MatchingOptions,
+        start: NDArray[np.float64] | None = None,
+    ) -> None:
+        self.rows = rows
+        self.graph = graph
+        self.options = options
+        self.affinity = LocalAffinity(graph.weights, rows.mask, rows.similarity)
+        self._start = start
+        self._matchings: dict[float, Matching] = {}
+        self._exponents: dict[float, float] = {}
+
+    def matching(self, balance: float) -> Matching:
+        """Match with the weights of the candidates, if there are any."""
+        if balance not in self._matchings:
+            self._matchings[balance] = self._match(balance, self.priors(balance), self._start)
+        return self._matchings[balance]
+
+    def probabilities(self, balance: float) -> NDArray[np.float64]:
+        """Return the matching probabilities."""
+        return self.matching(balance).probabilities
+
+    def priors(self, balance: float) -> NDArray[np.float64] | None:
+        """Return the weights of the candidates to the power that they deserve."""
+        exponent = self.weight_exponent(balance)
+        if exponent is None or self.rows.prior.candidates is None:
+            return None
+        return np.where(self.rows.mask, self.rows.prior.candidates**exponent, 0.0)
+
+    def weight_exponent(self, balance: float) -> float | None:
+        """Return the exponent of the candidates' weights, None if there are none.
+
+        Where it is to be estimated, the rows are matched without the weights first.
+        """
+        prior = self.rows.prior
+        if prior.candidates is None or prior.trust is not None:
+            return None if prior.candidates is None else prior.trust
+        if balance not in self._exponents:
+            unaided = self._match(balance, None)
+            self._exponents[balance] = trust_in_weights(
+                prior.candidates, unaided.probabilities, self.rows.mask
+            )
+        return self._exponents[balance]
+
+    def problem(self, balance: float) -> MatchingProblem:
+        """Return all that the matching was made from."""
+        return MatchingProblem(
+            self.graph.weights,
+            self.rows.mask,
+            balance,
+            self.rows.similarity,
+            self.priors(balance),
+            self.rows.expected_mass,
+        )
+
+    def support(self, P: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the share of the support that every candidate gets."""
+        return confidences_within(self.affinity.apply(P), self.rows.mask)
+
+    def _match(
+        self,
+        balance: float,
+        priors: NDArray[np.float64] | None,
+        start: NDArray[np.float64] | None = None,
+    ) -> Matching:
+        if start is None and priors is not None:
+            start = confidences_within(priors, self.rows.mask)
+        return match(
+            self.affinity,
+            self.rows.mask,
+            balance=balance,
+            max_iter=self.options.max_iter,
+            tol=self.options.tol,
+            start=start,
+            unary=priors,
+            expected_mass=self.rows.expected_mass,
+        )
+
+
+@dataclass(frozen=True)
+class FixedConfidences:
+    """Confidences that another method found, and what the weights of the candidates say."""
+
+    confidences: NDArray[np.float64]
+    weights: NDArray[np.float64] | None = None
+
+    def probabilities(self, balance: float) -> NDArray[np.float64]:
+        """Return the confidences."""
+        return self.confidences
+
+    def priors(self, balance: float) -> NDArray[np.float64] | None:
+        """Return the weights."""
+        return self.weights
+
+
+class Pipeline:
+    """The stages for any hyperparameters of the same views.
+
+    Parameters
+    ----------
+    rows : CandidateRows
+        Rows and candidates.
+    views : sequence of views
+        Each has ``rows`` and ``transform``.
+    disambiguated : Disambiguated
+        The first confidences.
+    seed : int
+        Draws landmarks and trees.
+    table : callable
+        Makes the view in which a forest sees the rows.
+    learner : ScikitLearner, default=None
+        Takes the place of regression, stacking and forest.
+    """
+
+    def __init__(
+        self,
+        rows: CandidateRows,
+        views: Sequence[Any],
+        disambiguated: Disambiguated,
+        seed: int,
+        table: Callable[[], Any],
+        learner: ScikitLearner | None = None,
+    ) -> None:
+        self.rows = rows
+        self.views = views
+        self.disambiguated = disambiguated
+        self.learner = learner
+        self._seed = seed
+        self._make_table = table
+        self._kernels: dict[float, KernelRidge] = {}
+        self._regressions: dict[tuple[float, float], KernelRidge] = {}  # the last one asked for
+
+    @cached_property
+    def table(self) -> Any:
+        """The rows as a forest sees them."""
+        return self._make_table()
+
+    def without_kernels(self) -> Pipeline:
+        """Return the same without the matrices that only confidences and scores need."""
+        nothing = FixedConfidences(np.zeros((0, 0)))
+        return Pipeline(self.rows, self.views, nothing, self._seed, self._make_table, self.learner)
+
+    def confidences(self, chosen: Hyperparameters) -> NDArray[np.float64]:
+        """Disambiguate, then feed the learner's out-of-sample predictions back."""
+        P = self.disambiguated.probabilities(chosen.balance)
+        if not chosen.feedback:
+            return P
+        if self.learner is not None:
+            return self._fed_back(self.learner.out_of_sample, P, self.learner.n_iterations, chosen)
+        ridge = self.ridge(chosen)
+
+        def of_both(P: NDArray[np.float64]) -> NDArray[np.float64]:
+            of_trees = oob_prediction(self.table.rows, P, self._seed)
+            return blended(ridge.leave_one_out(P), of_trees, chosen.forest)
+
+        P = self._fed_back(ridge.leave_one_out, P, FEEDBACK_TURNS, chosen)
+        return self._fed_back(of_both, P, FOREST_ITERATIONS, chosen) if chosen.forest else P
+
+    def predictor(self, chosen: Hyperparameters, P: NDArray[np.float64]) -> Scores:
+        """Return a function that scores the labels of unseen rows."""
+        if self.learner is not None:
+            return self.learner.fit(P)
+        scores = self.regression(chosen, P)
+        if not chosen.forest:
+            return scores
+        return BlendedPredictor(scores, self.forest(P, N_TREES), chosen.forest)
+
+    def regression(self, chosen: Hyperparameters, P: NDArray[np.float64]) -> KernelPredictor:
+        """Return the regression's part of the predictor, stacking included."""
+        fitted = self.ridge(chosen).predictor(P)
+        stacked = self.stacked(chosen, P) if chosen.stacking else None
+        return KernelPredictor(self.views, fitted, self.rows.similarity, stacked)
+
+    def scorer_of(
+        self, X: NDArray[np.float64]
+    ) -> Callable[[Hyperparameters, NDArray[np.float64]], NDArray[np.float64]]:
+        """Return a function that scores these unseen rows, before stacking and forest."""
+        if self.learner is not None:
+            learner = self.learner
+            return lambda chosen, P: learner.fit(P)(X)
+        views = [view.transform(X) for view in self.views]
+        plain = {"stacking": 0.0, "linear": 0.0}
+        return lambda chosen, P: self.regression(replace(chosen, **plain), P).of_views(views)
+
+    def ridge(self, chosen: Hyperparameters) -> KernelRidge:
+        """Return the regression, ready for any confidences."""
+        if chosen.width not in self._kernels:
+            self._kernels[chosen.width] = KernelRidge(
+                [view.rows for view in self.views],
+                width=chosen.width,
+                ridge=chosen.ridge,
+                rng=np.random.RandomState(self._seed),
+            )
+        which = (chosen.width, chosen.ridge)
+        if which not in self._regressions:
+            self._regressions = {which: self._kernels[chosen.width].with_ridge(chosen.ridge)}
+        return self._regressions[which]
+
+    def stacked(
+        self,
+        chosen: Hyperparameters,
+        P: NDArray[np.float64],
+        scores: NDArray[np.float64] | None = None,
+    ) -> StackedScores:
+        """Stack a logistic regression on the out-of-sample scores of the training rows."""
+        if scores is None:
+            scores = self.out_of_sample_scores(chosen, P)
+        table = self.table if chosen.linear else None
+        rows = None if table is None else table.rows
+        stacker = fit_stacker(scores, P, chosen.stacking, rows, chosen.linear)
+        return StackedScores(stacker, table)
+
+    def out_of_sample_scores(
+        self, chosen: Hyperparameters, P: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return the regression's leave-one-out scores, shared among similar labels."""
+        return shared_scores(self.ridge(chosen).leave_one_out(P), self.rows.similarity)
+
+    def forest(self, P: NDArray[np.float64], n_trees: int) -> ForestPredictor:
+        """Grow trees on confidences."""
+        forest = grow_forest(self.table.rows, P, self._seed, n_trees)
+        return ForestPredictor(self.table, forest, self.rows.similarity)
+
+    def _fed_back(
+        self,
+        predict: Scores,
+        P: NDArray[np.float64],
+        n_iterations: int,
+        chosen: Hyperparameters,
+    ) -> NDArray[np.float64]:
+        return feedback(
+            lambda P: shared_scores(predict(P), self.rows.similarity),
+            self.rows.mask,
+            P,
+            balance=chosen.balance,
+            turns=n_iterations,
+            unary=self.disambiguated.priors(chosen.balance),
+            expected_mass=self.rows.expected_mass,
+        )
+
+
+def shared_scores(
+    scores: NDArray[np.float64], similarity: NDArray[np.float64] | None
+) -> NDArray[np.float64]:
+    """Let similar labels share their scores."""
+    return scores if similarity is None else scores @ (similarity / similarity.sum(axis=0))
+
+
+def blended(
+    of_kernel: NDArray[np.float64], of_trees: NDArray[np.float64], share: float
+) -> NDArray[np.float64]:
+    """Return the mean of two predictions; scores below zero count as zero."""
+    return (1.0 - share) * np.maximum(of_kernel, 0.0) + share * of_trees
+
+
+@dataclass(frozen=True)
+class KernelPredictor:
+    """Score labels of unseen rows by the regression."""
+
+    views: Sequence[Any]
+    regression: RidgePredictor
+    similarity: NDArray[np.float64] | None
+    stacked: StackedScores | None = None
+
+    def __call__(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        scores = self.of_views([view.transform(X) for view in self.views])
+        return scores if self.stacked is None else self.stacked(scores, X)
+
+    def of_views(self, rows: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+        """Score rows that lie in the views already, without stacking."""
+        return shared_scores(self.regression(rows), self.similarity)
+
+
+@dataclass(frozen=True)
+class StackedScores:
+    """The stacked logistic regression, and the view of the features where they have a part."""
+
+    stacker: Stacker
+    table: Any
+
+    def __call__(self, scores: NDArray[np.float64], X: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self.stacker(scores, None if self.table is None else self.table.transform(X))
+
+
+@dataclass(frozen=True)
+class ForestPredictor:
+    """Score labels of unseen rows by trees."""
+
+    table: Any
+    forest: Forest
+    similarity: NDArray[np.float64] | None
+
+    def __call__(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        return shared_scores(self.forest(self.table.transform(X)), self.similarity)
+
+
+@dataclass(frozen=True)
+class BlendedPredictor:
+    """Score labels of unseen rows by regression and trees."""
+
+    regression: KernelPredictor
+    trees: ForestPredictor
+    share: float
+
+    def __call__(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        return blended(self.regression(X), self.trees(X), self.share)

@@ -1,0 +1,90 @@
+"""A matching on a sparse graph with all that it was made from, so that it can be explained."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gmpll.matching.local import LocalAffinity
+from gmpll.matching.loop import match, uniform_start
+from gmpll.rounding import confidences_within
+
+__all__ = ["MatchingProblem"]
+
+
+@dataclass(frozen=True)
+class MatchingProblem:
+    """What rows were matched by.
+
+    Attributes
+    ----------
+    weights : sparse matrix of shape (n_samples, n_samples)
+        The graph.
+    mask : ndarray of shape (n_samples, n_classes), bool
+        Candidates.
+    balance : float
+        Exponent of the class-mass correction.
+    similarity : ndarray of shape (n_classes, n_classes) or None
+        Similarity of the labels, None if they are all different.
+    priors : ndarray of shape (n_samples, n_classes) or None
+        What multiplies the support of every candidate.
+    expected_mass : ndarray of shape (1, n_classes) or None
+        Known number of rows of every label.
+    """
+
+    weights: Any
+    mask: NDArray[np.bool_]
+    balance: float = 0.0
+    similarity: NDArray[np.float64] | None = None
+    priors: NDArray[np.float64] | None = None
+    expected_mass: NDArray[np.float64] | None = None
+
+    def over_all_labels(self, seen: NDArray[np.bool_]) -> MatchingProblem:
+        """Return the same with columns for labels that no row contains."""
+        if seen.all():
+            return self
+
+        def widened(values: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
+            if values is None:
+                return None
+            full = np.zeros((len(values), len(seen)), dtype=values.dtype)
+            full[:, seen] = values
+            return full
+
+        similarity = self.similarity
+        if similarity is not None:
+            similarity = np.eye(len(seen))
+            similarity[np.ix_(seen, seen)] = self.similarity
+        mask = np.zeros((len(self.mask), len(seen)), dtype=bool)
+        mask[:, seen] = self.mask
+        return replace(
+            self,
+            mask=mask,
+            similarity=similarity,
+            priors=widened(self.priors),
+            expected_mass=widened(self.expected_mass),
+        )
+
+    def path(self, rows: NDArray[np.intp], n_iterations: int) -> NDArray[np.float64]:
+        """Return the probabilities of some rows before the first iteration and after each."""
+        affinity = LocalAffinity(self.weights, self.mask, self.similarity)
+        P = uniform_start(self.mask)
+        if self.priors is not None:
+            P = confidences_within(self.priors, self.mask)
+        path = [P[rows]]
+        for _ in range(n_iterations):
+            P = match(
+                affinity,
+                self.mask,
+                balance=self.balance,
+                max_iter=1,
+                tol=0.0,
+                start=P,
+                unary=self.priors,
+                expected_mass=self.expected_mass,
+            ).probabilities
+            path.append(P[rows])
+        return np.stack(path, axis=1)

@@ -1,0 +1,612 @@
+"""The estimator to use: everything is chosen from the candidate sets alone."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import asdict, dataclass, fields, replace
+from functools import partial
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn import config_context  # type: ignore[attr-defined]
+from sklearn.base import clone, is_regressor
+from sklearn.utils.metaestimators import available_if
+
+from gmpll._meta import TrainingRows, seeded
+from gmpll._sklearn import HasMethods, Interval, Real, StrOptions, fit_context
+from gmpll.base import N_JOBS, BasePartialLabelClassifier, DecisionMixin, ProbabilityMixin
+from gmpll.candidates import CandidateSets
+from gmpll.evidence.forest import is_forest_feasible
+from gmpll.evidence.pipeline import (
+    CandidateRows,
+    Disambiguated,
+    GraphDisambiguation,
+    Hyperparameters,
+    MatchingOptions,
+    Pipeline,
+)
+from gmpll.evidence.scikit import ScikitLearner, check_learner
+from gmpll.evidence.selection import (
+    ALL_VIEWS,
+    FOREST_SHARES,
+    NO_STACKING,
+    STACKING,
+    Search,
+    Selection,
+    search_space,
+    select,
+)
+from gmpll.evidence.stacking import is_stackable
+from gmpll.evidence.temperature import (
+    candidate_temperature,
+    confidence_exponent,
+    sharpen,
+    temper,
+)
+from gmpll.graph.views import TreeSpace, spaces_of
+from gmpll.matching.affinity import check_label_similarity
+from gmpll.methods._fit_state import FitState, batch_digest, warm_probabilities
+from gmpll.methods._incremental import IncrementalMixin
+from gmpll.methods.gmpll import GMPLL, is_local_matching
+from gmpll.ordinal import cooccurrence_similarity, features_vary_with_label, labels_look_ordinal
+from gmpll.rounding import as_probabilities, confidences_within
+from gmpll.side_information import Prior, class_shares
+
+__all__ = ["PartialLabelClassifier"]
+
+#: Exponent of the class-mass correction.
+DEFAULT_BALANCE = 0.5
+
+
+class PartialLabelClassifier(
+    IncrementalMixin, ProbabilityMixin, DecisionMixin, BasePartialLabelClassifier
+):
+    r"""Learn from candidate labels; everything is chosen without true ones.
+
+    Four stages, of which each takes what the one before found:
+
+    1. *Disambiguate*: rows are matched to labels on the local graph of several views of the
+       features, as in :class:`gmpll.GMPLL`, or by any other method of this library.
+    2. *Learn and feed back*: a kernel ridge regression trained on the confidences predicts every
+       training row without having seen it (leave-one-out in closed form); these predictions take
+       the place of the neighbours' support for a few iterations.
+    3. *Predict*: the regression, a logistic regression stacked on its scores, and a forest, as
+       far as each of them helps; or any scikit-learn learner of your choice.
+    4. *Calibrate*: temperature scaling, so that confidences mean what they say.
+
+    Parameters
+    ----------
+    disambiguator : partial label learner, default=None
+        Resolves the training rows. None is the matching on local graphs, as
+        ``GMPLL(graph="local", balance=0.5)`` but over several views; of a GMPLL with
+        ``graph="local"`` the parameters of graph and matching are taken. Any other estimator needs
+        ``label_confidences_`` after ``fit``, as every method and baseline of this library has.
+    learner : "auto", scikit-learn classifier or regressor, default="auto"
+        What is trained on the result and predicts unseen rows. A pipeline is a classifier or
+        regressor too, and the place for scaling: learners of your own get the features as they
+        are.
+    targets : {"auto", "soft", "hard"}, default="auto"
+        What a learner of your own is trained on. ``"soft"``: the confidences of all candidates,
+        as the values of a regression with one output per label; a classifier gets a copy of the
+        row for every candidate, weighted by its confidence. ``"hard"``: the label found; a
+        classifier gets its confidence as ``sample_weight`` if it takes one. ``"auto"`` is soft
+        for regressions and hard for classifiers, whose cost grows with the copies.
+    hyperparameters : dict, default=None
+        Hyperparameters that are not to be chosen, by the names that ``selected_`` has.
+    class_prior : array-like of shape (n_classes,), dict of label to number or None, default=None
+        Known frequencies of the labels, of any scale, as an array in the order of ``classes_``.
+        None: nothing is known, which is not the same as equal frequencies.
+    label_similarity : array-like of shape (n_classes, n_classes), "auto" or None, default="auto"
+        Known similarity of the labels in the order of ``classes_``: symmetric, between 0 and 1,
+        ones on the diagonal. None: different labels have similarity 0. ``"auto"``: the same,
+        unless the labels are numbers along which the candidate sets gather and the features
+        change (ages, grades), in which case labels that share many sets are similar.
+    weight_exponent : float or "auto", default="auto"
+        How much the ``candidate_weight`` of ``fit`` counts: the support of a candidate is
+        multiplied with its weight to this power. 0 ignores the weights, 1 takes them for
+        probabilities; ``"auto"`` is the power for which the weights agree best with what the
+        matching finds without them, about 0 for weights that are mere noise.
+    calibrate : bool, default=True
+        Whether ``predict_proba`` and ``label_confidences_`` are brought to the level that the
+        candidate sets of held-out rows support, see :mod:`gmpll.uncertainty.calibration`. No
+        label changes.
+    warm_start : bool, default=False
+        Whether the matching starts from the confidences found before instead of from equal ones:
+        in ``fit`` if the first rows of X are those of the previous ``fit`` (their candidates may
+        have changed, and rows may follow), and in ``partial_fit``. That ``fit`` also keeps
+        ``weight_exponent_`` and, for the same labels, the hyperparameters that were chosen;
+        features are scaled anew. Fewer iterations are needed where the labels are clear, but
+        labels that were wrong tend to stay.
+    random_state : int, RandomState instance or None, default=None
+        Breaks ties, and draws the rows that are held out for choices, the landmarks of a
+        regression on many rows, and the trees.
+    n_jobs : int, default=None
+        Parallel search for neighbours, as in scikit-learn. Linear algebra and trees use all
+        cores, or as many as the environment variable OMP_NUM_THREADS says.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    labels_ : ndarray of shape (n_samples,)
+        The label found for every training row.
+    label_confidences_ : ndarray of shape (n_samples, n_classes)
+        How sure every candidate is: zero outside the candidates, rows sum to one.
+    label_support_ : ndarray of shape (n_samples, n_classes)
+        Share of the support that the candidates of a row get from the neighbours' confidences;
+        zero outside the candidates, rows sum to one. Only of the matching on local graphs.
+    selected_ : dict
+        The hyperparameters: ``balance`` and ``views`` of the graph, ``width`` and ``ridge`` of
+        the regression, the penalties of ``stacking`` and of the features' ``linear`` part in it,
+        the share of the ``forest``, and whether predictions were fed back (``feedback``).
+    selection_ : Selection
+        Every alternative with its score, the candidate lift on held-out rows; in
+        ``stacking_gains`` and ``forest_gains`` what each stacking and each share of the forest
+        gained there, with the standard error of that.
+    temperature_ : float
+        By which the probabilities of unseen rows are calibrated; 1 leaves them as they are.
+    weight_exponent_ : float or None
+        The power of the candidate weights; None if ``fit`` got none.
+    disambiguator_ : estimator or None
+        The fitted disambiguator, None if it is the matching on local graphs.
+    predictor_ : callable
+        Scores the labels that occur for unseen rows; of a learner of your own its ``model`` is
+        the fitted estimator.
+    neighbor_recall_ : float
+        Share of the true neighbours that the search found, estimated on a sample of rows; 1.0 for
+        an exact search, NaN for another disambiguator.
+    n_iter_ : int
+        Iterations of the matching; 0 for another disambiguator.
+    converged_ : bool
+        Whether the matching converged. Labels settle long before.
+    objective_path_ : ndarray of shape (n_iter_,)
+        :math:`p^\top K p` before every iteration.
+    matching_ : MatchingProblem or None
+        What the rows were matched by, see :func:`gmpll.explain`; None for another disambiguator.
+    n_samples_seen_ : int
+        Number of training rows, those of ``fit`` and of every ``partial_fit``.
+    n_features_in_ : int
+        Number of features seen during ``fit``.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Feature names, if X has string column names.
+
+    See Also
+    --------
+    GMPLL : The method of the paper, with nothing chosen and no learner on top.
+
+    Notes
+    -----
+    With m rows, d features, q labels and k neighbours the graph takes O(m^2 d) time for an exact
+    search (less in few dimensions) and O(m k q) an iteration, O(m (k + q)) memory; the regression
+    O(m c^2) time and O(m c) memory for c landmarks (all rows up to 6000, else 3000 of them). A
+    forest takes O(m d log m) for each tree, and none is grown on more than 20,000 rows.
+
+    With a learner of your own ``predict_proba`` exists if it is a regression (its values, cut off
+    at zero and normalised) or has ``predict_proba``; otherwise there is ``decision_function``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from gmpll import PartialLabelClassifier
+    >>> from gmpll.datasets import random_candidates
+    >>> X, y = load_iris(return_X_y=True)
+    >>> candidates = random_candidates(y, p=0.6, r=1, random_state=0)
+    >>> model = PartialLabelClassifier(random_state=0).fit(X[::2], candidates[::2])
+    >>> model.score(X[1::2], y[1::2]) > 0.9
+    True
+
+    Any method finds the labels, any learner learns from them:
+
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from gmpll import PLKNN
+    >>> learner = LogisticRegression(max_iter=1000)
+    >>> model = PartialLabelClassifier(PLKNN(), learner, random_state=0)
+    >>> model.fit(X[::2], candidates[::2]).score(X[1::2], y[1::2]) > 0.9
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "disambiguator": [None, HasMethods(["fit", "predict"])],
+        "learner": [StrOptions({"auto"}), HasMethods(["fit", "predict"])],
+        "targets": [StrOptions({"auto", "soft", "hard"})],
+        "hyperparameters": [None, dict],
+        "class_prior": [None, dict, "array-like"],
+        "label_similarity": [None, StrOptions({"auto"}), "array-like"],
+        "weight_exponent": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
+        "calibrate": ["boolean"],
+        "warm_start": ["boolean"],
+        "random_state": ["random_state"],
+        "n_jobs": N_JOBS,
+    }
+
+    def __init__(
+        self,
+        disambiguator: Any = None,
+        learner: Any = "auto",
+        *,
+        targets: str = "auto",
+        hyperparameters: dict[str, Any] | None = None,
+        class_prior: ArrayLike | dict[Any, float] | None = None,
+        label_similarity: ArrayLike | str | None = "auto",
+        weight_exponent: float | str = "auto",
+        calibrate: bool = True,
+        warm_start: bool = False,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.disambiguator = disambiguator
+        self.learner = learner
+        self.targets = targets
+        self.hyperparameters = hyperparameters
+        self.class_prior = class_prior
+        self.label_similarity = label_similarity
+        self.weight_exponent = weight_exponent
+        self.calibrate = calibrate
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        gold: Any = None,
+        impossible: Any = None,
+        candidate_weight: Any = None,
+    ) -> Self:
+        """Learn from rows with candidate labels.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Features.
+        y : candidate sets
+            A 0/1 matrix, sparse matrix or DataFrame with a column per label, a sequence of label
+            sets, or a label vector; see :func:`gmpll.as_candidates`.
+        gold : array-like of shape (n_samples,), default=None
+            Labels that are known for certain; None, NaN or -1 where there is none (-1 is a label
+            if y has it). A known label becomes the only candidate of its row, also if it was
+            none before.
+        impossible : candidate sets that may be empty, default=None
+            Labels that a row cannot have, as a sequence of sets (None for none), or as a matrix,
+            sparse matrix or DataFrame of 0 and 1 with a column per label.
+        candidate_weight : array-like, sparse matrix or DataFrame, default=None
+            Of shape (n_samples, n_classes): how much speaks for every candidate of a row, for
+            instance how many annotators voted for it. Not negative, of any scale: only the shares
+            within a row count. Weights of labels that are no candidates of the row are ignored. A
+            weight of 0 makes a candidate unlikely, not impossible. ``weight_exponent`` says how
+            much the weights count. An error if the ``fit`` of another disambiguator does not take
+            it.
+
+        Returns
+        -------
+        self
+        """
+        side_information = {"gold": gold, "impossible": impossible}
+        return self._fit_sets(X, y, **side_information, candidate_weight=candidate_weight)
+
+    def _fit(
+        self,
+        X: NDArray[np.float64],
+        mask: NDArray[np.bool_],
+        rng: np.random.RandomState,
+        prior: NDArray[np.float64] | None = None,
+    ) -> NDArray[np.float64]:
+        before = self._state_before(X)
+        rows = self._candidate_rows(X, mask, prior, keep_exponent=before is not None)
+        with config_context(skip_parameter_validation=False):  # the parts are the user's own
+            self._open_parts(rng)
+            keep = before is not None and np.array_equal(before.labels, rows.labels)
+            chosen = self._choose(rows, rng, keep=keep)
+            start = None if before is None else warm_probabilities(before, mask, rows.labels)
+            pipeline = self._pipeline(rows, chosen.views, rng, start)
+            return self._learned(pipeline, chosen, (batch_digest(X),))
+
+    def _candidate_rows(
+        self,
+        X: NDArray[np.float64],
+        mask: NDArray[np.bool_],
+        prior: NDArray[np.float64] | None,
+        *,
+        keep_exponent: bool,
+    ) -> CandidateRows:
+        """Put together what is known of the rows."""
+        labels = self.classes_[self._seen]
+        if isinstance(self.label_similarity, str):
+            ordinal = labels_look_ordinal(labels, mask)
+            self._is_ordinal = ordinal and features_vary_with_label(X, labels, mask)
+        priors = self._priors(prior, keep_exponent=keep_exponent)
+        return CandidateRows(X, mask, labels, priors, self._similarity_of(mask))
+
+    def _similarity_of(self, mask: NDArray[np.bool_]) -> NDArray[np.float64] | None:
+        """Return the similarity of the labels that some row contains, None if all differ."""
+        if self.label_similarity is None:
+            return None
+        if isinstance(self.label_similarity, str):
+            return cooccurrence_similarity(mask) if self._is_ordinal else None
+        similarity = check_label_similarity(
+            np.asarray(self.label_similarity, dtype=np.float64), len(self.classes_)
+        )
+        return similarity[np.ix_(self._seen, self._seen)]
+
+    def _priors(self, candidates: NDArray[np.float64] | None, *, keep_exponent: bool) -> Prior:
+        """Return what is likely beforehand; the exponent of weights may be one found before."""
+        exponent = None if isinstance(self.weight_exponent, str) else float(self.weight_exponent)
+        if keep_exponent and exponent is None:
+            exponent = self.weight_exponent_
+        if self.class_prior is None:
+            return Prior(candidates, trust=exponent)
+        seen = np.asarray(self._seen)
+        return Prior(candidates, class_shares(self.class_prior, self.classes_, seen), exponent)
+
+    def _open_parts(self, rng: np.random.RandomState) -> None:
+        """Make copies of the parts that the user gave; open random states are drawn."""
+        given = GMPLL(graph="local", balance=DEFAULT_BALANCE)
+        if self.disambiguator is None or is_local_matching(self.disambiguator):
+            self._disambiguator = None
+            given = given if self.disambiguator is None else self.disambiguator
+        else:
+            self._disambiguator = seeded(self.disambiguator, rng)
+        self._balance = float(given.balance)
+        self._options = MatchingOptions(
+            given.n_graph_neighbors,
+            given.neighbor_search,
+            given.max_iter,
+            given.tol,
+            self.n_jobs if given.n_jobs is None else given.n_jobs,
+        )
+        self._learner = None
+        if not isinstance(self.learner, str):
+            check_learner(self.learner)
+            self._learner = seeded(self.learner, rng)
+
+    def _choose(
+        self, rows: CandidateRows, rng: np.random.RandomState, *, keep: bool
+    ) -> Hyperparameters:
+        """Choose what is left open from the candidate sets alone, or keep what was chosen."""
+        search = self._search(*rows.mask.shape, rows.X.shape[1])
+        if keep and self.selection_.answers(search, rows.mask.shape[1]):
+            return self.selection_.chosen
+        make_pipeline = partial(self._pipeline, rng=rng)
+        self.selection_: Selection = select(make_pipeline, rows, search, rng)
+        self.selected_ = asdict(self.selection_.chosen)
+        return self.selection_.chosen
+
+    def _search(self, n_samples: int, n_classes: int, n_features: int) -> Search:
+        """Return what is open."""
+        fixed = _checked_hyperparameters(self.hyperparameters)
+        feedback = (True,) if self._disambiguator is None else (False, True)
+        if self._learner is not None:
+            only = Hyperparameters(self._balance, fixed.get("views", ("cosine", "rank")))
+            return Search(
+                [
+                    replace(only, feedback=fed_back)
+                    for fed_back in ((fixed["feedback"],) if "feedback" in fixed else (False, True))
+                ]
+            )
+        stacking = [
+            penalties
+            for penalties in STACKING
+            if penalties == NO_STACKING or is_stackable(n_classes, n_features * (penalties[1] > 0))
+        ]
+        shares = FOREST_SHARES if is_forest_feasible(n_samples, n_classes) else (0.0,)
+        if "stacking" in fixed or "linear" in fixed:
+            stacking = [(fixed.get("stacking", 1.0), fixed.get("linear", 0.0))]
+        if "forest" in fixed:
+            shares = (fixed["forest"],)
+        return Search(search_space(self._balance, fixed, feedback=feedback), stacking, shares)
+
+    def _pipeline(
+        self,
+        rows: CandidateRows,
+        views: tuple[str, ...],
+        rng: np.random.RandomState,
+        start: NDArray[np.float64] | None = None,
+    ) -> Pipeline:
+        """Return the stages for some rows in some views."""
+        spaces = spaces_of(rows.X, views, rng)
+        disambiguated: Disambiguated
+        if self._disambiguator is None:
+            graph = self._options.graph([space.rows for space in spaces], rng)
+            disambiguated = GraphDisambiguation(rows, graph, self._options, start)
+        else:
+            disambiguated = FittedDisambiguator.on(rows, self._disambiguator)
+        seed = rng.randint(np.iinfo(np.int32).max)
+        learner = None
+        if self._learner is not None:
+            learner = ScikitLearner(rows.X, self._learner, self.targets, rng)
+        return Pipeline(rows, spaces, disambiguated, seed, partial(TreeSpace, rows.X), learner)
+
+    def _learned(
+        self,
+        pipeline: Pipeline,
+        chosen: Hyperparameters,
+        batches: tuple[tuple[int, str], ...],
+    ) -> NDArray[np.float64]:
+        """Run the stages, keep what is asked for later; return the confidences."""
+        rows, disambiguated = pipeline.rows, pipeline.disambiguated
+        confidences = pipeline.confidences(chosen)
+        self.predictor_ = pipeline.predictor(chosen, confidences)
+        if len(batches) == 1:  # rows that come later change nothing of the calibration
+            self._fit_calibration(confidences, rows.mask)
+        if self._exponent != 1.0:
+            confidences = sharpen(confidences, rows.mask, self._exponent)
+        self._keep_matching(disambiguated, chosen.balance, confidences)
+        self._views, self._similarity = pipeline.views, rows.similarity
+        self._table = pipeline.table if chosen.forest or chosen.linear else None
+        self._state = FitState(rows.labels, rows.mask, confidences, rows.prior.candidates, batches)
+        self.n_samples_seen_ = len(rows.mask)
+        return confidences
+
+    def _keep_matching(
+        self, disambiguated: Disambiguated, balance: float, confidences: NDArray[np.float64]
+    ) -> None:
+        """Keep what is known of the first stage."""
+        self.disambiguator_ = None
+        self.__dict__.pop("label_support_", None)  # of an earlier fit
+        if isinstance(disambiguated, GraphDisambiguation):
+            matching = disambiguated.matching(balance)
+            self.n_iter_ = matching.n_iter
+            self.converged_ = matching.converged
+            self.objective_path_ = matching.objective_path
+            self.weight_exponent_ = disambiguated.weight_exponent(balance)
+            self.neighbor_recall_ = disambiguated.graph.recall
+            support = disambiguated.support(confidences)
+            self.label_support_ = self._with_unseen_labels(support, 0.0)
+            self.matching_ = disambiguated.problem(balance).over_all_labels(self._seen)
+            self._graph = disambiguated.graph
+        elif isinstance(disambiguated, FittedDisambiguator):
+            self.disambiguator_ = disambiguated.model
+            self.n_iter_, self.converged_ = 0, True
+            self.objective_path_ = np.zeros(0)
+            self.weight_exponent_ = disambiguated.weight_exponent
+            self.neighbor_recall_ = np.nan
+            self.matching_ = None
+            self._graph = None
+
+    def _fit_calibration(self, confidences: NDArray[np.float64], mask: NDArray[np.bool_]) -> None:
+        """Let confidences mean what they say, by what was said of held-out rows."""
+        self.temperature_ = self._exponent = 1.0
+        rows, held_out = self.selection_.rows, self.selection_.held_out
+        if not self.calibrate or not len(rows) or not self._has_probabilities():
+            return
+        self.temperature_ = candidate_temperature(held_out, mask[rows])
+        tempered = confidences_within(temper(held_out, self.temperature_), mask[rows])
+        self._exponent = confidence_exponent(confidences[rows], mask[rows], tempered)
+
+    def _state_before(self, X: NDArray[np.float64]) -> FitState | None:
+        """Return where the previous fit ended if this one is to start from there."""
+        before: FitState | None = getattr(self, "_state", None)
+        if not self.warm_start or before is None or before.begins(X):
+            return before if self.warm_start else None
+        warnings.warn(
+            "warm_start=True, but the first rows of X are not those of the previous fit: this fit "
+            "starts anew.",
+            stacklevel=5,
+        )
+        return None
+
+    def _scores(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        scores = self.predictor_(X)
+        if not self._has_probabilities():
+            return scores
+        shares = as_probabilities(scores)
+        return shares if self.temperature_ == 1.0 else temper(shares, self.temperature_)
+
+    def _has_probabilities(self) -> bool:
+        learner = self.learner
+        return (
+            isinstance(learner, str) or is_regressor(learner) or hasattr(learner, "predict_proba")
+        )
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Probability of every label for unseen rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Rows sum to one; columns in the order of ``classes_``.
+        """
+        return super().predict_proba(X)
+
+    @available_if(lambda self: not self._has_probabilities())
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Score of every label for unseen rows, larger is better.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes) or (n_samples,)
+            As in :class:`gmpll.base.DecisionMixin`; a label that no training row was given has
+            ``-inf``.
+        """
+        return super().decision_function(X)
+
+
+@dataclass(frozen=True)
+class FittedDisambiguator:
+    """Confidences by another partial label learner, fitted on some rows."""
+
+    model: Any
+    confidences: NDArray[np.float64]
+    weights: NDArray[np.float64] | None
+    weight_exponent: float | None
+
+    @classmethod
+    def on(cls, rows: CandidateRows, disambiguator: Any) -> FittedDisambiguator:
+        """Fit a copy of the disambiguator."""
+        sets = CandidateSets(rows.mask, rows.labels)
+        candidates = rows.prior.candidates
+        model = TrainingRows(rows.X, sets, sets, candidates).fit(clone(disambiguator))
+        if not hasattr(model, "label_confidences_"):
+            raise ValueError(
+                f"The disambiguator {type(model).__name__} has no label_confidences_ after "
+                "fit: use one of the methods of gmpll, for instance GMPLL()."
+            )
+        weights = exponent = None
+        if candidates is not None:
+            exponent = _weight_exponent_of(model) if rows.prior.trust is None else rows.prior.trust
+            weights = np.where(rows.mask, candidates**exponent, 0.0)
+        return cls(model, model.label_confidences_, weights, exponent)
+
+    def probabilities(self, balance: float) -> NDArray[np.float64]:
+        """Return the confidences."""
+        return self.confidences
+
+    def priors(self, balance: float) -> NDArray[np.float64] | None:
+        """Return what the weights of the candidates say in the feedback."""
+        return self.weights
+
+
+def _weight_exponent_of(model: Any) -> float:
+    """Return how far a fitted method trusts weights of candidates; 1 if it does not say."""
+    if getattr(model, "weight_exponent_", None) is not None:
+        return float(model.weight_exponent_)
+    inner = getattr(model, "estimator_", getattr(model, "disambiguator_", None))
+    return 1.0 if inner is None else _weight_exponent_of(inner)
+
+
+def _checked_hyperparameters(given: dict[str, Any] | None) -> dict[str, Any]:
+    """Return a copy of the hyperparameters that are fixed; raise for names that are none."""
+    names = [field.name for field in fields(Hyperparameters)]
+    fixed = dict(given or {})
+    unknown = [name for name in fixed if name not in names]
+    if unknown:
+        raise ValueError(
+            f"hyperparameters has the name {unknown[0]!r}, which is none of them: "
+            f"they are {', '.join(names)}."
+        )
+    if "views" in fixed:
+        fixed["views"] = tuple(fixed["views"])
+        wrong = [name for name in fixed["views"] if name not in ALL_VIEWS]
+        if wrong or not fixed["views"]:
+            raise ValueError(
+                f"hyperparameters has views={fixed['views']!r}: name at least one of "
+                f"{', '.join(ALL_VIEWS)}."
+            )
+    for name, value in fixed.items():
+        is_number = isinstance(value, Real) and not isinstance(value, bool)
+        if name not in ("views", "feedback") and not (is_number and value >= 0):
+            raise ValueError(
+                f"hyperparameters has {name}={value!r}: it must be a number that is not negative."
+            )
+    if fixed.get("forest", 0.0) > 1:
+        raise ValueError(f"hyperparameters has forest={fixed['forest']!r}: a share is at most 1.")
+    if fixed.get("linear") and not fixed.get("stacking", 1.0):
+        raise ValueError(
+            "hyperparameters has a linear part without stacking: stacking must be positive then."
+        )
+    return fixed

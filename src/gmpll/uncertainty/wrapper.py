@@ -1,0 +1,155 @@
+"""What the estimators share that wrap a partial label learner."""
+
+from __future__ import annotations
+
+from abc import ABCMeta, abstractmethod
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
+from sklearn.utils import check_random_state, get_tags
+from sklearn.utils.validation import check_is_fitted
+
+from gmpll._columns import sets_by_name
+from gmpll._meta import TrainingRows, label_probabilities, seeded
+from gmpll._sklearn import HasMethods, fit_context
+from gmpll.candidates import as_candidates
+from gmpll.methods.classifier import PartialLabelClassifier
+from gmpll.metrics import covering_rate
+from gmpll.side_information import narrowed, votes_as_weights, weights_by_label
+
+__all__ = ["PartialLabelWrapper"]
+
+#: What a fitted wrapper has only if its learner has it too.
+OPTIONAL_ATTRIBUTES = ("n_features_in_", "feature_names_in_", "labels_", "label_confidences_")
+
+
+class PartialLabelWrapper(MetaEstimatorMixin, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
+    """Base of the estimators that add something to a partial label learner.
+
+    A subclass has the parameters ``estimator`` and ``random_state`` and writes
+    ``_fit(data, rng)``, which sets ``estimator_``.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "estimator": [None, HasMethods(["fit", "predict"])],
+        "random_state": ["random_state"],
+    }
+
+    estimator: Any
+    random_state: Any
+    estimator_: Any
+    classes_: NDArray[Any]
+
+    @abstractmethod
+    def _fit(self, data: TrainingRows, rng: np.random.RandomState) -> None:
+        """Fit the learner and what is added to it."""
+
+    @fit_context(prefer_skip_nested_validation=False)
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        gold: Any = None,
+        impossible: Any = None,
+        candidate_weight: Any = None,
+    ) -> Self:
+        """Learn from rows with candidate labels.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or table of shape (n_samples, n_features)
+            Features, in any form that the wrapped estimator takes.
+        y : candidate sets
+            In any form that :func:`gmpll.as_candidates` reads.
+        gold, impossible : default=None
+            Labels that are known, and labels that cannot be, as in
+            :meth:`gmpll.base.BasePartialLabelClassifier.fit`.
+        candidate_weight : array-like, sparse matrix or DataFrame, default=None
+            How much speaks for every candidate of a row, as in :meth:`gmpll.PartialLabelClassifier.fit`; an error
+            if the ``fit`` of the wrapped estimator does not take it.
+
+        Returns
+        -------
+        self
+        """
+        X = X if hasattr(X, "shape") else np.asarray(X)
+        y, candidate_weight = votes_as_weights(self, y, candidate_weight)
+        sets = as_candidates(y, n_samples=X.shape[0] if X.ndim else None)
+        if not (gold is None and impossible is None and candidate_weight is None):
+            y = sets = narrowed(sets, gold=gold, impossible=impossible)
+        weights = None if candidate_weight is None else weights_by_label(candidate_weight, sets)
+        for attribute in OPTIONAL_ATTRIBUTES:  # of an earlier fit
+            self.__dict__.pop(attribute, None)
+        self.classes_ = sets.classes
+        self._fit(TrainingRows(X, y, sets, weights), check_random_state(self.random_state))
+        for attribute in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self.estimator_, attribute):
+                setattr(self, attribute, getattr(self.estimator_, attribute))
+        return self
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict the label of unseen rows, as the wrapped estimator does.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or table of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        return self.estimator_.predict(X)
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Probability of every label for unseen rows.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or table of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Rows sum to one; columns in the order of ``classes_``. Where the wrapped estimator
+            has only ``decision_function``, the softmax of it.
+        """
+        check_is_fitted(self)
+        return label_probabilities(self.estimator_, X, self.classes_)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Share of rows whose prediction lies in their candidate set (accuracy for true labels).
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or table of shape (n_samples, n_features)
+            Features.
+        y : candidate sets or true labels
+            In any form that ``fit`` takes.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How much each row counts.
+
+        Returns
+        -------
+        float
+        """
+        predicted = self.predict(X)
+        return covering_rate(sets_by_name(y, self.classes_), predicted, sample_weight)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = (
+            self.estimator is None or get_tags(self.estimator).input_tags.sparse
+        )
+        return tags
+
+    def _inner(self, rng: np.random.RandomState) -> Any:
+        """Return an unfitted copy of the learner; the default if none was given."""
+        if self.estimator is not None:
+            return seeded(self.estimator, rng)
+        return seeded(PartialLabelClassifier(), rng)
