@@ -39,10 +39,6 @@ METHODS = {
     name.lower() if name in ("gmpll", "GM-PLL") else method.__name__.lower(): method
     for name, method in gmpll.methods.METHODS.items()
 }
-#: From this many rows on GMPLL resolves by the graph alone, in one view of the features: the
-#: regression that refines it for smaller data and the second view would multiply time and memory.
-LARGE = 20_000
-LARGE_SETTINGS = {"prediction": "independent", "scaling": "standard"}
 #: Labels whose margin is smaller are worth a look: where confidences are calibrated, and else.
 REVIEW_BELOW, REVIEW_BELOW_UNCALIBRATED = 0.5, 0.25
 
@@ -61,13 +57,7 @@ class Prepared:
     @property
     def calibrated(self) -> bool:
         """Whether confidences will estimate how probable it is that a label is right."""
-        return self.options.method == "gmpll" and not self.settings
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """Settings of the method for so many rows; its defaults unless they would take too long."""
-        large = self.options.method == "gmpll" and len(self.ids) > LARGE
-        return dict(LARGE_SETTINGS) if large else {}
+        return self.options.method == "gmpll"
 
     @property
     def review_below(self) -> float:
@@ -182,7 +172,7 @@ def resolve(prepared: Prepared, *, step: Callable[[str], None] = lambda text: No
             "with --features or --text."
         )
     step(f"Matching {len(features)} rows with {len(sets.classes)} labels")
-    settings = prepared.settings
+    settings = {}
     if options.trust is not None:
         settings["weight_exponent"] = options.trust
     model = make_model(options.method, options.seed, **settings)
@@ -217,12 +207,10 @@ def fit_sets(
 def model_confidences(model: Any) -> NDArray[np.float64]:
     """Return the better measure of doubt that a fitted model has.
 
-    The regression's confidences are calibrated; those of the graph alone are driven towards 0 and
-    1, and the support that the final labels get from the neighbours says more.
+    Those of the default are calibrated; those of the paper's matching are driven towards 0 and 1,
+    and the support that the final labels get from the other rows says more.
     """
-    if getattr(model, "prediction_", "ridge") == "ridge":
-        return model.label_confidences_
-    return model.label_support_
+    return model.label_support_ if isinstance(model, gmpll.GMPLL) else model.label_confidences_
 
 
 def codes_of(labels: NDArray[Any], classes: NDArray[np.str_]) -> NDArray[np.int64]:
