@@ -16,6 +16,12 @@ from gmpll._sklearn import Integral, Interval, Real, StrOptions, fit_context
 from gmpll.base import N_JOBS, BasePartialLabelClassifier, ProbabilityMixin
 from gmpll.evidence.forest import is_worth_growing
 from gmpll.evidence.stacking import is_worth_reading
+from gmpll.evidence.temperature import (
+    candidate_temperature,
+    confidence_exponent,
+    sharpen,
+    temper,
+)
 from gmpll.graph.local import LocalGraphs
 from gmpll.graph.neighbors import Neighbors, nearest_neighbors
 from gmpll.graph.reconstruction import reconstruction_weights
@@ -41,12 +47,6 @@ from gmpll.methods._tensor_fit import (
 )
 from gmpll.rounding import confidences_within
 from gmpll.side_information import Prior, class_shares
-from gmpll.uncertainty.calibration import (
-    candidate_temperature,
-    confidence_exponent,
-    sharpen,
-    temper,
-)
 
 __all__ = ["GMPLL", "assigned_set_size"]
 
@@ -145,7 +145,8 @@ class GMPLL(GrowingMixin, ProbabilityMixin, BasePartialLabelClassifier):
         The matching has converged when a turn moves p by less than this (Euclidean norm).
     calibrate : bool, default=True
         Ridge prediction: bring ``predict_proba`` and ``label_confidences_`` to the level that the
-        candidate sets of held-out rows support, see :mod:`gmpll.uncertainty.calibration`. No label changes.
+        candidate sets of held-out rows support, see :mod:`gmpll.evidence.temperature`. No label
+        changes.
     warm_start : bool, default=False
         Whether the matching starts from the confidences found before instead of from equal ones:
         in ``fit`` if the first rows of X are those of the previous ``fit`` (their candidates may

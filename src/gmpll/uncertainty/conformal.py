@@ -21,8 +21,8 @@ from sklearn.utils.validation import check_is_fitted
 from gmpll._columns import sets_of_known_labels
 from gmpll._meta import PartialLabelWrapper, TrainingRows, label_probabilities, rows_of
 from gmpll._sklearn import Integral, Interval, Real, StrOptions
+from gmpll.evidence.temperature import candidate_temperature, temper
 from gmpll.rounding import confidences_within
-from gmpll.uncertainty.calibration import candidate_temperature, temper
 
 __all__ = ["ConformalPartialClassifier", "conformal_rank"]
 
