@@ -18,8 +18,8 @@ def fault(path: Path, what: str) -> DatasetFormatError:
     return DatasetFormatError(f"{path} is not a usable partial label data set: {what}.")
 
 
-def refuse_rows(bad: NDArray[np.bool_], what: str, path: Path) -> None:
-    """Name the first of the rows that are bad, if any is."""
+def refuse_rows(bad: Any, what: str, path: Path) -> None:
+    """Name the first of the rows that a boolean vector marks as bad, if it marks any."""
     if bad.any():
         raise fault(path, f"row {int(np.argmax(bad))} {what} ({int(bad.sum())} such rows)")
 

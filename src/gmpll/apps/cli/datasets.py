@@ -50,7 +50,7 @@ def datasets(
     console.print(table)
     if missing:
         console.print(
-            "\nMissing sets are downloaded when they are loaded (real-world and uci), or put by hand at"
+            "\nMissing sets are put by hand at (real-world and uci are downloaded when loaded)"
         )
     for info in missing:
         console.print(
