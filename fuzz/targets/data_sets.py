@@ -13,9 +13,8 @@ from fuzz.target import Target, scratch, written
 from scipy.io import savemat
 
 from gmpll.datasets import DatasetFormatError, archive, load_uci
-from gmpll.datasets.catalogue import dataset_info
+from gmpll.datasets.catalogue import dataset_info, list_datasets
 from gmpll.datasets.matfile import read_mat
-from gmpll.datasets.uci import LAYOUTS
 
 
 def _read_mat(data: bytes) -> None:
@@ -38,7 +37,7 @@ def _mat_seeds() -> list[bytes]:
     return seeds
 
 
-UCI_NAMES = sorted(LAYOUTS)
+UCI_NAMES = sorted(info.name for info in list_datasets() if info.kind == "uci")
 
 
 def _read_uci(data: bytes) -> None:
@@ -52,7 +51,8 @@ def _read_uci(data: bytes) -> None:
 def _uci_seeds() -> list[bytes]:
     seeds = []
     for place, name in enumerate(UCI_NAMES):
-        layout = LAYOUTS[name]
+        layout = dataset_info(name).layout
+        assert layout is not None
         lines = []
         for row in range(3):
             cells = [f"{column}.{row}" for column in range(layout.n_columns)]

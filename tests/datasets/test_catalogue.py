@@ -1,3 +1,5 @@
+from collections import Counter
+
 import pytest
 
 from gmpll.datasets import PAPER_DIFFERENCES, dataset_info, list_datasets
@@ -5,10 +7,21 @@ from gmpll.datasets import PAPER_DIFFERENCES, dataset_info, list_datasets
 STATISTICS = ("n_samples", "n_features", "n_classes", "mean_candidates")
 
 
-def test_six_real_world_nine_uci_three_embedded():
-    kinds = [info.kind for info in list_datasets()]
-    assert [kinds.count(kind) for kind in ("real-world", "uci", "embedded")] == [6, 9, 3]
-    assert len({info.name for info in list_datasets()}) == 18
+def test_kinds():
+    kinds = Counter(info.kind for info in list_datasets())
+    assert kinds == {"real-world": 6, "uci": 9, "crowd": 3, "prepared": 4, "embedded": 3}
+    assert len({info.name for info in list_datasets()}) == 25
+
+
+@pytest.mark.parametrize("info", list_datasets(), ids=lambda info: info.name)
+def test_every_set_but_the_embedded_has_a_file_with_a_place_and_a_checksum(info):
+    if info.kind == "embedded":
+        assert not info.file_name
+    else:
+        assert info.folder
+        assert info.file_name
+        assert info.checksum.startswith(("sha256:", "git-blob:"))
+    assert (info.layout is not None) == (info.kind == "uci")
 
 
 @pytest.mark.parametrize("info", list_datasets(), ids=lambda info: info.name)

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 from sklearn.neighbors import NearestCentroid
 
-from gmpll.datasets import make_partial_label_problem, synthetic
+from gmpll.datasets import corruption, make_partial_label_problem, synthetic
 
 
 def test_clusters_are_standard_normal_around_their_centres():
@@ -76,7 +76,8 @@ def test_pinned():
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_blocks_do_not_change_the_problem(monkeypatch, dtype):
     whole = make_partial_label_problem(101, 3, 4, random_state=0, dtype=dtype)
-    monkeypatch.setattr(synthetic, "BLOCK_BYTES", 16 * 3 * 7)
+    for module in (synthetic, corruption):
+        monkeypatch.setattr(module, "BLOCK_BYTES", 16 * 3 * 7)
     parts = make_partial_label_problem(101, 3, 4, random_state=0, dtype=dtype)
     assert whole.data.dtype == dtype
     np.testing.assert_array_equal(whole.data, parts.data)
@@ -84,7 +85,8 @@ def test_blocks_do_not_change_the_problem(monkeypatch, dtype):
 
 
 def test_memory_is_that_of_the_result_and_a_block(monkeypatch):
-    monkeypatch.setattr(synthetic, "BLOCK_BYTES", 2**18)
+    for module in (synthetic, corruption):
+        monkeypatch.setattr(module, "BLOCK_BYTES", 2**18)
     tracemalloc.start()
     problem = make_partial_label_problem(100_000, 40, 10, random_state=0, dtype=np.float32)
     peak = tracemalloc.get_traced_memory()[1]

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from gmpll.datasets import DatasetFormatError, DatasetUnavailableError, list_datasets, load_uci
-from gmpll.datasets.uci import LAYOUTS
 
 UCI = [info for info in list_datasets() if info.kind == "uci"]
 
@@ -26,7 +25,7 @@ def write_csv(tmp_path):
 
 @pytest.mark.parametrize("info", UCI, ids=lambda info: info.name)
 def test_layouts_give_the_catalogues_number_of_features(info):
-    layout = LAYOUTS[info.name]
+    layout = info.layout
     words = sum(len(words) - 1 for words in layout.categories.values())
     assert len(layout.feature_columns) == len(layout.feature_names)
     assert len(layout.feature_names) + words == info.n_features

@@ -22,7 +22,7 @@ def test_it_is_loaded(tmp_path, monkeypatch):
     file = tmp_path / "blobs.mat"
     content = {"data": X, "target": true.T * 1.0, "partial_target": sets.T * 1.0}
     scipy.io.savemat(file, content)
-    monkeypatch.setitem(catalogue._ALL, "blobs", entry(file))  # yours goes into catalogue.py
+    monkeypatch.setitem(catalogue._ALL, "blobs", entry(file))  # yours goes into catalogue.toml
     blobs = load_dataset("blobs", tmp_path)
     assert blobs.verified
     assert (blobs.candidates == sets).all()

@@ -13,9 +13,9 @@ from gmpll.datasets.corruption import (
     instance_dependent_candidates,
     random_candidates,
 )
-from gmpll.datasets.embedded import load_embedded
 from gmpll.datasets.errors import DatasetFormatError, DatasetUnavailableError
-from gmpll.datasets.loaders import load_dataset
+from gmpll.datasets.loaders import load_dataset, load_embedded
+from gmpll.datasets.prepared import load_crowd, load_prepared
 from gmpll.datasets.realworld import load_real_world
 from gmpll.datasets.storage import get_data_home, is_available
 from gmpll.datasets.synthetic import make_partial_label_problem
@@ -34,8 +34,10 @@ __all__ = [
     "instance_dependent_candidates",
     "is_available",
     "list_datasets",
+    "load_crowd",
     "load_dataset",
     "load_embedded",
+    "load_prepared",
     "load_real_world",
     "load_uci",
     "make_partial_label_problem",

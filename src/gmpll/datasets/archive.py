@@ -52,16 +52,9 @@ _TOOLS = (
 
 
 def extract_member(archive: Path, file_name: str, target: Path) -> None:
-    """Write the member ``file_name`` of an archive, in whatever folder it lies there, to a file.
+    """Write the member ``file_name`` of a RAR archive, in whatever folder it lies there, to a file.
 
-    Parameters
-    ----------
-    archive : Path
-        A RAR archive.
-    file_name : str
-        The member wanted; spelling is forgiven as everywhere in the data folder.
-    target : Path
-        The file to write.
+    Spelling is forgiven as everywhere in the data folder.
     """
     tools = [tool for tool in _TOOLS if shutil.which(tool.program)]
     if not tools:

@@ -8,11 +8,13 @@ frozen: the same seed gives the same sets on every platform and with every relea
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, gen_batches
 
 __all__ = [
     "class_dependent_candidates",
@@ -264,9 +266,8 @@ def _out_of_fold_probabilities(
     n_folds: int,
     rng: np.random.RandomState,
 ) -> NDArray[np.float64]:
-    from sklearn.base import clone
     from sklearn.linear_model import LogisticRegression
-    from sklearn.model_selection import KFold
+    from sklearn.model_selection import KFold, cross_val_predict
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
     from sklearn.utils import check_array
@@ -276,12 +277,13 @@ def _out_of_fold_probabilities(
         raise ValueError(f"X has {len(features)} rows but y has {len(labels)}.")
     if classifier is None:
         classifier = make_pipeline(StandardScaler(), LogisticRegression(C=0.1, max_iter=200))
-    probabilities = np.full((len(labels), q), SMOOTHING)
     folds = KFold(n_folds, shuffle=True, random_state=rng)
-    for train, test in folds.split(features):
-        model = clone(classifier).fit(features[train], labels[train])
+    with warnings.catch_warnings():
         # A rare label may be absent from the other folds: its column keeps the smoothing alone.
-        probabilities[np.ix_(test, model.classes_)] += model.predict_proba(features[test])
+        warnings.filterwarnings("ignore", "Number of classes in training fold", RuntimeWarning)
+        found = cross_val_predict(classifier, features, labels, cv=folds, method="predict_proba")
+    probabilities = np.full((len(labels), q), SMOOTHING)
+    probabilities[:, np.unique(labels)] += found
     return probabilities
 
 
@@ -344,9 +346,8 @@ def _true_mask(labels: NDArray[np.intp], q: int) -> NDArray[np.bool_]:
     return mask
 
 
-def _blocks(n_rows: int, n_columns: int) -> list[slice]:
-    size = max(1, BLOCK_BYTES // (8 * n_columns))
-    return [slice(start, start + size) for start in range(0, n_rows, size)]
+def _blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
+    return gen_batches(n_rows, max(1, BLOCK_BYTES // (8 * n_columns)))
 
 
 def _drawn_rows(n: int, p: float, rng: np.random.RandomState) -> NDArray[np.intp]:

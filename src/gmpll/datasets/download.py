@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import errno
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from http.client import HTTPException
 from pathlib import Path
-from typing import Any
 
 from gmpll.datasets.storage import atomic_file
 
@@ -31,14 +32,8 @@ def download(url: str, path: Path) -> None:
     """Fetch ``url`` into ``path``.
 
     An answer that asking again will not change (404, 403) ends it at once; what may pass
-    (a broken connection, a server error) is tried :data:`ATTEMPTS` times.
-
-    Parameters
-    ----------
-    url : str
-        What to fetch.
-    path : Path
-        Where to put it; untouched unless everything has arrived.
+    (a broken connection, a server error) is tried :data:`ATTEMPTS` times. ``path`` is untouched
+    unless everything has arrived.
     """
     from urllib.error import HTTPError, URLError
 
@@ -70,37 +65,35 @@ def _stream(url: str, path: Path) -> None:
     from urllib.request import Request, urlopen
 
     request = Request(url, headers={"User-Agent": "gmpll"})
-    with (
-        urlopen(request, timeout=TIMEOUT_SECONDS) as response,
-        path.open("wb") as file,
-        _progress() as progress,
-    ):
+    with urlopen(request, timeout=TIMEOUT_SECONDS) as response, path.open("wb") as file:
         length = response.headers.get("Content-Length")
         total = int(length) if length is not None and length.isdecimal() else None
-        task = progress.add_task(url.rsplit("/", 1)[-1], total=total)
         received = 0
-        while chunk := response.read(_CHUNK_BYTES):
-            received += len(chunk)
-            if received > MAX_BYTES:
-                raise DownloadError(f"it is larger than {MAX_BYTES} bytes")
-            file.write(chunk)
-            progress.update(task, completed=received)
+        with _progress(url.rsplit("/", 1)[-1], total) as show:
+            while chunk := response.read(_CHUNK_BYTES):
+                received += len(chunk)
+                if received > MAX_BYTES:
+                    raise DownloadError(f"it is larger than {MAX_BYTES} bytes")
+                file.write(chunk)
+                show(received)
     # A connection that is cut short ends like a complete one when it is read in pieces.
     if total is not None and received != total:
         raise OSError(f"only {received} of {total} bytes arrived")
 
 
-def _progress() -> Any:
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
-
+@contextmanager
+def _progress(name: str, total: int | None) -> Iterator[Callable[[int], object]]:
+    """Show how much has arrived, on a terminal and where rich is installed."""
+    try:
+        from rich.console import Console
+        from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
+    except ImportError:
+        yield lambda received: None
+        return
     console = Console(stderr=True)
-    return Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        DownloadColumn(),
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    )
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn())
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as progress:
+        task = progress.add_task(name, total=total)
+        yield lambda received: progress.update(task, completed=received)

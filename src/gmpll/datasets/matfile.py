@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gmpll.datasets.errors import DatasetFormatError
+from gmpll.datasets.checks import check_features, check_real, fault, refuse_rows
 from gmpll.datasets.matframe import FrameError, NotNumbersError, check_frame
 
 __all__ = ["PartialLabelArrays", "read_mat"]
@@ -24,44 +24,27 @@ MAX_PLACES = 2**25
 
 
 class PartialLabelArrays(NamedTuple):
-    """Features, candidates and truth of a data set.
-
-    Attributes
-    ----------
-    data : ndarray of shape (n_samples, n_features), float64
-    candidates : ndarray of shape (n_samples, n_classes), bool
-        A column per label row of the file, also for labels that are never true.
-    target : ndarray of shape (n_samples,), int
-        Column of the true label.
-    """
+    """Features, candidates and true labels of a data set, a row each."""
 
     data: NDArray[np.float64]
+    #: A column per label row of the file, also for labels that are never true.
     candidates: NDArray[np.bool_]
+    #: Column of the true label.
     target: NDArray[np.intp]
 
 
 def read_mat(path: Path) -> PartialLabelArrays:
-    """Read and check a partial label data set.
-
-    Parameters
-    ----------
-    path : Path
-        A MATLAB v5 file.
-
-    Returns
-    -------
-    PartialLabelArrays
-    """
+    """Read and check a partial label data set from a MATLAB v5 file."""
     contents = _load(path)
     data = _features(contents["data"], path)
     candidates = _labels(contents["partial_target"], "partial_target", len(data), path)
     truth = _labels(contents["target"], "target", len(data), path)
     if truth.shape != candidates.shape:
         n_true, n_candidates = truth.shape[1], candidates.shape[1]
-        raise _fault(path, f"target has {n_true} labels and partial_target {n_candidates}")
-    _refuse_rows(~candidates.any(axis=1), "has no candidate label", path)
-    _refuse_rows(truth.sum(axis=1) != 1, "does not have exactly one true label", path)
-    _refuse_rows(
+        raise fault(path, f"target has {n_true} labels and partial_target {n_candidates}")
+    refuse_rows(~candidates.any(axis=1), "has no candidate label", path)
+    refuse_rows(truth.sum(axis=1) != 1, "does not have exactly one true label", path)
+    refuse_rows(
         (truth & ~candidates).any(axis=1), "has its true label outside its candidates", path
     )
     return PartialLabelArrays(data, candidates, truth.argmax(axis=1))
@@ -73,55 +56,51 @@ def _load(path: Path) -> dict[str, Any]:
     content = path.read_bytes()
     header = content[:128]
     if header.startswith((b"MATLAB 7.3", b"\x89HDF")):
-        raise _fault(path, "it is a MATLAB v7.3 (HDF5) file: save it again with the option -v7")
+        raise fault(path, "it is a MATLAB v7.3 (HDF5) file: save it again with the option -v7")
     if len(header) < 128 or not header.startswith(b"MATLAB 5.0"):
-        raise _fault(path, "it is not a MATLAB v5 file")
+        raise fault(path, "it is not a MATLAB v5 file")
     try:
         check_frame(content, KEYS)
     except FrameError as error:
-        raise _fault(path, f"it is damaged or cut short ({error})") from error
+        raise fault(path, f"it is damaged or cut short ({error})") from error
     except NotNumbersError as error:
-        raise _fault(path, str(error)) from error
+        raise fault(path, str(error)) from error
     file: Any = io.BytesIO(content)
     try:
         contents = loadmat(file, variable_names=list(KEYS), spmatrix=False)
     except Exception as error:  # a damaged stream shows in a dozen kinds of exception
-        raise _fault(path, f"it is damaged or cut short ({type(error).__name__})") from error
+        raise fault(path, f"it is damaged or cut short ({type(error).__name__})") from error
     missing = [key for key in KEYS if key not in contents]
     if missing:
-        raise _fault(path, f"it has no variable {' and no '.join(missing)}")
+        raise fault(path, f"it has no variable {' and no '.join(missing)}")
     return contents
 
 
 def _features(raw: Any, path: Path) -> NDArray[np.float64]:
     data = _numeric(raw, "data", path)
-    if data.ndim != 2 or 0 in data.shape:
-        raise _fault(path, f"data has the shape {data.shape}, not (rows, features)")
-    data = np.ascontiguousarray(data, dtype=np.float64)
-    _refuse_rows(~np.isfinite(data).all(axis=1), "has a feature that is not finite", path)
-    return data
+    check_features(data, "data", path)
+    return np.ascontiguousarray(data, dtype=np.float64)
 
 
 def _labels(raw: Any, key: str, n_samples: int, path: Path) -> NDArray[np.bool_]:
     # The shape first: a damaged one could make a sparse matrix fill the memory.
     if len(raw.shape) != 2 or raw.shape[0] == 0 or raw.shape[1] != n_samples:
-        raise _fault(path, f"{key} has the shape {raw.shape}, not (labels, {n_samples})")
+        raise fault(path, f"{key} has the shape {raw.shape}, not (labels, {n_samples})")
     labels = _numeric(raw, key, path)
     if not np.isin(labels, (0, 1)).all():
-        raise _fault(path, f"{key} has entries other than 0 and 1")
+        raise fault(path, f"{key} has entries other than 0 and 1")
     return np.ascontiguousarray(labels.T != 0)
 
 
 def _numeric(raw: Any, key: str, path: Path) -> NDArray[Any]:
     array = np.asarray(_dense(raw, key, path) if hasattr(raw, "toarray") else raw)
-    if array.dtype.kind not in "biuf":
-        raise _fault(path, f"{key} is not a matrix of real numbers")
+    check_real(array, key, path)
     return array
 
 
 def _dense(raw: Any, key: str, path: Path) -> NDArray[Any]:
     if min(raw.shape) <= 0 or raw.shape[0] * raw.shape[1] > MAX_PLACES:
-        raise _fault(path, f"{key} has the shape {raw.shape}, which is empty or too large")
+        raise fault(path, f"{key} has the shape {raw.shape}, which is empty or too large")
     # SciPy's own check looks at nothing where the last column ends at zero.
     ends, places = raw.indptr, raw.indices
     sound = (
@@ -132,14 +111,5 @@ def _dense(raw: Any, key: str, path: Path) -> NDArray[Any]:
         and ((places >= 0) & (places < raw.shape[0])).all()
     )
     if not sound:
-        raise _fault(path, f"{key} is a damaged sparse matrix")
+        raise fault(path, f"{key} is a damaged sparse matrix")
     return raw.toarray()
-
-
-def _refuse_rows(bad: Any, what: str, path: Path) -> None:
-    if bad.any():
-        raise _fault(path, f"row {int(np.argmax(bad))} {what} ({int(bad.sum())} such rows)")
-
-
-def _fault(path: Path, what: str) -> DatasetFormatError:
-    return DatasetFormatError(f"{path} is not a usable partial label data set: {what}.")

@@ -37,32 +37,8 @@ class NotNumbersError(ValueError):
 def check_frame(content: bytes, names: Collection[str]) -> None:
     """Refuse a file whose elements do not fit together.
 
-    Parameters
-    ----------
-    content : bytes
-        The whole file.
-    names : collection of str
-        Variables that must be dense or sparse matrices of numbers; others are only measured.
-
-    Raises
-    ------
-    FrameError
-        If an element is longer than what holds it, or is not what must stand in its place.
-    NotNumbersError
-        If one of the named variables is text, a cell array or the like.
-
-    Examples
-    --------
-    >>> import io
-    >>> from scipy.io import savemat
-    >>> from gmpll.datasets.matframe import check_frame
-    >>> file = io.BytesIO()
-    >>> savemat(file, {"data": [[1.0, 2.0]]})
-    >>> check_frame(file.getvalue(), ["data"])
-    >>> check_frame(file.getvalue()[:-9], ["data"])
-    Traceback (most recent call last):
-        ...
-    gmpll.datasets.matframe.FrameError: an element of type 14 is longer than what holds it
+    The variables of the given names must be dense or sparse matrices of numbers; others are only
+    measured.
     """
     order = {b"IM": "<", b"MI": ">"}.get(content[HEADER_BYTES - 2 : HEADER_BYTES])
     if order is None:

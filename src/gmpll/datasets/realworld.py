@@ -11,11 +11,17 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from gmpll.datasets.archive import ArchiveError, NoToolError, extract_member
+from gmpll.datasets.bunch import make_bunch
 from gmpll.datasets.catalogue import DatasetInfo, dataset_info
 from gmpll.datasets.download import DownloadError, download
-from gmpll.datasets.errors import DatasetUnavailableError
 from gmpll.datasets.matfile import read_mat
-from gmpll.datasets.storage import atomic_file, expected_path, find_file, has_checksum
+from gmpll.datasets.storage import (
+    atomic_file,
+    expected_path,
+    find_file,
+    has_checksum,
+    unavailable,
+)
 
 __all__ = ["load_real_world"]
 
@@ -82,26 +88,14 @@ def load_real_world(
             "comparable.",
             stacklevel=2,
         )
-    return Bunch(
-        name=info.name,
-        data=arrays.data,
+    return make_bunch(
+        info,
+        arrays.data,
+        arrays.target,
+        np.arange(arrays.candidates.shape[1]),
         candidates=arrays.candidates,
-        target=arrays.target,
-        target_names=np.arange(arrays.candidates.shape[1]),
-        ordered=info.ordered,
-        feature_names=[f"feature{j}" for j in range(arrays.data.shape[1])],
-        DESCR=info.description(),
-        filename=str(path),
+        path=path,
         verified=verified,
-    )
-
-
-def unavailable(info: DatasetInfo, path: Path, why: object = None) -> DatasetUnavailableError:
-    """Say that a data set cannot be had, why, and which file to put where."""
-    reason = f" ({why})" if why else ""
-    return DatasetUnavailableError(
-        f"{info.title} is not in the data folder{reason}: put {path.name} into {path.parent}, or "
-        f"name another folder with data_home or the environment variable GMPLL_DATA."
     )
 
 

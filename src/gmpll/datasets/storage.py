@@ -10,21 +10,25 @@ from pathlib import Path
 
 from gmpll._atomic_io import written_beside
 from gmpll.datasets.catalogue import DatasetInfo, dataset_info
+from gmpll.datasets.errors import DatasetUnavailableError
 
 __all__ = [
     "DATA_HOME_VARIABLE",
+    "OPENML_FOLDER",
     "atomic_file",
     "expected_path",
     "find_file",
     "get_data_home",
     "has_checksum",
     "is_available",
+    "same_name",
+    "unavailable",
 ]
 
 DATA_HOME_VARIABLE = "GMPLL_DATA"
-#: Folders inside the data folder. What came through OpenML lies apart from what a user put there,
-#: because its rows may stand in another order.
-FOLDERS = {"real-world": ("realworld",), "uci": ("uci", "openml")}
+#: What came through OpenML lies apart from what a user put into the data folder, because its rows
+#: may stand in another order.
+OPENML_FOLDER = "openml"
 _CHUNK_BYTES = 2**20
 
 
@@ -57,7 +61,7 @@ def get_data_home(data_home: str | os.PathLike[str] | None = None) -> Path:
 
 def expected_path(info: DatasetInfo, data_home: str | os.PathLike[str] | None = None) -> Path:
     """Return where the file of a data set belongs."""
-    return get_data_home(data_home) / FOLDERS[info.kind][0] / info.file_name
+    return get_data_home(data_home) / info.folder / info.file_name
 
 
 def find_file(info: DatasetInfo, data_home: str | os.PathLike[str] | None = None) -> Path | None:
@@ -66,7 +70,7 @@ def find_file(info: DatasetInfo, data_home: str | os.PathLike[str] | None = None
     Spelling is forgiven: ``SoccerPlayer.mat`` is as good as ``Soccer Player.mat``.
     """
     home = get_data_home(data_home)
-    for folder in (home / FOLDERS[info.kind][0], home, *(home / f for f in FOLDERS[info.kind][1:])):
+    for folder in (home / info.folder, home, home / OPENML_FOLDER):
         exact = folder / info.file_name
         if exact.is_file():
             return exact
@@ -99,6 +103,15 @@ def is_available(name: str, data_home: str | os.PathLike[str] | None = None) -> 
     """
     info = dataset_info(name)
     return info.kind == "embedded" or find_file(info, data_home) is not None
+
+
+def unavailable(info: DatasetInfo, path: Path, why: object = None) -> DatasetUnavailableError:
+    """Say that a data set cannot be had, why, and which file to put where."""
+    reason = f" ({why})" if why else ""
+    return DatasetUnavailableError(
+        f"{info.title} is not in the data folder{reason}: put {path.name} into {path.parent}, or "
+        f"name another folder with data_home or the environment variable GMPLL_DATA."
+    )
 
 
 def same_name(one: str, other: str) -> bool:

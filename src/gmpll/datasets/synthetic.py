@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import Bunch, check_random_state
+from sklearn.utils import Bunch, check_random_state, gen_batches
+
+from gmpll.datasets.corruption import class_dependent_candidates
 
 __all__ = ["make_partial_label_problem"]
 
-#: Normal and uniform numbers are drawn in blocks of about this many bytes.
+#: Normal numbers are drawn in blocks of about this many bytes.
 BLOCK_BYTES = 2**26
 
 
@@ -73,7 +75,9 @@ def make_partial_label_problem(
     rng.shuffle(target)
     centers = rng.standard_normal((n_classes, n_features)) * separation / np.sqrt(2 * n_features)
     data = _clusters(centers, target, np.dtype(dtype), rng)
-    candidates = _independent_candidates(target, n_classes, mean_candidates, rng)
+    inclusion = np.full((n_classes, n_classes), (mean_candidates - 1) / (n_classes - 1))
+    np.fill_diagonal(inclusion, 1.0)
+    candidates = class_dependent_candidates(target, inclusion, random_state=rng)
     return Bunch(
         name="synthetic",
         data=data,
@@ -137,23 +141,7 @@ def _clusters(
 ) -> NDArray[Any]:
     # The stream is consumed in the same order whatever the size of the blocks.
     data = np.empty((len(target), centers.shape[1]), dtype=dtype)
-    for part in _blocks(*data.shape):
+    # Two temporaries of 8 bytes a number: the draws, and the draws moved to their centres.
+    for part in gen_batches(len(data), max(1, BLOCK_BYTES // (16 * data.shape[1]))):
         data[part] = rng.standard_normal(data[part].shape) + centers[target[part]]
     return data
-
-
-def _independent_candidates(
-    target: NDArray[np.intp], n_classes: int, mean_candidates: float, rng: np.random.RandomState
-) -> NDArray[np.bool_]:
-    inclusion = (mean_candidates - 1) / (n_classes - 1)
-    candidates = np.empty((len(target), n_classes), dtype=bool)
-    for part in _blocks(*candidates.shape):
-        candidates[part] = rng.random_sample(candidates[part].shape) < inclusion
-    candidates[np.arange(len(target)), target] = True
-    return candidates
-
-
-def _blocks(n_rows: int, n_columns: int) -> list[slice]:
-    # Two temporaries of 8 bytes a number: the draws, and the draws moved to their centres.
-    size = max(1, BLOCK_BYTES // (16 * n_columns))
-    return [slice(start, start + size) for start in range(0, n_rows, size)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import warnings
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,123 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
-from gmpll.datasets.catalogue import DatasetInfo, dataset_info
+from gmpll.datasets.bunch import make_bunch
+from gmpll.datasets.catalogue import DatasetInfo, TableLayout, dataset_info
 from gmpll.datasets.errors import DatasetFormatError
-from gmpll.datasets.openml import fetch_table
-from gmpll.datasets.realworld import unavailable
 from gmpll.datasets.storage import (
+    OPENML_FOLDER,
     atomic_file,
     expected_path,
     find_file,
     get_data_home,
     has_checksum,
+    unavailable,
 )
 
-__all__ = ["LAYOUTS", "TableLayout", "load_uci"]
-
-
-@dataclass(frozen=True)
-class TableLayout:
-    """What the columns of a comma separated file mean; columns in neither role are dropped.
-
-    Attributes
-    ----------
-    n_columns : int
-        Columns in the file.
-    class_column : int
-        Where the label is.
-    feature_columns : range
-        Where the features are.
-    feature_names : tuple of str
-        Their names, in the same order.
-    categories : dict of int to tuple of str
-        Columns of words, which become indicator columns, and the words.
-    missing_allowed : tuple of int
-        Columns in which ``?`` stands for an unknown value; the median of the others is put there.
-    default_rows : int or None
-        How many rows are taken unless all are asked for.
-    """
-
-    n_columns: int
-    class_column: int
-    feature_columns: range
-    feature_names: tuple[str, ...]
-    categories: dict[int, tuple[str, ...]]
-    missing_allowed: tuple[int, ...] = ()
-    default_rows: int | None = None
-
-
-def _layout(
-    n_columns: int, class_column: int, features: range, names: str, **more: Any
-) -> TableLayout:
-    return TableLayout(
-        n_columns, class_column, features, tuple(names.split()), more.pop("categories", {}), **more
-    )
-
-
-LAYOUTS = {
-    "glass": _layout(11, 10, range(1, 10), "RI Na Mg Al Si K Ca Ba Fe"),
-    "ecoli": _layout(9, 8, range(1, 8), "mcg gvh lip chg aac alm1 alm2"),
-    "dermatology": _layout(
-        35,
-        34,
-        range(34),
-        "erythema scaling definite-borders itching koebner-phenomenon polygonal-papules "
-        "follicular-papules oral-mucosal-involvement knee-and-elbow-involvement "
-        "scalp-involvement family-history melanin-incontinence eosinophils-in-infiltrate "
-        "pnl-infiltrate fibrosis-of-papillary-dermis exocytosis acanthosis hyperkeratosis "
-        "parakeratosis clubbing-of-rete-ridges elongation-of-rete-ridges "
-        "thinning-of-suprapapillary-epidermis spongiform-pustule munro-microabcess "
-        "focal-hypergranulosis disappearance-of-granular-layer "
-        "vacuolisation-and-damage-of-basal-layer spongiosis saw-tooth-appearance-of-retes "
-        "follicular-horn-plug perifollicular-parakeratosis inflammatory-mononuclear-infiltrate "
-        "band-like-infiltrate age",
-        missing_allowed=(33,),
-    ),
-    "vehicle": _layout(
-        19,
-        18,
-        range(18),
-        "compactness circularity distance-circularity radius-ratio pr-axis-aspect-ratio "
-        "max-length-aspect-ratio scatter-ratio elongatedness pr-axis-rectangularity "
-        "max-length-rectangularity scaled-variance-major scaled-variance-minor "
-        "scaled-radius-of-gyration skewness-major skewness-minor kurtosis-major kurtosis-minor "
-        "hollows-ratio",
-    ),
-    "segment": _layout(
-        20,
-        19,
-        range(19),
-        "region-centroid-col region-centroid-row region-pixel-count short-line-density-5 "
-        "short-line-density-2 vedge-mean vedge-sd hedge-mean hedge-sd intensity-mean rawred-mean "
-        "rawblue-mean rawgreen-mean exred-mean exblue-mean exgreen-mean value-mean "
-        "saturation-mean hue-mean",
-    ),
-    "abalone": _layout(
-        9,
-        8,
-        range(8),
-        "sex length diameter height whole-weight shucked-weight viscera-weight shell-weight",
-        categories={0: ("M", "F", "I")},
-    ),
-    "letter": _layout(
-        17,
-        0,
-        range(1, 17),
-        "x-box y-box width high onpix x-bar y-bar x2bar y2bar xybar x2ybr xy2br x-ege xegvy "
-        "y-ege yegvx",
-        default_rows=5000,
-    ),
-    "satimage": _layout(
-        37,
-        36,
-        range(36),
-        " ".join(f"pixel{pixel}-band{band}" for pixel in range(1, 10) for band in range(1, 5)),
-    ),
-    "pendigits": _layout(
-        17, 16, range(16), " ".join(f"{axis}{point}" for point in range(1, 9) for axis in "xy")
-    ),
-}
+__all__ = ["fetch_table", "load_uci"]
 
 
 def load_uci(
@@ -172,7 +68,8 @@ def load_uci(
     gmpll.datasets.errors.DatasetUnavailableError: Glass Identification is not in the data ...
     """
     info = dataset_info(name, kind="uci")
-    layout = LAYOUTS[info.name]
+    layout = info.layout
+    assert layout is not None
     path = find_file(info, data_home)
     if path is None:
         if not download_if_missing:
@@ -183,17 +80,13 @@ def load_uci(
         table = table[: layout.default_rows]
     data, feature_names = _features(table, layout, path)
     target_names, target = _labels(table[:, layout.class_column])
-    return Bunch(
-        name=info.name,
-        data=data,
-        candidates=None,
-        target=target,
-        target_names=target_names,
-        # A file of one's own may have words for numbers.
-        ordered=info.ordered and target_names.dtype.kind == "i",
+    return make_bunch(
+        info,
+        data,
+        target,
+        target_names,
         feature_names=feature_names,
-        DESCR=info.description(),
-        filename=str(path),
+        path=path,
         verified=has_checksum(path, info.checksum),
     )
 
@@ -202,7 +95,7 @@ def _fetch(
     info: DatasetInfo, layout: TableLayout, data_home: str | os.PathLike[str] | None
 ) -> Path:
     """Bring a set from OpenML into the repository's columns; return the file."""
-    path = get_data_home(data_home) / "openml" / info.file_name
+    path = get_data_home(data_home) / OPENML_FOLDER / info.file_name
     assert info.openml_id is not None
     try:
         features, labels = fetch_table(info.openml_id)
@@ -218,6 +111,27 @@ def _fetch(
         why = f"OpenML's set {info.openml_id} could not be had: {error}"
         raise unavailable(info, expected_path(info, data_home), why) from error
     return path
+
+
+def fetch_table(data_id: int) -> tuple[NDArray[np.object_], NDArray[np.object_]]:
+    """Fetch features and labels from OpenML as text, ``nan`` where a value is unknown."""
+    from sklearn.datasets import fetch_openml
+
+    # This parser needs no pandas; nothing is cached because the table is kept in our own form.
+    raw: Any = fetch_openml(data_id=data_id, as_frame=False, parser="liac-arff", cache=False)
+    codes = np.asarray(raw.data, dtype=np.float64)
+    features = np.empty(codes.shape, dtype=object)
+    for column, name in enumerate(raw.feature_names):
+        words = (raw.categories or {}).get(name)
+        features[:, column] = _texts(codes[:, column], words)
+    return features, np.array([str(label) for label in raw.target], dtype=object)
+
+
+def _texts(codes: NDArray[np.float64], words: list[Any] | None) -> list[str]:
+    if words is None:
+        return [repr(value) for value in codes.tolist()]
+    # Columns of words arrive as numbers of their categories.
+    return ["nan" if np.isnan(code) else str(words[int(code)]) for code in codes]
 
 
 def _read_table(path: Path, layout: TableLayout) -> NDArray[np.str_]:

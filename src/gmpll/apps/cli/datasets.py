@@ -49,7 +49,9 @@ def datasets(
     console = Console()
     console.print(table)
     if missing:
-        console.print("\nMissing sets are downloaded when they are loaded, or put by hand at")
+        console.print(
+            "\nMissing sets are put by hand at (real-world and uci are downloaded when loaded)"
+        )
     for info in missing:
         console.print(
             f"  {expected_path(info, home)}", soft_wrap=True, markup=False, highlight=False
@@ -62,7 +64,7 @@ def _statistics(info: DatasetInfo) -> list[str]:
     for statistic in ("n_samples", "n_features", "n_classes", "mean_candidates"):
         ours = _text(getattr(info, statistic))
         printed = _text(getattr(info.paper, statistic, None))
-        in_paper = info.kind != "embedded"
+        in_paper = info.kind in ("real-world", "uci")
         cells.append(f"{ours} ({printed})" if in_paper and printed != ours else ours)
     return cells
 
