@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import sqlite3
 import sys
 import tempfile
 from contextlib import suppress
@@ -28,7 +27,6 @@ def main() -> None:
     samples = {
         HERE / f"resolved-{version}": _resolved,
         HERE / "resolved-1-before-votes": _resolved_before_votes,
-        HERE / "review-0.sqlite": _review_without_version,
         HERE / f"review-{review_store.FORMAT}.sqlite": _review,
         HERE / f"run-{run_store.FORMAT_VERSION}": _run,
         HERE / "data-1": _data,
@@ -96,13 +94,6 @@ def _review(path: Path) -> None:
         ),
     )
     store.close()
-
-
-def _review_without_version(path: Path) -> None:
-    _review(path)
-    connection = sqlite3.connect(path)
-    connection.execute("PRAGMA user_version = 0")
-    connection.close()
 
 
 def _run(folder: Path) -> None:

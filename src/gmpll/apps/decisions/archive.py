@@ -156,7 +156,7 @@ def _identity(matching: Matching, row: int, id_column: str) -> str:
 def _translated(entry: Entry, row: int, before: Matching, after: Matching) -> Decision | None:
     """Return a decision in the codes of the new matching, None if it holds no longer."""
     decision = entry.decision
-    if decision is None or decision.action == "skip":
+    if decision.action == "skip":
         return None
     if decision.action == "none":
         same = _candidates(before, entry.row) == _candidates(after, row)
