@@ -181,10 +181,8 @@ def _content(path: Path) -> tuple[str, int]:
     return str(key), int(rows)
 
 
-@contextmanager
-def _connected(path: Path) -> Iterator[sqlite3.Connection]:
-    with closing(sqlite3.connect(path, timeout=_WAIT_SECONDS, isolation_level=None)) as connection:
-        yield connection
+def _connected(path: Path) -> closing[sqlite3.Connection]:
+    return closing(sqlite3.connect(path, timeout=_WAIT_SECONDS, isolation_level=None))
 
 
 def _new_folder(folder: Path) -> Path:
