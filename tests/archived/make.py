@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import sqlite3
 import sys
 import tempfile
 from contextlib import suppress
@@ -12,10 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
+from gmpll.apps.decisions import store as review_store
 from gmpll.apps.experiments import Declaration, Experiment, run
 from gmpll.apps.experiments import store as run_store
-from gmpll.apps.review import store as review_store
-from gmpll.apps.review.session import rows_key
 from gmpll.apps.tables import model_file, saved
 
 HERE = Path(__file__).resolve().parent
@@ -29,7 +27,6 @@ def main() -> None:
     samples = {
         HERE / f"resolved-{version}": _resolved,
         HERE / "resolved-1-before-votes": _resolved_before_votes,
-        HERE / "review-0.sqlite": _review_without_version,
         HERE / f"review-{review_store.FORMAT}.sqlite": _review,
         HERE / f"run-{run_store.FORMAT_VERSION}": _run,
         HERE / "data-1": _data,
@@ -79,7 +76,7 @@ def _resolved_before_votes(folder: Path) -> None:
 
 def _review(path: Path) -> None:
     matching = saved.read_matching(HERE / f"resolved-{saved.FORMAT}")
-    store = review_store.Store(path, rows_key(matching))
+    store = review_store.Store(path, review_store.rows_key(matching))
     for row, code in DECISIONS.items():
         store.decide(row, review_store.Decision("label", code), seen_version=0, tab="a")
     store.decide(7, review_store.Decision("other", name="mole"), seen_version=0, tab="a")
@@ -97,13 +94,6 @@ def _review(path: Path) -> None:
         ),
     )
     store.close()
-
-
-def _review_without_version(path: Path) -> None:
-    _review(path)
-    connection = sqlite3.connect(path)
-    connection.execute("PRAGMA user_version = 0")
-    connection.close()
 
 
 def _run(folder: Path) -> None:

@@ -11,13 +11,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from gmpll.apps.decisions import store as review_store
+from gmpll.apps.decisions.errors import ReviewError
+from gmpll.apps.decisions.store import Decision, Store, rows_key
 from gmpll.apps.experiments import ExperimentError, scores
 from gmpll.apps.experiments import store as run_store
 from gmpll.apps.experiments.store import RunFolder
-from gmpll.apps.review import store as review_store
-from gmpll.apps.review.errors import ReviewError
-from gmpll.apps.review.session import rows_key
-from gmpll.apps.review.store import Decision, Store
 from gmpll.apps.tables import InputError, model_file, read_matching, rematch, saved
 from gmpll.apps.tables.model_file import load_model
 from gmpll.apps.tables.predicting import predict_table
@@ -84,7 +83,7 @@ def test_reviews_go_on(sample, tmp_path):
     raw.close()
 
 
-def test_a_review_of_a_newer_version_is_refused_and_not_touched(tmp_path):
+def test_a_review_of_another_version_is_refused_and_not_touched(tmp_path):
     path = tmp_path / "review.sqlite"
     Store(path, "key").close()
     raw = sqlite3.connect(path)
@@ -92,7 +91,7 @@ def test_a_review_of_a_newer_version_is_refused_and_not_touched(tmp_path):
     raw.execute("PRAGMA user_version = 99")
     raw.close()
     before = path.read_bytes()
-    with pytest.raises(ReviewError, match=r"newer version of gmpll \(its format is 99"):
+    with pytest.raises(ReviewError, match=r"another version of gmpll \(its format is 99"):
         Store(path, "key")
     assert path.read_bytes() == before
 

@@ -12,7 +12,6 @@ from starlette.testclient import TestClient
 
 from gmpll.apps.review.app import make_app
 from gmpll.apps.review.opening import open_review
-from gmpll.apps.review.session import ReviewSession
 
 
 @pytest.fixture
@@ -197,12 +196,14 @@ def test_matching_again_runs_beside_and_shows_in_the_state(client, session):
     assert state["rematched_at"] == client.get("/api/changes").json()["at"]
 
 
-def test_a_full_disk_is_told(client, monkeypatch):
-    def fail(self, *arguments, **named):
-        raise sqlite3.OperationalError("database or disk is full")
-
-    monkeypatch.setattr(ReviewSession, "decide", fail)
+def test_a_full_disk_is_told(client, session):
+    with sqlite3.connect(session.store.path) as raw:
+        raw.execute(
+            "CREATE TRIGGER full BEFORE INSERT ON log "
+            "BEGIN SELECT RAISE(ABORT, 'database or disk is full'); END"
+        )
+    raw.close()
     answer = _decide(client)
     assert answer.status_code == 507
-    expected = "The decision was not written: database or disk is full."
-    assert answer.json()["error"] == expected
+    assert "(database or disk is full): make the folder writable" in answer.json()["error"]
+    assert session.store.log() == []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sqlite3
 from collections.abc import Callable
 from importlib.resources import files
 from typing import Any
@@ -16,10 +15,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from gmpll.apps.review.errors import ConflictError, RequestError, ReviewError
+from gmpll.apps.decisions.errors import ConflictError, RequestError, ReviewError
+from gmpll.apps.decisions.store import Decision
 from gmpll.apps.review.export import FORMATS
 from gmpll.apps.review.session import ReviewSession
-from gmpll.apps.review.store import Decision
 
 __all__ = ["make_app"]
 
@@ -36,16 +35,7 @@ _MAX_TAB = 64
 
 
 def make_app(session: ReviewSession) -> Starlette:
-    """Build the application; it must stand behind a :class:`~gmpll.apps.review.security.Guard`.
-
-    Parameters
-    ----------
-    session : ReviewSession
-
-    Returns
-    -------
-    Starlette
-    """
+    """Build the application; it must stand behind a :class:`~gmpll.apps.review.security.Guard`."""
     api = _Api(session)
     routes = [
         Route("/", _static("review.html")),
@@ -58,15 +48,14 @@ def make_app(session: ReviewSession) -> Starlette:
         Route("/api/decisions", api.decisions),
         Route("/api/changes", api.changes),
         Route("/api/export/{format}", api.export),
-        Route("/api/decide", api.decide, methods=["POST"]),
-        Route("/api/undo", api.undo, methods=["POST"]),
-        Route("/api/rematch", api.rematch, methods=["POST"]),
+        Route("/api/decide", _posted(api.decide), methods=["POST"]),
+        Route("/api/undo", _posted(api.undo), methods=["POST"]),
+        Route("/api/rematch", _posted(api.rematch), methods=["POST"]),
     ]
     handlers: dict[Any, Callable[..., Any]] = {
         RequestError: _answer(400),
         ConflictError: _answer(409),
         ReviewError: _answer(507),
-        sqlite3.Error: _not_written,
         HTTPException: _no_such_page,
     }
     return Starlette(routes=routes, exception_handlers=handlers)
@@ -89,17 +78,13 @@ def _answer(status: int) -> Callable[[Request, Exception], JSONResponse]:
     return answer
 
 
-def _not_written(request: Request, error: Exception) -> JSONResponse:
-    return JSONResponse({"error": f"The decision was not written: {error}."}, 507)
-
-
 def _no_such_page(request: Request, error: Exception) -> JSONResponse:
     status = error.status_code if isinstance(error, HTTPException) else 404
     return JSONResponse({"error": "There is no such page."}, status)
 
 
 class _Api:
-    """The endpoints. Plain ones run in a thread, so a slow one does not stop the others."""
+    """The endpoints. They run in threads, so a slow one does not stop the others."""
 
     def __init__(self, session: ReviewSession) -> None:
         self.session = session
@@ -110,15 +95,13 @@ class _Api:
     def next_item(self, request: Request) -> Response:
         passed = request.query_params.get("passed", "")
         row = int(passed) if re.fullmatch("[0-9]{1,9}", passed) else None
-        return JSONResponse(self._next(_tab(request.query_params.get("tab")), row))
+        return self._shown(self.session.next_item(_tab(request.query_params.get("tab")), row))
 
-    def _next(self, tab: str, passed: int | None = None) -> dict[str, Any]:
-        item = self.session.next_item(tab, passed)
-        return {"item": item, "progress": self.session.progress()}
+    def _shown(self, item: dict[str, Any] | None) -> Response:
+        return JSONResponse({"item": item, "progress": self.session.progress()})
 
     def item(self, request: Request) -> Response:
-        item = self.session.item(request.path_params["row"])
-        return JSONResponse({"item": item, "progress": self.session.progress()})
+        return self._shown(self.session.item(request.path_params["row"]))
 
     def image(self, request: Request) -> Response:
         image = self.session.image(request.path_params["row"])
@@ -137,18 +120,11 @@ class _Api:
         chosen = FORMATS.get(request.path_params["format"])
         if chosen is None:
             raise RequestError(f"The formats are {', '.join(FORMATS)}.")
-        content = chosen.write(self.session).encode()
         disposition = f'attachment; filename="{chosen.file_name}"'
-        return Response(
-            content,
-            headers={"Content-Type": chosen.media_type, "Content-Disposition": disposition},
-        )
+        headers = {"Content-Type": chosen.media_type, "Content-Disposition": disposition}
+        return Response(chosen.write(self.session).encode(), headers=headers)
 
-    async def decide(self, request: Request) -> Response:
-        asked = await _json_object(request)
-        return await run_in_threadpool(self._decide, asked)
-
-    def _decide(self, asked: dict[str, Any]) -> Response:
+    def decide(self, asked: dict[str, Any]) -> Response:
         row, tab = _whole(asked, "row"), _tab(asked.get("tab"))
         code = _whole(asked, "code") if asked.get("code") is not None else None
         name = asked.get("name")
@@ -160,30 +136,30 @@ class _Api:
         except ConflictError as error:
             # The row as it is now comes along, so that the reviewer sees what he would replace.
             return JSONResponse({"error": str(error), "item": self.session.item(row)}, 409)
-        return JSONResponse(self._next(tab))
+        return self._shown(self.session.next_item(tab))
 
-    async def undo(self, request: Request) -> Response:
-        asked = await _json_object(request)
-        return await run_in_threadpool(self._undo, _tab(asked.get("tab")))
+    def undo(self, asked: dict[str, Any]) -> Response:
+        row = self.session.undo(_tab(asked.get("tab")))
+        return self._shown(None if row is None else self.session.item(row))
 
-    def _undo(self, tab: str) -> Response:
-        row = self.session.undo(tab)
-        item = None if row is None else self.session.item(row)
-        return JSONResponse({"item": item, "progress": self.session.progress()})
-
-    async def rematch(self, request: Request) -> Response:
-        await run_in_threadpool(self.session.match_again)
+    def rematch(self, asked: dict[str, Any]) -> Response:
+        self.session.match_again()
         return JSONResponse(self.session.progress(), 202)
 
 
-async def _json_object(request: Request) -> dict[str, Any]:
-    try:
-        asked = json.loads(await request.body())
-    except (ValueError, RecursionError):
-        raise RequestError("The request is no JSON.") from None
-    if not isinstance(asked, dict):
-        raise RequestError("The request is no JSON object.")
-    return asked
+def _posted(handle: Callable[[dict[str, Any]], Response]) -> Callable[[Request], Any]:
+    """Return an endpoint that hands on the JSON object of a request."""
+
+    async def endpoint(request: Request) -> Response:
+        try:
+            asked = json.loads(await request.body())
+        except (ValueError, RecursionError):
+            raise RequestError("The request is no JSON.") from None
+        if not isinstance(asked, dict):
+            raise RequestError("The request is no JSON object.")
+        return await run_in_threadpool(handle, asked)
+
+    return endpoint
 
 
 def _whole(asked: dict[str, Any], name: str) -> int:

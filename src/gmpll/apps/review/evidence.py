@@ -45,14 +45,6 @@ class Similarity:
         Neighbours of a row; fewer where there are not so many rows.
     labels : ndarray of shape (n_samples,), default=None
         The labels found; without them values are compared.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gmpll.apps.review.evidence import Similarity
-    >>> similar = Similarity(np.array([[0.0, 1.0], [0.1, 1.0], [5.0, 0.0]]), n_neighbors=1)
-    >>> similar.to(np.array([0])).rows
-    array([[1]])
     """
 
     def __init__(

@@ -6,16 +6,15 @@ import csv
 import io
 import json
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from gmpll.apps.review.session import Result, ReviewSession
+from gmpll.apps.tables.formulas import escape_formula
 
-__all__ = ["FORMATS", "ExportFormat", "defused", "to_argilla", "to_csv", "to_label_studio"]
-
-#: Characters that make a spreadsheet take a cell for a formula; some take the wide ones, too.
-_FORMULA_STARTS = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
+__all__ = ["FORMATS", "ExportFormat", "to_argilla", "to_csv", "to_label_studio"]
 
 #: Larger sources are not searched for what they can add to an export.
 MAX_SOURCE_BYTES = 256 * 2**20
@@ -26,41 +25,15 @@ COLUMNS = ("id", "label", "origin", "confidence", "matched", "decision", "decide
 REVIEWER = str(uuid.uuid5(uuid.NAMESPACE_URL, "gmpll review"))
 
 
-def defused(cell: str) -> str:
-    """Put an apostrophe before what a spreadsheet would compute; numbers are left alone.
-
-    Examples
-    --------
-    >>> from gmpll.apps.review.export import defused
-    >>> defused("=1+1"), defused("-12.5"), defused("plain")
-    ("'=1+1", '-12.5', 'plain')
-    """
-    if not cell.startswith(_FORMULA_STARTS):
-        return cell
-    try:
-        float(cell)
-    except ValueError:
-        return "'" + cell
-    return cell
-
-
 def to_csv(session: ReviewSession) -> str:
     """Write every row: the label, who gave it (``origin``), and what the matching says."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\r\n")
     writer.writerow(COLUMNS)
     for result in session.results():
-        writer.writerow(
-            [
-                defused(result.id),
-                defused(result.label or ""),
-                result.origin,
-                f"{result.confidence:.4f}",
-                defused(result.matched),
-                result.decision,
-                result.decided_at,
-            ]
-        )
+        cells = {**result._asdict(), "label": result.label or ""}
+        cells["confidence"] = f"{result.confidence:.4f}"
+        writer.writerow([escape_formula(cells[column]) for column in COLUMNS])
     return text.getvalue()
 
 
@@ -71,33 +44,24 @@ def to_label_studio(session: ReviewSession) -> str:
     names of its labelling interface are used.
     """
     tasks = _source_records(session, "data")
-    names = _label_studio_names(tasks or [])
-    exported = [
-        _label_studio_task(result, task, names)
-        for result, task in _with_records(session.results(), tasks)
-    ]
-    return _as_json(exported)
+    choice = {**_label_studio_names(tasks), "type": "choices"}
+    pairs = zip_longest(session.results(), tasks)
+    return _as_json([_label_studio_task(result, task, choice) for result, task in pairs])
 
 
-class _Names(NamedTuple):
-    from_name: str
-    to_name: str
-
-
-def _label_studio_names(tasks: list[dict[str, Any]]) -> _Names:
+def _label_studio_names(tasks: list[dict[str, Any]]) -> dict[str, str]:
     """Take the names of the first choice that anybody made; else those of no template."""
     for task in tasks:
         for annotation in _dicts(task.get("annotations")):
             for part in _dicts(annotation.get("result")):
                 if part.get("type") == "choices":
-                    return _Names(str(part.get("from_name")), str(part.get("to_name")))
-    return _Names("label", "item")
+                    return {name: str(part.get(name)) for name in ("from_name", "to_name")}
+    return {"from_name": "label", "to_name": "item"}
 
 
 def _label_studio_task(
-    result: Result, task: dict[str, Any] | None, names: _Names
+    result: Result, task: dict[str, Any] | None, choice: dict[str, str]
 ) -> dict[str, Any]:
-    choice = {**names._asdict(), "type": "choices"}
     chosen = [] if result.label is None else [{**choice, "value": {"choices": [result.label]}}]
     exported: dict[str, Any] = (
         {"data": {**result.fields, "gmpll_id": result.id}}
@@ -115,15 +79,13 @@ def _label_studio_task(
 def to_argilla(session: ReviewSession) -> str:
     """Write records: decisions are responses, labels of the matching are suggestions."""
     records = _source_records(session, "fields")
-    question = _argilla_question(records or [])
-    exported = [
-        _argilla_record(result, record, question)
-        for result, record in _with_records(session.results(), records)
-    ]
-    return _as_json(exported)
+    question = _argilla_question(records)
+    pairs = zip_longest(session.results(), records)
+    return _as_json([_argilla_record(result, record, question) for result, record in pairs])
 
 
 def _argilla_question(records: list[dict[str, Any]]) -> str:
+    """Take the name of the first question that has an answer."""
     for record in records:
         for key in ("responses", "suggestions"):
             for name in record[key] if isinstance(record.get(key), dict) else ():
@@ -141,9 +103,8 @@ def _argilla_record(result: Result, record: dict[str, Any] | None, question: str
     }
     if result.origin == "matching":
         score = round(result.confidence, 4)
-        exported["suggestions"] = {
-            question: {"value": result.label, "score": score, "agent": "gmpll"}
-        }
+        suggestion = {"value": result.label, "score": score, "agent": "gmpll"}
+        exported["suggestions"] = {question: suggestion}
     elif result.label is not None:
         exported["responses"] = {question: [{"value": result.label, "user_id": REVIEWER}]}
     if result.decision == "none":
@@ -152,31 +113,21 @@ def _argilla_record(result: Result, record: dict[str, Any] | None, question: str
     return exported
 
 
-def _with_records(
-    results: Iterable[Result], records: list[dict[str, Any]] | None
-) -> Iterable[tuple[Result, dict[str, Any] | None]]:
-    for result in results:
-        yield result, None if records is None else records[result.row]
-
-
-def _source_records(session: ReviewSession, key: str) -> list[dict[str, Any]] | None:
-    """Read the records of the input again if it still is an export of the tool asked for."""
+def _source_records(session: ReviewSession, key: str) -> list[dict[str, Any]]:
+    """Read the records of the input again; none if it is no export of the tool asked for."""
     source = Path(session.saved.source)
-    ids = [str(name) for name in session.saved.ids]
     try:
         if source.stat().st_size > MAX_SOURCE_BYTES:
-            return None
+            return []
         records = _json_records(source.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
-        return None
-    fits = (
-        len(records) == len(ids)
-        and all(
-            isinstance(record, dict) and isinstance(record.get(key), dict) for record in records
-        )
-        and [str(record.get("id")) for record in records] == ids
-    )
-    return records if fits else None
+        return []
+    if len(_dicts(records)) < len(records) or not all(
+        isinstance(record.get(key), dict) for record in records
+    ):
+        return []
+    fits = [str(record.get("id")) for record in records] == session.saved.ids.tolist()
+    return records if fits else []
 
 
 def _dicts(value: Any) -> list[dict[str, Any]]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from gmpll.apps.review.errors import RequestError
+from gmpll.apps.decisions.errors import RequestError
 
 __all__ = ["Image", "read_image"]
 
 #: A larger file is no picture to look at in passing.
 MAX_BYTES = 32 * 2**20
 #: Cells of any length must leave the sentence readable.
-_LONGEST_NAME = 100
+_MAX_NAME = 100
 
 #: What a file of each type begins with. SVG is missing on purpose: it can carry scripts.
 _TYPES = {
@@ -33,7 +33,7 @@ class Image(NamedTuple):
 
 
 def read_image(name: str, folder: Path) -> Image:
-    """Read a picture from inside a folder.
+    """Read a picture from inside a folder; a name that leads nowhere there is a RequestError.
 
     Parameters
     ----------
@@ -42,26 +42,8 @@ def read_image(name: str, folder: Path) -> Image:
     folder : path
         The only place that pictures are read from, subfolders included. Links are followed
         before this is checked, so they do not lead out of it either.
-
-    Returns
-    -------
-    Image
-
-    Raises
-    ------
-    RequestError
-        Where it is outside of the folder, missing, too large or no picture.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from gmpll.apps.review.images import read_image
-    >>> read_image("../../etc/passwd", Path("."))
-    Traceback (most recent call last):
-    ...
-    gmpll.apps.review.errors.RequestError: '../../etc/passwd' names no picture beside the input.
     """
-    shown = repr(name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}…")
+    shown = repr(name if len(name) <= _MAX_NAME else f"{name[:_MAX_NAME]}…")
     refusal = RequestError(f"{shown} names no picture beside the input.")
     known = _TYPES.get(Path(name).suffix.lower())
     if known is None:

@@ -28,24 +28,11 @@ def doubt(confidence: NDArray[np.floating], labels: NDArray[np.integer]) -> NDAr
 
     It is 0 for a label that nothing speaks against, 1/2 for a tie, and more where the rest of the
     data supports another candidate better.
-
-    Parameters
-    ----------
-    confidence : ndarray of shape (n_samples, n_classes)
-        Rows sum to one.
-    labels : ndarray of shape (n_samples,)
-        Codes of the labels found.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gmpll.apps.review.ordering import doubt
-    >>> doubt(np.array([[1.0, 0.0], [0.5, 0.5], [0.2, 0.8]]), np.array([0, 0, 0]))
-    array([0. , 0.5, 0.8])
     """
+    rows = np.arange(len(labels))
     rivals = np.array(confidence, dtype=np.float64)
-    chosen = np.take_along_axis(rivals, labels[:, None].astype(np.intp), axis=1)[:, 0]
-    np.put_along_axis(rivals, labels[:, None].astype(np.intp), -np.inf, axis=1)
+    chosen = rivals[rows, labels]
+    rivals[rows, labels] = -np.inf
     rival = rivals.max(axis=1, initial=0.0)
     return np.clip((1.0 - chosen + rival) / 2, 0.0, 1.0)
 
@@ -74,20 +61,6 @@ def propose_order(
     -------
     ndarray of shape (n_open,), int
         Row numbers, most informative first.
-
-    Examples
-    --------
-    The second row is as doubtful as the first but nearly its copy, so it is asked about last.
-
-    >>> import numpy as np
-    >>> from gmpll.apps.review.evidence import Similarity
-    >>> from gmpll.apps.review.ordering import propose_order
-    >>> X = np.array([[3.0, 0.0], [3.0, 0.01], [0.0, 3.0], [0.1, 3.0], [-9.0, -9.0]])
-    >>> order = propose_order(
-    ...     np.array([0.5, 0.49, 0.45, 0.1, 0.0]), np.array([1, 1, 1, 0, 0], bool),
-    ...     Similarity(X, n_neighbors=1))
-    >>> order
-    array([0, 2, 1])
     """
     rows = np.flatnonzero(open_rows)
     rows = rows[np.argsort(-doubts[rows], kind="stable")]
@@ -103,10 +76,10 @@ def _greedy(
     remaining = np.array(doubts, dtype=np.float64)
     waiting = np.ones(len(rows), dtype=bool)
     order = np.empty(len(rows), dtype=np.intp)
-    for turn in range(len(rows)):
+    for place in range(len(rows)):
         worth = remaining[rows] * (1.0 + (weights * remaining[similar]).sum(axis=1))
         best = int(np.argmax(np.where(waiting, worth, -1.0)))
-        order[turn] = best
+        order[place] = best
         waiting[best] = False
         remaining[similar[best]] *= 1.0 - weights[best]
         remaining[rows[best]] = 0.0

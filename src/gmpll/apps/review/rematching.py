@@ -7,28 +7,13 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from gmpll.apps.review.errors import ConflictError
+from gmpll.apps.decisions.errors import ConflictError
 
 __all__ = ["BackgroundRun"]
 
 
 class BackgroundRun:
-    """Runs a piece of work in a thread and tells how it stands.
-
-    Parameters
-    ----------
-    work : callable
-        Called without arguments.
-
-    Examples
-    --------
-    >>> from gmpll.apps.review.rematching import BackgroundRun
-    >>> run = BackgroundRun(lambda: None)
-    >>> run.start()
-    >>> run.wait()
-    >>> run.status()["state"]
-    'done'
-    """
+    """Runs a piece of work in a thread and tells how it stands."""
 
     def __init__(self, work: Callable[[], Any]) -> None:
         self._work = work
@@ -36,17 +21,10 @@ class BackgroundRun:
         self._thread: threading.Thread | None = None
         self._state = "idle"
         self._message = ""
-        self._started = 0.0
-        self._seconds = 0.0
+        self._started = self._ended = 0.0
 
     def start(self) -> None:
-        """Begin.
-
-        Raises
-        ------
-        ConflictError
-            Where a run is under way.
-        """
+        """Begin, unless a run is under way: that is a ConflictError."""
         with self._lock:
             if self._state == "running":
                 raise ConflictError("The rows are being matched already.")
@@ -63,18 +41,16 @@ class BackgroundRun:
         except Exception as error:  # the page must hear of whatever went wrong
             state, message = "failed", f"{type(error).__name__}: {error}"
         with self._lock:
-            self._state, self._message = state, message
-            self._seconds = time.monotonic() - self._started
+            self._state, self._message, self._ended = state, message, time.monotonic()
 
     def status(self) -> dict[str, Any]:
         """Return ``state`` (idle, running, done, failed), ``seconds`` and ``message``."""
         with self._lock:
-            running = self._state == "running"
-            seconds = time.monotonic() - self._started if running else self._seconds
-            return {"state": self._state, "seconds": round(seconds, 1), "message": self._message}
+            until = time.monotonic() if self._state == "running" else self._ended
+            seconds = round(until - self._started, 1)
+            return {"state": self._state, "seconds": seconds, "message": self._message}
 
     def wait(self, timeout: float | None = None) -> None:
         """Wait until the run is over."""
-        thread = self._thread
-        if thread is not None:
-            thread.join(timeout)
+        if self._thread is not None:
+            self._thread.join(timeout)

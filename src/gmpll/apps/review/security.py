@@ -13,10 +13,10 @@ import ipaddress
 import secrets
 import socket
 from collections.abc import Callable
-from typing import Any
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -49,14 +49,7 @@ def new_token() -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether only this machine can reach a host.
-
-    Examples
-    --------
-    >>> from gmpll.apps.review.security import is_loopback
-    >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("0.0.0.0")
-    (True, True, False)
-    """
+    """Tell whether only this machine can reach a host."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -68,13 +61,6 @@ def host_check(host: str, port: int) -> Callable[[str], bool]:
 
     A site that lets its name point to this machine (DNS rebinding) sends its own name. Names of
     this machine and, where it listens for others, plain addresses are the only good ones.
-
-    Examples
-    --------
-    >>> from gmpll.apps.review.security import host_check
-    >>> good = host_check("127.0.0.1", 8000)
-    >>> good("localhost:8000"), good("127.0.0.1:8001"), good("evil.example:8000")
-    (True, False, False)
     """
     names = {"localhost", "127.0.0.1", "::1", host.lower()}
     if not is_loopback(host):
@@ -123,64 +109,63 @@ class Guard:
             await send({"type": "websocket.close"})  # there is nothing to talk about
             return
         send = _hardened(send)
-        refusal = self._refusal(scope)
-        if refusal is None:
+        try:
+            self._check(scope, Headers(scope=scope))
             body = await _body(receive)
-            if isinstance(body, bytes):
-                await self.app(scope, _replay(body, receive), send)
-                return
-            refusal = body
-        await refusal(scope, receive, send)
+        except HTTPException as refusal:
+            # What was not read of a body would be taken for the next request.
+            closing = {"Connection": "close"}
+            answer = JSONResponse({"error": refusal.detail}, refusal.status_code, closing)
+            await answer(scope, receive, send)
+        else:
+            await self.app(scope, _replay(body, receive), send)
 
-    def _refusal(self, scope: Scope) -> JSONResponse | None:
-        headers = Headers(scope=scope)
+    def _check(self, scope: Scope, headers: Headers) -> None:
+        """Refuse a request by what stands in its head."""
         host = headers.get("host", "")
         if len(headers.getlist("host")) != 1 or not self._good_host(host):
-            return _refused(421, "This server does not go by that name.")
-        origin = headers.get("origin")
-        if origin is not None and origin != f"http://{host}":
-            return _refused(403, "Requests from other sites are refused.")
-        site = headers.get("sec-fetch-site", "same-origin")
-        if scope["path"].startswith("/api/"):
-            if site not in ("same-origin", "none"):
-                return _refused(403, "Requests from other sites are refused.")
-            given = headers.get("authorization", "").encode()
-            if not hmac.compare_digest(given, self._expected):
-                return _refused(
-                    401, "The token is missing or wrong: open the address that gmpll printed."
-                )
+            raise HTTPException(421, "This server does not go by that name.")
+        is_api = scope["path"].startswith("/api/")
+        foreign = headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none")
+        if headers.get("origin", f"http://{host}") != f"http://{host}" or (is_api and foreign):
+            raise HTTPException(403, "Requests from other sites are refused.")
+        given = headers.get("authorization", "").encode()
+        if is_api and not hmac.compare_digest(given, self._expected):
+            raise HTTPException(
+                401, "The token is missing or wrong: open the address that gmpll printed."
+            )
         content_type = headers.get("content-type", "").partition(";")[0].strip()
         if scope["method"] not in ("GET", "HEAD") and content_type != "application/json":
             # A form of another site cannot send JSON without asking first, and is never answered.
-            return _refused(415, "Only JSON is understood.")
+            raise HTTPException(415, "Only JSON is understood.")
         if "transfer-encoding" in headers and "content-length" in headers:
             # Whoever reads such a request differently finds a second one in its body.
-            return _refused(400, "The length of the request is given twice.")
+            raise HTTPException(400, "The length of the request is given twice.")
         length = headers.get("content-length", "0")
         if not length.isdecimal() or int(length) > MAX_BODY:
-            return _too_large()
-        return None
+            raise _too_large()
 
 
-async def _body(receive: Receive) -> bytes | JSONResponse:
-    """Read the whole body, or say why not."""
-    parts: list[bytes] = []
-    size = 0
+async def _body(receive: Receive) -> bytes:
+    """Read the whole body if it is small enough and comes in time."""
+    body = bytearray()
     try:
         async with asyncio.timeout(BODY_SECONDS):
             while True:
                 message = await receive()
                 if message["type"] == "http.disconnect":
-                    return _refused(400, "The request was broken off.")
-                part = message.get("body", b"")
-                size += len(part)
-                if size > MAX_BODY:
-                    return _too_large()
-                parts.append(part)
+                    raise HTTPException(400, "The request was broken off.")
+                body += message.get("body", b"")
+                if len(body) > MAX_BODY:
+                    raise _too_large()
                 if not message.get("more_body", False):
-                    return b"".join(parts)
+                    return bytes(body)
     except TimeoutError:
-        return _refused(408, "The request took too long.")
+        raise HTTPException(408, "The request took too long.") from None
+
+
+def _too_large() -> HTTPException:
+    return HTTPException(413, f"More than {MAX_BODY >> 10} KiB are not read.")
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
@@ -195,18 +180,7 @@ def _replay(body: bytes, receive: Receive) -> Receive:
 def _hardened(send: Send) -> Send:
     async def with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
-            headers = MutableHeaders(scope=message)
-            for name, value in RESPONSE_HEADERS.items():
-                headers[name] = value
+            MutableHeaders(scope=message).update(RESPONSE_HEADERS)
         await send(message)
 
     return with_headers
-
-
-def _refused(status: int, sentence: str, **headers: Any) -> JSONResponse:
-    # What was not read of a body would be taken for the next request.
-    return JSONResponse({"error": sentence}, status, headers={"Connection": "close", **headers})
-
-
-def _too_large() -> JSONResponse:
-    return _refused(413, f"More than {MAX_BODY >> 10} KiB are not read.")

@@ -10,9 +10,9 @@ import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from gmpll.apps.decisions.errors import ReviewError
 from gmpll.apps.review.app import make_app
-from gmpll.apps.review.errors import ReviewError
-from gmpll.apps.review.security import Guard, host_check, is_loopback, new_token
+from gmpll.apps.review.security import Guard, host_check, new_token
 from gmpll.apps.review.session import ReviewSession
 
 __all__ = ["ReviewServer", "make_server"]
@@ -97,11 +97,6 @@ def make_server(
     -------
     ReviewServer
         Its ``address`` holds the token.
-
-    Raises
-    ------
-    ReviewError
-        Where the port is taken or the host is not this machine's.
     """
     listener = _listen(LOOPBACK if host == "localhost" else host, port)
     port = listener.getsockname()[1]
@@ -139,6 +134,6 @@ def _listen(host: str, port: int) -> socket.socket:
 def _name_in_address(host: str) -> str:
     if host in ("0.0.0.0", "::"):
         return socket.gethostname()
-    if is_loopback(host) and host == "localhost":
+    if host == "localhost":
         return LOOPBACK
     return f"[{host}]" if ":" in host else host

@@ -9,24 +9,23 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gmpll.apps.review.errors import ConflictError, RequestError, ReviewError
+from gmpll.apps.decisions.errors import ConflictError, RequestError, ReviewError
+from gmpll.apps.decisions.store import Decision, Entry, Rematched, Store
 from gmpll.apps.review.evidence import Similarity
 from gmpll.apps.review.images import Image, read_image
 from gmpll.apps.review.ordering import doubt, propose_order
 from gmpll.apps.review.rematching import BackgroundRun
-from gmpll.apps.review.store import Decision, Entry, Rematched, Store
+from gmpll.apps.tables import SavedMatching
 
-if TYPE_CHECKING:
-    from gmpll.apps.tables.saved import SavedMatching
+__all__ = ["Rematch", "Result", "ReviewSession"]
 
-    Rematch = Callable[[SavedMatching, dict[int, int]], SavedMatching]
-
-__all__ = ["ReviewSession", "rows_key"]
+#: How to match again: what was found before, and the known labels (codes by row).
+Rematch = Callable[[SavedMatching, dict[int, int]], SavedMatching]
 
 #: Neighbours shown with an item; more do not fit beside it.
 SHOWN_NEIGHBORS = 8
@@ -36,7 +35,7 @@ SHOWN_CHANGES = 500
 SHOWN_DECISIONS = 500
 #: Margin below which a label is in doubt, where the run did not say.
 REVIEW_BELOW = 0.25
-#: An item on another tab's desk is offered again after this time.
+#: A row that is leased to another tab is offered again after this time.
 LEASE_SECONDS = 300.0
 #: Longest name of a label that the reviewer brings.
 MAX_LABEL_LENGTH = 200
@@ -45,24 +44,10 @@ EXCERPT = 160
 EXCERPT_CELLS = 5
 
 
-def rows_key(saved: SavedMatching) -> str:
-    """Return a key of the rows, labels and candidates that decisions speak of."""
-    digest = hashlib.sha256()
-    for array in (saved.ids, saved.classes):
-        digest.update(json.dumps([str(name) for name in array]).encode())
-    digest.update(np.packbits(np.asarray(saved.mask, dtype=bool)).tobytes())
-    return digest.hexdigest()
-
-
 def _matching_key(saved: SavedMatching) -> str:
     digest = hashlib.sha256(np.ascontiguousarray(saved.labels, dtype=np.int64).tobytes())
     digest.update(np.ascontiguousarray(saved.confidence, dtype=np.float32).tobytes())
     return digest.hexdigest()
-
-
-def _folder_of(source: str) -> Path | None:
-    """Return the folder of the input; a table that came from memory has none."""
-    return Path(source).parent if source else None
 
 
 class _Matching(NamedTuple):
@@ -73,15 +58,28 @@ class _Matching(NamedTuple):
     doubtful: NDArray[np.bool_]
 
 
+class Result(NamedTuple):
+    """A row with the label as it stands; ``label`` is None where no candidate is right."""
+
+    row: int
+    id: str
+    label: str | None
+    origin: str
+    decision: str
+    decided_at: str
+    matched: str
+    confidence: float
+    fields: dict[str, str]
+
+
 class ReviewSession:
     """The decisions about one matching, and what follows from them.
 
     Parameters
     ----------
     saved : SavedMatching
-        From ``gmpll.apps.tables.saved.read_matching``.
     store : Store
-        Made with the key of these rows, :func:`rows_key`.
+        Made with the key of these rows.
     rematch : callable
         ``rematch(saved, gold) -> SavedMatching`` where ``gold`` maps rows to codes of labels.
     image_folder : path, default=None
@@ -97,7 +95,8 @@ class ReviewSession:
     ) -> None:
         self.saved = saved
         self.store = store
-        self.image_folder = image_folder or _folder_of(saved.source)
+        # A table that came from memory has no folder.
+        self.image_folder = image_folder or (Path(saved.source).parent if saved.source else None)
         self._rematch = rematch
         self._base = _matching_key(saved)
         self._review_below = float(json.loads(saved.settings).get("review_below", REVIEW_BELOW))
@@ -105,38 +104,33 @@ class ReviewSession:
         self._similarity = Similarity(saved.features, labels=saved.labels)
         self._lock = threading.Lock()
         self._passed: dict[str, set[int]] = {}
-        self._folded = [str(name).casefold() for name in saved.classes]
-        self._check_store()
+        self._labels: list[tuple[str, int | None, str]] = [
+            (str(name).casefold(), code, str(name)) for code, name in enumerate(saved.classes)
+        ]
         self.rematched = store.load_rematched(self._base)
-        self._matching = self._put_in_order(self._restored(saved))
+        self._check_store()
+        self._matching = self._put_in_order()
         self.run = BackgroundRun(self._match_again)
 
     def _check_store(self) -> None:
         """Refuse decisions about rows and labels that there are not."""
         n, q = self.saved.mask.shape
         for row, entry in self.store.decisions().items():
-            code = 0 if entry.decision is None else entry.decision.code or 0
-            if row >= n or code >= q:
-                raise ReviewError(
-                    f"{self.store.path} is damaged (entry {entry.number} names no row or label): "
-                    "move it away to begin a new review."
-                )
+            if row >= n or (entry.decision.code or 0) >= q:
+                raise self._damaged(f"entry {entry.number} names no row or label")
+        shapes = [(n,), (n, q), (n,), (n, q)]
+        if self.rematched and [array.shape for array in self.rematched[1:5]] != shapes:
+            raise self._damaged("its last matching is of other rows")
 
-    def _restored(self, saved: SavedMatching) -> SavedMatching:
-        if self.rematched is None:
-            return saved
-        fits = (
-            self.rematched.labels.shape == self.rematched.labels_before.shape == saved.labels.shape
-            and self.rematched.confidence.shape == saved.confidence.shape
-            and self.rematched.confidence_before.shape == saved.confidence.shape
+    def _damaged(self, reason: str) -> ReviewError:
+        return ReviewError(
+            f"{self.store.path} is damaged ({reason}): move it away to begin a new review."
         )
-        if not fits:
-            raise ReviewError(
-                f"{self.store.path} is damaged (its last matching is of other rows): move it away."
-            )
-        return replace(saved, labels=self.rematched.labels, confidence=self.rematched.confidence)
 
-    def _put_in_order(self, saved: SavedMatching) -> _Matching:
+    def _put_in_order(self) -> _Matching:
+        saved, rematched = self.saved, self.rematched
+        if rematched is not None:
+            saved = replace(saved, labels=rematched.labels, confidence=rematched.confidence)
         doubts = doubt(saved.confidence, saved.labels)
         doubtful = self._ambiguous & (1 - 2 * doubts < self._review_below)
         decided = list(self.store.decisions())
@@ -151,7 +145,7 @@ class ReviewSession:
     # Items
 
     def next_item(self, tab: str, passed: int | None = None) -> dict[str, Any] | None:
-        """Return the most informative row that is neither decided nor on another tab's desk.
+        """Return the most informative row that is neither decided nor leased to another tab.
 
         A row that the tab has passed over comes again when it has seen all others.
         """
@@ -174,11 +168,9 @@ class ReviewSession:
         for row in self._matching.order:
             if int(row) not in held and int(row) not in left_out:
                 return int(row)
-        skipped = [e for e in held.values() if e.decision and e.decision.action == "skip"]
-        for entry in sorted(skipped, key=lambda entry: entry.number):
-            if entry.row not in left_out:
-                return entry.row
-        return None
+        skipped = [entry for entry in held.values() if entry.decision.action == "skip"]
+        oldest_first = sorted(skipped, key=lambda entry: entry.number)
+        return next((entry.row for entry in oldest_first if entry.row not in left_out), None)
 
     def item(self, row: int) -> dict[str, Any]:
         """Describe a row: what it is, its candidates, what speaks for them, the decision."""
@@ -266,7 +258,7 @@ class ReviewSession:
     def _label(self, row: int, held: Mapping[int, Entry]) -> tuple[str | None, str]:
         """Return the label of a row as it stands, and who gave it: reviewer, input, matching."""
         entry = held.get(row)
-        if entry is not None and entry.decision is not None and entry.decision.action != "skip":
+        if entry is not None and entry.decision.action != "skip":
             return self._decided_name(entry.decision), "reviewer"
         origin = "input" if self.saved.gold[row] >= 0 else "matching"
         return str(self.saved.classes[self._matching.saved.labels[row]]), origin
@@ -277,7 +269,7 @@ class ReviewSession:
         return decision.name
 
     def _described(self, entry: Entry | None) -> dict[str, Any] | None:
-        if entry is None or entry.decision is None:
+        if entry is None:
             return None
         return {
             "action": entry.decision.action,
@@ -302,13 +294,9 @@ class ReviewSession:
         Labels that the reviewer brought are among them; they have no code.
         """
         part = part.casefold().strip()
-        decisions = (entry.decision for entry in self.store.decisions().values())
-        brought = {decision.name for decision in decisions if decision and decision.name}
-        labels: list[tuple[str, int | None, str]] = [
-            (folded, code, str(self.saved.classes[code]))
-            for code, folded in enumerate(self._folded)
-        ]
-        labels += [(name.casefold(), None, name) for name in sorted(brought)]
+        names = {entry.decision.name for entry in self.store.decisions().values()}
+        brought = sorted(name for name in names if name)
+        labels = [*self._labels, *((name.casefold(), None, name) for name in brought)]
         found = [label for label in labels if part in label[0]]
         found.sort(key=lambda label: (not label[0].startswith(part), label[0]))
         return [{"code": code, "name": name} for _, code, name in found[:SHOWN_LABELS]]
@@ -353,7 +341,7 @@ class ReviewSession:
     def progress(self) -> dict[str, Any]:
         """Count what is decided and what is left."""
         held = self.store.decisions()
-        skipped = {row for row, e in held.items() if e.decision and e.decision.action == "skip"}
+        skipped = {row for row, entry in held.items() if entry.decision.action == "skip"}
         decided = held.keys() - skipped
         doubtful = set(np.flatnonzero(self._matching.doubtful).tolist())
         return {
@@ -371,19 +359,16 @@ class ReviewSession:
 
     def gold(self) -> dict[int, int]:
         """Return the known labels by row: those of the input and the reviewer's."""
-        given = np.flatnonzero(self.saved.gold >= 0)
-        known = {int(row): int(self.saved.gold[row]) for row in given}
-        for row, entry in self.store.decisions().items():
-            if entry.decision is not None and entry.decision.code is not None:
-                known[row] = entry.decision.code
-        return known
+        known = {row: code for row, code in enumerate(self.saved.gold.tolist()) if code >= 0}
+        return known | self._decided_codes()
+
+    def _decided_codes(self) -> dict[int, int]:
+        held = self.store.decisions().values()
+        return {e.row: e.decision.code for e in held if e.decision.code is not None}
 
     def match_again(self) -> None:
         """Start matching with the decisions as known labels; the page goes on meanwhile."""
-        if not any(
-            entry.decision and entry.decision.code is not None
-            for entry in self.store.decisions().values()
-        ):
+        if not self._decided_codes():
             raise ConflictError("Decide a row first: without a decision nothing would change.")
         self.run.start()
 
@@ -401,7 +386,7 @@ class ReviewSession:
         )
         self.store.save_rematched(self._base, rematched)
         self.rematched = rematched
-        self._matching = self._put_in_order(self._restored(self.saved))
+        self._matching = self._put_in_order()
 
     def changes(self) -> dict[str, Any]:
         """Tell which labels the latest matching changed, apart from the decided rows' own."""
@@ -447,23 +432,9 @@ class ReviewSession:
                 id=str(saved.ids[row]),
                 label=label,
                 origin=origin,
-                decision=entry.decision.action if entry and entry.decision else "",
+                decision=entry.decision.action if entry else "",
                 decided_at=entry.at if entry else "",
                 matched=str(saved.classes[found]),
                 confidence=float(saved.confidence[row, found]),
                 fields=self._fields(row),
             )
-
-
-class Result(NamedTuple):
-    """A row with the label as it stands; ``label`` is None where no candidate is right."""
-
-    row: int
-    id: str
-    label: str | None
-    origin: str
-    decision: str
-    decided_at: str
-    matched: str
-    confidence: float
-    fields: dict[str, str]

@@ -7,7 +7,9 @@ same folder, the slower one is told instead of winning silently.
 
 from __future__ import annotations
 
+import hashlib
 import io
+import json
 import sqlite3
 import threading
 import time
@@ -16,21 +18,32 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gmpll.apps.review.errors import ConflictError, RequestError, ReviewError
+from gmpll.apps.decisions.errors import ConflictError, RequestError, ReviewError
 
-__all__ = ["ACTIONS", "Decision", "Entry", "Rematched", "Store"]
+__all__ = [
+    "ACTIONS",
+    "FILE_NAME",
+    "Decision",
+    "Entry",
+    "Matching",
+    "Rematched",
+    "Store",
+    "rows_key",
+]
+
+#: The decisions lie beside the matching that they are about.
+FILE_NAME = "review.sqlite"
 
 #: ``label``: one of the known labels is right; ``other``: a label that the data do not know;
 #: ``none``: no candidate is right and no better label is known; ``skip``: not now.
 ACTIONS = ("label", "other", "none", "skip")
 
-#: Of the file, kept in SQLite's ``user_version``. Files from before it was kept have 0 there and
-#: are otherwise the same.
+#: Of the file, kept in SQLite's ``user_version``; a file that was just made has 0 there.
 FORMAT = 1
 #: How long to wait for another process that writes at this moment.
 BUSY_SECONDS = 10.0
@@ -50,6 +63,9 @@ CREATE TABLE IF NOT EXISTS log (
     undoes  INTEGER REFERENCES log (entry),
     UNIQUE (item, version)
 ) STRICT;
+CREATE INDEX IF NOT EXISTS log_undone ON log (undoes);
+CREATE VIEW IF NOT EXISTS held AS SELECT * FROM log WHERE action <> 'undo'
+    AND NOT EXISTS (SELECT 1 FROM log AS later WHERE later.undoes = log.entry);
 CREATE TRIGGER IF NOT EXISTS log_is_not_changed BEFORE UPDATE ON log
     BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END;
 CREATE TRIGGER IF NOT EXISTS log_is_not_shortened BEFORE DELETE ON log
@@ -60,17 +76,47 @@ CREATE TABLE IF NOT EXISTS rematched (
     base    TEXT NOT NULL,
     content BLOB NOT NULL
 ) STRICT;
-CREATE TABLE IF NOT EXISTS desks (
+CREATE TABLE IF NOT EXISTS leases (
     tab     TEXT PRIMARY KEY,
     item    INTEGER NOT NULL,
     since   REAL NOT NULL
 ) STRICT;
 COMMIT;
 """
+_COLUMNS = "entry, at, tab, item, version, action, code, name, undoes"
+
+
+class Matching(Protocol):
+    """What decisions speak of: rows with their ids and cells, labels and candidates."""
+
+    @property
+    def ids(self) -> NDArray[np.str_]:
+        """Return what the rows are called."""
+
+    @property
+    def classes(self) -> NDArray[np.str_]:
+        """Return the labels."""
+
+    @property
+    def mask(self) -> NDArray[np.bool_]:
+        """Return the candidates, a row per instance and a column per label."""
+
+    @property
+    def display(self) -> NDArray[np.str_]:
+        """Return the cells of every row as a JSON object."""
+
+
+def rows_key(matching: Matching) -> str:
+    """Return a key of the rows, labels and candidates that decisions speak of."""
+    digest = hashlib.sha256()
+    for names in (matching.ids, matching.classes):
+        digest.update(json.dumps([str(name) for name in names]).encode())
+    digest.update(np.packbits(np.asarray(matching.mask, dtype=bool)).tobytes())
+    return digest.hexdigest()
 
 
 class Decision(NamedTuple):
-    """What a reviewer said about a row."""
+    """What a reviewer said about a row: one of the actions, or ``undo``."""
 
     action: str
     code: int | None = None
@@ -79,14 +125,14 @@ class Decision(NamedTuple):
 
 @dataclass(frozen=True)
 class Entry:
-    """A line of the log; an undo carries no decision but the number of the entry it undoes."""
+    """A line of the log; an undo carries the number of the entry it undoes."""
 
     number: int
     at: str
     tab: str
     row: int
     version: int
-    decision: Decision | None
+    decision: Decision
     undoes: int | None = None
 
 
@@ -116,7 +162,7 @@ class Store:
     Examples
     --------
     >>> import tempfile
-    >>> from gmpll.apps.review.store import Decision, Store
+    >>> from gmpll.apps.decisions.store import Decision, Store
     >>> store = Store(tempfile.mkdtemp() + "/review.sqlite", rows_key="some rows")
     >>> entry = store.decide(3, Decision("label", code=1), seen_version=0, tab="a")
     >>> store.decisions()[3].decision.code
@@ -132,10 +178,6 @@ class Store:
         self._lock = threading.RLock()
         with self._plain_errors():
             self._connection = self._open(rows_key)
-        self._log: dict[int, Entry] = {}
-        self._history: dict[int, list[Entry]] = {}
-        self._undone: set[int] = set()
-        self._last_number = 0
         self._tabs: set[str] = set()
 
     @contextmanager
@@ -156,7 +198,12 @@ class Store:
             self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
         )
         try:
-            self._check_format(connection)
+            (version,) = connection.execute("PRAGMA user_version").fetchone()
+            if version not in (0, FORMAT):  # refused before anything in it is touched
+                raise ReviewError(
+                    f"{self.path} was written by another version of gmpll (its format is "
+                    f"{version}, this one reads {FORMAT}): go on with the review in that one."
+                )
             connection.execute("PRAGMA journal_mode = WAL")
             # WAL alone survives a crash of the program; FULL survives a power cut as well.
             connection.execute("PRAGMA synchronous = FULL")
@@ -164,134 +211,75 @@ class Store:
             connection.execute(f"PRAGMA user_version = {FORMAT}")
             connection.execute("INSERT OR IGNORE INTO facts VALUES ('rows', ?)", (rows_key,))
             found = connection.execute("SELECT value FROM facts WHERE name = 'rows'").fetchone()
+            if found != (rows_key,):
+                raise ReviewError(
+                    f"{self.path} holds decisions about other rows or labels: "
+                    "move it away to begin a new review."
+                )
         except BaseException:
             connection.close()
             raise
-        if found != (rows_key,):
-            connection.close()
-            raise ReviewError(
-                f"{self.path} holds decisions about other rows or labels: "
-                "move it away to begin a new review."
-            )
         return connection
 
-    def _check_format(self, connection: sqlite3.Connection) -> None:
-        """Refuse a file that a newer gmpll wrote, before anything in it is touched."""
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
-        if not 0 <= version <= FORMAT:
-            raise ReviewError(
-                f"{self.path} was written by a newer version of gmpll (its format is {version}, "
-                f"this one reads up to {FORMAT}): update gmpll to go on with the review."
-            )
-
     def close(self) -> None:
-        """Clear the desks of the tabs that were served from here, and close the file."""
+        """End the leases of the tabs that were served from here, and close the file."""
         with self._lock:
-            with suppress(sqlite3.Error):  # closed already, or full: the desks clear themselves
+            with suppress(sqlite3.Error):  # closed already, or full: leases run out
                 for tab in self._tabs:
-                    self._connection.execute("DELETE FROM desks WHERE tab = ?", (tab,))
+                    self._connection.execute("DELETE FROM leases WHERE tab = ?", (tab,))
             self._connection.close()
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with self._lock, self._plain_errors():
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
-                self._read_on()
-                yield self._connection
-                self._connection.execute("COMMIT")
-            except BaseException:
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
-                raise
+        with self._lock, self._plain_errors(), self._connection as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            yield connection
 
-    def _read_on(self) -> None:
-        """Take in what was written since the last look, by whomever."""
-        lines = self._connection.execute(
-            "SELECT entry, at, tab, item, version, action, code, name, undoes FROM log "
-            "WHERE entry > ? ORDER BY entry",
-            (self._last_number,),
-        )
-        for number, at, tab, row, version, action, code, name, undoes in lines:
-            places = (row, version, 0 if code is None else code)
-            if not all(isinstance(place, int) and place >= 0 for place in places):
-                raise _DamageError(f"entry {number} of its log is damaged")
-            decision = None if action == "undo" else Decision(action, code, name)
-            entry = Entry(number, at, tab, row, version, decision, undoes)
-            self._log[number] = entry
-            self._history.setdefault(row, []).append(entry)
-            if undoes is not None:
-                self._undone.add(undoes)
-            self._last_number = number
+    def _entries(self, selection: str, *values: int | str) -> list[Entry]:
+        with self._lock, self._plain_errors():
+            lines = self._connection.execute(f"SELECT {_COLUMNS} FROM {selection}", values)
+            return [_entry(line) for line in lines]
 
     def version(self, row: int) -> int:
         """Return the number of the last entry of a row, 0 if there is none."""
-        with self._lock, self._plain_errors():
-            self._read_on()
-            return self._version(row)
-
-    def _version(self, row: int) -> int:
-        history = self._history.get(row)
-        return history[-1].version if history else 0
+        history = self._entries("log WHERE item = ? ORDER BY version DESC LIMIT 1", row)
+        return history[0].version if history else 0
 
     def current(self, row: int) -> Entry | None:
         """Return the entry that holds for a row now."""
-        with self._lock, self._plain_errors():
-            self._read_on()
-            return self._current(row)
-
-    def _current(self, row: int) -> Entry | None:
-        for entry in reversed(self._history.get(row, [])):
-            if entry.decision is not None and entry.number not in self._undone:
-                return entry
-        return None
+        found = self._entries("held WHERE item = ? ORDER BY entry DESC LIMIT 1", row)
+        return found[0] if found else None
 
     def decisions(self) -> dict[int, Entry]:
         """Return the entries that hold now, by row, skipped rows included."""
-        with self._lock, self._plain_errors():
-            self._read_on()
-            held = {row: self._current(row) for row in self._history}
-        return {row: entry for row, entry in held.items() if entry is not None}
+        return {entry.row: entry for entry in self._entries("held ORDER BY entry")}
 
     def log(self) -> list[Entry]:
         """Return the whole log, oldest entry first."""
-        with self._lock, self._plain_errors():
-            self._read_on()
-            return list(self._log.values())
+        return self._entries("log ORDER BY entry")
 
     def decide(
         self, row: int, decision: Decision, *, seen_version: int, tab: str, at: str = ""
     ) -> Entry:
-        """Write a decision.
+        """Write a decision; when this returns, it is on the disk.
 
         Parameters
         ----------
         row : int
         decision : Decision
         seen_version : int
-            The version of the row that the reviewer was looking at.
+            The version of the row that the reviewer was looking at; a newer one is a ConflictError.
         tab : str
             Who writes; undo goes back over one's own decisions only.
         at : str, default=""
             When it was decided, in ISO format; by default now.
-
-        Returns
-        -------
-        Entry
-            As it is on the disk.
-
-        Raises
-        ------
-        ConflictError
-            Where the row has a newer version.
         """
         if decision.action not in ACTIONS:
             raise RequestError(f"{decision.action!r} is no decision: use one of {ACTIONS}.")
         with self._transaction():
-            if seen_version != self._version(row):
+            if seen_version != self.version(row):
                 raise ConflictError("This row was decided elsewhere in the meantime.")
-            number = self._append(row, tab, *decision, None, at)
-        return self._entry(number)
+            return self._append(row, tab, decision, at=at)
 
     def take(
         self,
@@ -300,86 +288,56 @@ class Store:
         *,
         lease_seconds: float,
     ) -> int | None:
-        """Put a row on the desk of a tab, in place of the one that lay there.
+        """Lease a row to a tab, in place of the one that it had.
 
         Parameters
         ----------
         tab : str
-            Who takes.
         choose : callable
             ``choose(decisions, elsewhere)`` returns the row to take, or None; ``elsewhere`` are the
-            rows on other desks, those of other servers on the same file included.
+            rows leased to others, those of other servers on the same file included.
         lease_seconds : float
-            A desk on which nothing was put for so long is cleared.
-
-        Returns
-        -------
-        int or None
-            The row.
+            How long a lease holds.
         """
         with self._transaction() as connection:
             now = time.time()
             self._tabs.add(tab)
             # A time to come is one of a clock that was put right since.
             connection.execute(
-                "DELETE FROM desks WHERE tab = ? OR since < ? OR since > ?",
+                "DELETE FROM leases WHERE tab = ? OR since < ? OR since > ?",
                 (tab, now - lease_seconds, now + lease_seconds),
             )
-            elsewhere = {row for (row,) in connection.execute("SELECT item FROM desks")}
+            elsewhere = {row for (row,) in connection.execute("SELECT item FROM leases")}
             row = choose(self.decisions(), elsewhere)
             if row is not None:
-                connection.execute("INSERT INTO desks VALUES (?, ?, ?)", (tab, row, now))
+                connection.execute("INSERT INTO leases VALUES (?, ?, ?)", (tab, row, now))
         return row
 
     def undo(self, tab: str) -> Entry | None:
         """Take back the last decision of a tab; None where there is nothing to take back.
 
-        Raises
-        ------
-        ConflictError
-            Where the row was decided again elsewhere since.
+        If the row was decided again elsewhere since, that is a ConflictError.
         """
         with self._transaction():
-            last = self._last_of(tab)
-            if last is None:
+            mine = self._entries("held WHERE tab = ? ORDER BY entry DESC LIMIT 1", tab)
+            if not mine:
                 return None
-            if self._current(last.row) is not last:
+            if self.current(mine[0].row) != mine[0]:
                 raise ConflictError(
                     "Your last decision was replaced elsewhere: open the row to decide it again."
                 )
-            number = self._append(last.row, tab, "undo", None, None, last.number)
-        return self._entry(number)
-
-    def _entry(self, number: int) -> Entry:
-        with self._lock, self._plain_errors():
-            self._read_on()
-            return self._log[number]
-
-    def _last_of(self, tab: str) -> Entry | None:
-        for entry in reversed(self._log.values()):
-            if entry.tab == tab and entry.decision and entry.number not in self._undone:
-                return entry
-        return None
+            return self._append(mine[0].row, tab, Decision("undo"), undoes=mine[0].number)
 
     def _append(
-        self,
-        row: int,
-        tab: str,
-        action: str,
-        code: int | None,
-        name: str | None,
-        undoes: int | None,
-        at: str = "",
-    ) -> int:
+        self, row: int, tab: str, decision: Decision, *, undoes: int | None = None, at: str = ""
+    ) -> Entry:
         at = at or datetime.now(UTC).isoformat(timespec="milliseconds")
+        version = self.version(row) + 1
         cursor = self._connection.execute(
-            "INSERT INTO log (at, tab, item, version, action, code, name, undoes) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (at, tab, row, self._version(row) + 1, action, code, name, undoes),
+            f"INSERT INTO log ({_COLUMNS}) VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING entry",
+            (at, tab, row, version, *decision, undoes),
         )
-        number = cursor.lastrowid
-        assert number is not None
-        return number
+        return Entry(cursor.fetchone()[0], at, tab, row, version, decision, undoes)
 
     def save_rematched(self, base: str, rematched: Rematched) -> None:
         """Keep the latest matching, in place of the one before."""
@@ -409,6 +367,14 @@ class Store:
 
 class _DamageError(ValueError):
     """The file can be read but does not hold what it must."""
+
+
+def _entry(line: tuple[Any, ...]) -> Entry:
+    """Check a line of the log, which another program may have damaged."""
+    number, at, tab, row, version, action, code, name, undoes = line
+    if not all(isinstance(place, int) and place >= 0 for place in (row, version, code or 0)):
+        raise _DamageError(f"entry {number} of its log is damaged")
+    return Entry(number, at, tab, row, version, Decision(action, code, name), undoes)
 
 
 def _rematched(at: str, content: bytes) -> Rematched:
