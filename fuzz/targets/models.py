@@ -11,9 +11,9 @@ import pandas as pd
 from fuzz.mutators import Mutator, bytes_changed, json_changed, npy_changed, zip_changed
 from fuzz.target import Target, written
 
-from gmpll.apps.review.errors import ReviewError
-from gmpll.apps.review.session import ReviewSession, rows_key
-from gmpll.apps.review.store import Store
+from gmpll.apps.decisions.errors import ReviewError
+from gmpll.apps.decisions.store import Store, rows_key
+from gmpll.apps.review.session import ReviewSession
 from gmpll.apps.tables.errors import InputError
 from gmpll.apps.tables.features import FeatureEncoder, FeatureTable
 from gmpll.apps.tables.model_file import SavedModel, load_model, save_model

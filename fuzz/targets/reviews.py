@@ -13,11 +13,11 @@ from fuzz.target import Target, scratch, written
 from fuzz.targets.models import matching
 from fuzz.targets.tables import ARGILLA, LABEL_STUDIO
 
-from gmpll.apps.review.errors import ReviewError
+from gmpll.apps.decisions.errors import ReviewError
+from gmpll.apps.decisions.store import Decision, Rematched, Store, rows_key
 from gmpll.apps.review.export import FORMATS
 from gmpll.apps.review.images import read_image
-from gmpll.apps.review.session import ReviewSession, rows_key
-from gmpll.apps.review.store import Decision, Rematched, Store
+from gmpll.apps.review.session import ReviewSession
 
 BASE = "base"
 

@@ -12,10 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
+from gmpll.apps.decisions import store as review_store
 from gmpll.apps.experiments import Declaration, Experiment, run
 from gmpll.apps.experiments import store as run_store
-from gmpll.apps.review import store as review_store
-from gmpll.apps.review.session import rows_key
 from gmpll.apps.tables import model_file, saved
 
 HERE = Path(__file__).resolve().parent
@@ -79,7 +78,7 @@ def _resolved_before_votes(folder: Path) -> None:
 
 def _review(path: Path) -> None:
     matching = saved.read_matching(HERE / f"resolved-{saved.FORMAT}")
-    store = review_store.Store(path, rows_key(matching))
+    store = review_store.Store(path, review_store.rows_key(matching))
     for row, code in DECISIONS.items():
         store.decide(row, review_store.Decision("label", code), seen_version=0, tab="a")
     store.decide(7, review_store.Decision("other", name="mole"), seen_version=0, tab="a")

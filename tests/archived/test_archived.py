@@ -11,13 +11,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from gmpll.apps.decisions import store as review_store
+from gmpll.apps.decisions.errors import ReviewError
+from gmpll.apps.decisions.store import Decision, Store, rows_key
 from gmpll.apps.experiments import ExperimentError, scores
 from gmpll.apps.experiments import store as run_store
 from gmpll.apps.experiments.store import RunFolder
-from gmpll.apps.review import store as review_store
-from gmpll.apps.review.errors import ReviewError
-from gmpll.apps.review.session import rows_key
-from gmpll.apps.review.store import Decision, Store
 from gmpll.apps.tables import InputError, model_file, read_matching, rematch, saved
 from gmpll.apps.tables.model_file import load_model
 from gmpll.apps.tables.predicting import predict_table

@@ -66,8 +66,8 @@ def _demo(sandbox: Path, *arguments: str) -> None:
 
 def _decide(sandbox: Path, *arguments: str) -> None:
     """Decide row after row like the page does; say which ones have been acknowledged."""
+    from gmpll.apps.decisions.store import Decision
     from gmpll.apps.review.opening import open_review
-    from gmpll.apps.review.store import Decision
 
     with _sentences():
         session = open_review(sandbox / "out")
@@ -110,7 +110,7 @@ def _convert(sandbox: Path, *arguments: str) -> None:
 def _sentences() -> Iterator[None]:
     """Do as a command would with the errors that the library promises."""
     from gmpll.apps.cli.stopping import stoppable
-    from gmpll.apps.review.errors import ReviewError
+    from gmpll.apps.decisions.errors import ReviewError
     from gmpll.datasets import DatasetUnavailableError
     from gmpll.datasets.errors import DatasetFormatError
 

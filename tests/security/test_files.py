@@ -11,11 +11,11 @@ import zipfile
 import numpy as np
 import pytest
 
+from gmpll.apps.decisions.errors import ReviewError
+from gmpll.apps.decisions.store import Store
 from gmpll.apps.experiments import Declaration, Experiment, ExperimentError
 from gmpll.apps.experiments.declaration import read_declaration
 from gmpll.apps.experiments.store import RunFolder
-from gmpll.apps.review.errors import ReviewError
-from gmpll.apps.review.store import Store
 from gmpll.apps.tables import InputError
 from gmpll.apps.tables.embeddings import read_embeddings
 from gmpll.apps.tables.model_file import FILE_NAME, load_model
@@ -149,7 +149,7 @@ def _skops(path, change):
         ("builtins", "eval"),
         ("subprocess", "Popen"),
         ("gmpll.apps.cli", "main"),
-        ("gmpll.apps.review.store", "Store"),
+        ("gmpll.apps.decisions.store", "Store"),
         ("gmpll.methods.plknn", "np"),
         ("gmpll.apps.tables.features", "InputError"),
         ("gmpll.methods.nowhere", "Nothing"),

@@ -15,9 +15,9 @@ pytest.importorskip("playwright")
 import review_problem
 from playwright.sync_api import sync_playwright
 
+from gmpll.apps.decisions.store import Decision
 from gmpll.apps.review.opening import open_review
 from gmpll.apps.review.serving import make_server
-from gmpll.apps.review.store import Decision
 
 CHROMIUM = os.environ.get("GMPLL_CHROMIUM") or shutil.which("chromium") or ""
 ARGUMENTS = [

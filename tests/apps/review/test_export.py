@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import review_problem
 
+from gmpll.apps.decisions.store import Decision
 from gmpll.apps.review.export import defused, to_argilla, to_csv, to_label_studio
 from gmpll.apps.review.opening import open_review
-from gmpll.apps.review.store import Decision
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import os
 import pytest
 from review_problem import png
 
-from gmpll.apps.review.errors import RequestError
+from gmpll.apps.decisions.errors import RequestError
 from gmpll.apps.review.images import read_image
 
 

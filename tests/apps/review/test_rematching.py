@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from gmpll.apps.review.errors import ConflictError
+from gmpll.apps.decisions.errors import ConflictError
 from gmpll.apps.review.rematching import BackgroundRun
 
 

@@ -17,9 +17,10 @@ pytest.importorskip("httpx")
 import httpx
 import review_problem
 
+from gmpll.apps.decisions.errors import ReviewError
+from gmpll.apps.decisions.store import FILE_NAME
 from gmpll.apps.review import security, serving
-from gmpll.apps.review.errors import ReviewError
-from gmpll.apps.review.opening import DECISIONS_FILE, open_review
+from gmpll.apps.review.opening import open_review
 from gmpll.apps.review.serving import make_server
 
 ANSWER_SECONDS = 30  # far more than needed: only a hanging server reaches it
@@ -164,7 +165,7 @@ def test_a_decision_that_was_acknowledged_survives_kill_9(folder):
         process.kill()
         process.wait()
         process.stdout.close()
-    assert (folder / DECISIONS_FILE).is_file()
+    assert (folder / FILE_NAME).is_file()
     again = open_review(folder, rematch=review_problem.rematch)
     assert again.gold() == {0: 0, 5: 1, 6: 1, 7: 1}
     assert again.progress()["decided"] == 3

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import review_problem
 
-from gmpll.apps.review.errors import ConflictError, RequestError, ReviewError
+from gmpll.apps.decisions.errors import ConflictError, RequestError, ReviewError
+from gmpll.apps.decisions.store import Decision
 from gmpll.apps.review.opening import open_review
 from gmpll.apps.review.ordering import doubt, propose_order
 from gmpll.apps.review.session import LEASE_SECONDS
-from gmpll.apps.review.store import Decision
 
 
 def _decide(session, row, code, tab="a"):
@@ -69,7 +69,7 @@ def test_two_tabs_get_different_rows_until_one_is_long_gone(session, monkeypatch
     assert session.next_item("a")["row"] == first
     assert session.next_item("b")["row"] != first
     now = [time.time()]
-    monkeypatch.setattr("gmpll.apps.review.store.time.time", lambda: now[0])
+    monkeypatch.setattr("gmpll.apps.decisions.store.time.time", lambda: now[0])
     session.next_item("a")
     now[0] += LEASE_SECONDS + 1
     assert session.next_item("c")["row"] == first

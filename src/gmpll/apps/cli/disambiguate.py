@@ -16,7 +16,7 @@ from gmpll.apps.cli.errors import UserError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from gmpll.apps.review.keeping import Kept
+    from gmpll.apps.decisions.archive import Archived
     from gmpll.apps.tables.options import Options
     from gmpll.apps.tables.resolving import Prepared, Resolution
     from gmpll.apps.tables.tables import Table
@@ -205,6 +205,7 @@ def split(value: str | None) -> tuple[str, ...]:
 @contextmanager
 def plain_errors(target: Path) -> Iterator[None]:
     """Turn what a user can put right, and an interruption, into one sentence."""
+    from gmpll.apps.decisions.errors import ReviewError
     from gmpll.apps.tables.errors import InputError
 
     try:
@@ -212,7 +213,7 @@ def plain_errors(target: Path) -> Iterator[None]:
     except KeyboardInterrupt:
         typer.echo("gmpll: interrupted.", err=True)
         raise typer.Exit(_EXIT_INTERRUPTED) from None
-    except InputError as error:
+    except (InputError, ReviewError) as error:
         raise UserError(" ".join(str(error).split())) from error
     except ImportError as error:
         if error.name is None or error.name.partition(".")[0] not in _EXTRAS:
@@ -244,7 +245,7 @@ def _run(
     force: bool,
     defuse: bool,
 ) -> None:
-    from gmpll.apps.review.keeping import check_not_under_review
+    from gmpll.apps.decisions.archive import check_not_under_review
     from gmpll.apps.tables.folder import OWN_FILES, write_folder
     from gmpll.apps.tables.guesses import guess_roles
     from gmpll.apps.tables.output import check_target
@@ -272,8 +273,8 @@ def _run(
     _print_results(console, resolution)
     for file in written.files:
         console.print(f"  {file}", markup=False, soft_wrap=True)
-    if written.kept is not None:
-        _print_kept(console, written.kept)
+    if written.archived is not None:
+        _print_archived(console, written.archived)
     console.print("Next: open the report, or go through the doubtful rows with")
     console.print(f"  gmpll review {folder}", markup=False, soft_wrap=True)
 
@@ -337,15 +338,15 @@ def _print_results(console: Console, resolution: Resolution) -> None:
     )
 
 
-def _print_kept(console: Console, kept: Kept) -> None:
+def _print_archived(console: Console, archived: Archived) -> None:
     console.print(
         f"Note: the rows, labels or candidates are others than those reviewed in this folder. "
-        f"{kept.taken_over} of {kept.rows} reviewed rows were recognised by their ids and "
-        f"keep their decision. The earlier review is in {kept.folder}; to have its labels:",
+        f"{archived.carried_over} of {archived.rows} reviewed rows were recognised by their ids "
+        f"and keep their decision. The earlier review is in {archived.folder}; to have its labels:",
         markup=False,
         soft_wrap=True,
     )
-    console.print(f"  gmpll review {kept.folder} --export FILE", markup=False, soft_wrap=True)
+    console.print(f"  gmpll review {archived.folder} --export FILE", markup=False, soft_wrap=True)
 
 
 def _character(delimiter: str | None) -> str | None:

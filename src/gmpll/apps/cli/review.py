@@ -59,7 +59,7 @@ def review(
     if export is not None:
         check_file(export, force=force, option="--export")
     try:
-        from gmpll.apps.review.errors import ReviewError
+        from gmpll.apps.decisions.errors import ReviewError
         from gmpll.apps.review.opening import open_review
 
         session = open_review(directory, images=images)

@@ -16,10 +16,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from gmpll.apps.review.errors import ConflictError, RequestError, ReviewError
+from gmpll.apps.decisions.errors import ConflictError, RequestError, ReviewError
+from gmpll.apps.decisions.store import Decision
 from gmpll.apps.review.export import FORMATS
 from gmpll.apps.review.session import ReviewSession
-from gmpll.apps.review.store import Decision
 
 __all__ = ["make_app"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from gmpll.apps.review.errors import RequestError
+from gmpll.apps.decisions.errors import RequestError
 
 __all__ = ["Image", "read_image"]
 
@@ -59,7 +59,7 @@ def read_image(name: str, folder: Path) -> Image:
     >>> read_image("../../etc/passwd", Path("."))
     Traceback (most recent call last):
     ...
-    gmpll.apps.review.errors.RequestError: '../../etc/passwd' names no picture beside the input.
+    gmpll.apps.decisions.errors.RequestError: '../../etc/passwd' names no picture beside the input.
     """
     shown = repr(name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}…")
     refusal = RequestError(f"{shown} names no picture beside the input.")

@@ -5,18 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gmpll.apps.review.errors import ReviewError
-from gmpll.apps.review.session import ReviewSession, rows_key
-from gmpll.apps.review.store import Store
+from gmpll.apps.decisions.errors import ReviewError
+from gmpll.apps.decisions.store import FILE_NAME, Store, rows_key
+from gmpll.apps.review.session import ReviewSession
 
 if TYPE_CHECKING:
     from gmpll.apps.review.session import Rematch
     from gmpll.apps.tables.saved import SavedMatching
 
-__all__ = ["DECISIONS_FILE", "open_review"]
-
-#: The decisions, beside the matching that they are about.
-DECISIONS_FILE = "review.sqlite"
+__all__ = ["open_review"]
 
 
 def open_review(
@@ -43,7 +40,7 @@ def open_review(
         Where the folder holds no matching, or decisions about another one.
     """
     saved = _matching(directory)
-    store = Store(directory / DECISIONS_FILE, rows_key(saved))
+    store = Store(directory / FILE_NAME, rows_key(saved))
     return ReviewSession(saved, store, rematch or _default_rematch, images)
 
 

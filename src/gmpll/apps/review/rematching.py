@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from gmpll.apps.review.errors import ConflictError
+from gmpll.apps.decisions.errors import ConflictError
 
 __all__ = ["BackgroundRun"]
 

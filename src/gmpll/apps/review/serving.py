@@ -10,8 +10,8 @@ import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from gmpll.apps.decisions.errors import ReviewError
 from gmpll.apps.review.app import make_app
-from gmpll.apps.review.errors import ReviewError
 from gmpll.apps.review.security import Guard, host_check, is_loopback, new_token
 from gmpll.apps.review.session import ReviewSession
 

@@ -14,19 +14,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gmpll.apps.review.errors import ConflictError, RequestError, ReviewError
+from gmpll.apps.decisions.errors import ConflictError, RequestError, ReviewError
+from gmpll.apps.decisions.store import Decision, Entry, Rematched, Store
 from gmpll.apps.review.evidence import Similarity
 from gmpll.apps.review.images import Image, read_image
 from gmpll.apps.review.ordering import doubt, propose_order
 from gmpll.apps.review.rematching import BackgroundRun
-from gmpll.apps.review.store import Decision, Entry, Rematched, Store
 
 if TYPE_CHECKING:
     from gmpll.apps.tables.saved import SavedMatching
 
     Rematch = Callable[[SavedMatching, dict[int, int]], SavedMatching]
 
-__all__ = ["ReviewSession", "rows_key"]
+__all__ = ["Rematch", "Result", "ReviewSession"]
 
 #: Neighbours shown with an item; more do not fit beside it.
 SHOWN_NEIGHBORS = 8
@@ -36,22 +36,13 @@ SHOWN_CHANGES = 500
 SHOWN_DECISIONS = 500
 #: Margin below which a label is in doubt, where the run did not say.
 REVIEW_BELOW = 0.25
-#: An item on another tab's desk is offered again after this time.
+#: A row that is leased to another tab is offered again after this time.
 LEASE_SECONDS = 300.0
 #: Longest name of a label that the reviewer brings.
 MAX_LABEL_LENGTH = 200
 #: Characters of a text in a list of rows, and how many other cells stand there.
 EXCERPT = 160
 EXCERPT_CELLS = 5
-
-
-def rows_key(saved: SavedMatching) -> str:
-    """Return a key of the rows, labels and candidates that decisions speak of."""
-    digest = hashlib.sha256()
-    for array in (saved.ids, saved.classes):
-        digest.update(json.dumps([str(name) for name in array]).encode())
-    digest.update(np.packbits(np.asarray(saved.mask, dtype=bool)).tobytes())
-    return digest.hexdigest()
 
 
 def _matching_key(saved: SavedMatching) -> str:
@@ -81,7 +72,7 @@ class ReviewSession:
     saved : SavedMatching
         From ``gmpll.apps.tables.saved.read_matching``.
     store : Store
-        Made with the key of these rows, :func:`rows_key`.
+        Made with the key of these rows.
     rematch : callable
         ``rematch(saved, gold) -> SavedMatching`` where ``gold`` maps rows to codes of labels.
     image_folder : path, default=None

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from gmpll.apps.decisions.archive import Archived, archiving, carry_over
 from gmpll.apps.tables import model_file, saved
+from gmpll.apps.tables.errors import InputError
 from gmpll.apps.tables.output import output_folder, table_suffix, write_table
 from gmpll.apps.tables.page import render_page
 from gmpll.apps.tables.page_facts import page_facts
 from gmpll.apps.tables.resolving import result_columns
 
 if TYPE_CHECKING:
-    from gmpll.apps.review.keeping import Kept
     from gmpll.apps.tables.resolving import Resolution
 
 __all__ = ["OWN_FILES", "PAGE", "Written", "write_folder"]
@@ -27,7 +29,7 @@ class Written(NamedTuple):
     """The files of a run, the resolved rows first, and decisions that had to make room."""
 
     files: list[Path]
-    kept: Kept | None
+    archived: Archived | None
 
 
 def write_folder(
@@ -54,12 +56,10 @@ def write_folder(
     -------
     Written
     """
-    from gmpll.apps.review.keeping import decisions_kept, take_over
-
     prepared = resolution.prepared
     table = prepared.table
     results = f"resolved{table_suffix(table)}"
-    with decisions_kept(folder) as make_room, output_folder(folder) as staging:
+    with archiving(folder, saved.FILE_NAME) as make_room, output_folder(folder) as staging:
         step("Writing the resolved rows")
         columns = result_columns(
             resolution.verdicts, prepared.sets.classes, set(table.frame.columns)
@@ -81,8 +81,10 @@ def write_folder(
         step("Explaining and drawing the report")
         page = render_page(page_facts(resolution, matching.display))
         (staging / PAGE).write_text(page, encoding="utf-8")
-        kept = make_room(matching)
-    if kept is not None:
-        kept = take_over(kept, folder, matching, prepared.roles.id)
+        archived = make_room(matching)
+    if archived is not None:
+        with suppress(InputError):  # a damaged matching: the decisions can be read where they are
+            before = saved.read_matching(archived.folder)
+            archived = carry_over(archived, before, folder, matching, prepared.roles.id)
     files = [folder / name for name in (results, PAGE, model_file.FILE_NAME, saved.FILE_NAME)]
-    return Written(files, kept)
+    return Written(files, archived)

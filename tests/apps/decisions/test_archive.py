@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import review_problem
 
-from gmpll.apps.review.keeping import check_not_under_review, decisions_kept, take_over
+from gmpll.apps.decisions.archive import archiving, carry_over, check_not_under_review
+from gmpll.apps.decisions.errors import ReviewError
+from gmpll.apps.decisions.store import Decision
 from gmpll.apps.review.opening import open_review
-from gmpll.apps.review.store import Decision
-from gmpll.apps.tables.errors import InputError
-from gmpll.apps.tables.saved import read_matching
+from gmpll.apps.tables import read_matching
 
 IDS = np.array([f"r{i}" for i in range(30)])
 DISPLAY = np.array([json.dumps({"key": identity}) for identity in IDS])
@@ -46,10 +46,14 @@ def _replace(folder, tmp_path, **changed):
     changed = {"display": DISPLAY, **changed}
     new = review_problem.write(tmp_path / "new", **changed)
     matching = read_matching(new)
-    with decisions_kept(folder) as make_room:
-        kept = make_room(matching)
+    with archiving(folder, "matching.npz") as make_room:
+        archived = make_room(matching)
     (new / "matching.npz").replace(folder / "matching.npz")
-    return kept, matching
+    return archived, matching
+
+
+def _carry_over(archived, folder, matching, id_column):
+    return carry_over(archived, read_matching(archived.folder), folder, matching, id_column)
 
 
 @pytest.fixture(autouse=True)
@@ -59,18 +63,18 @@ def _new(tmp_path):
 
 def test_decisions_about_the_same_rows_stay_where_they_are(reviewed, tmp_path):
     before = _names(reviewed)
-    kept, _ = _replace(reviewed, tmp_path, features=np.ones((30, 3), dtype=np.float32))
-    assert kept is None
+    archived, _ = _replace(reviewed, tmp_path, features=np.ones((30, 3), dtype=np.float32))
+    assert archived is None
     assert _names(reviewed) == before
 
 
 def test_decisions_about_other_rows_can_be_read_in_a_folder_of_their_own(reviewed, tmp_path):
     before = _names(reviewed)
     other = np.array([f"other{i}" for i in range(30)])
-    kept, matching = _replace(reviewed, tmp_path, ids=other)
-    assert (kept.folder, kept.rows) == (reviewed / "earlier-review-1", 5)
-    assert _names(kept.folder) == before
-    assert take_over(kept, reviewed, matching, "key").taken_over == 0
+    archived, matching = _replace(reviewed, tmp_path, ids=other)
+    assert (archived.folder, archived.rows) == (reviewed / "earlier-review-1", 5)
+    assert _names(archived.folder) == before
+    assert _carry_over(archived, reviewed, matching, "key").carried_over == 0
     assert _names(reviewed) == {}
 
 
@@ -79,36 +83,38 @@ def test_the_rows_are_recognised_by_their_ids(reviewed, tmp_path):
     old = review_problem.arrays(tmp_path)
     changed = {name: old[name][order] for name in ("mask", "gold", "labels", "confidence")}
     changed["classes"] = np.array(["cat", "hound", "<img src=x onerror=alert(1)>", "mole"])
-    kept, matching = _replace(reviewed, tmp_path, ids=IDS[order], display=DISPLAY[order], **changed)
-    assert take_over(kept, reviewed, matching, "key").taken_over == 3
+    archived, matching = _replace(
+        reviewed, tmp_path, ids=IDS[order], display=DISPLAY[order], **changed
+    )
+    assert _carry_over(archived, reviewed, matching, "key").carried_over == 3
     assert _names(reviewed) == {
         "r2": ("other", "dog"),  # no label of the new run
         "r5": ("label", "cat"),
         "r7": ("label", "mole"),  # now it is one
     }
-    before, after = (open_review(f).store.decisions() for f in (kept.folder, reviewed))
+    before, after = (open_review(f).store.decisions() for f in (archived.folder, reviewed))
     assert after[24].at == before[5].at
 
 
 def test_row_numbers_are_no_ids(reviewed, tmp_path):
     mask = review_problem.arrays(tmp_path)["mask"].copy()
     mask[3] = True
-    kept, matching = _replace(reviewed, tmp_path, mask=mask)
-    assert take_over(kept, reviewed, matching, "").taken_over == 0
-    assert take_over(kept, reviewed, matching, "another column").taken_over == 0
-    assert len(_names(kept.folder)) == 5
+    archived, matching = _replace(reviewed, tmp_path, mask=mask)
+    assert _carry_over(archived, reviewed, matching, "").carried_over == 0
+    assert _carry_over(archived, reviewed, matching, "another column").carried_over == 0
+    assert len(_names(archived.folder)) == 5
 
 
 def test_that_no_candidate_is_right_holds_for_the_same_candidates(reviewed, tmp_path):
     mask = review_problem.arrays(tmp_path)["mask"].copy()
     mask[3] = True
-    kept, matching = _replace(reviewed, tmp_path, mask=mask)
-    assert take_over(kept, reviewed, matching, "key").taken_over == 4
+    archived, matching = _replace(reviewed, tmp_path, mask=mask)
+    assert _carry_over(archived, reviewed, matching, "key").carried_over == 4
     assert _names(reviewed)["r8"] == ("none", None)
     mask[8] = True
-    kept, matching = _replace(reviewed, tmp_path, mask=mask)
-    assert kept.folder.name == "earlier-review-2"
-    assert take_over(kept, reviewed, matching, "key").taken_over == 3
+    archived, matching = _replace(reviewed, tmp_path, mask=mask)
+    assert archived.folder.name == "earlier-review-2"
+    assert _carry_over(archived, reviewed, matching, "key").carried_over == 3
     assert "r8" not in _names(reviewed)
 
 
@@ -118,7 +124,7 @@ def test_a_run_that_fails_leaves_the_decisions_in_place(reviewed, tmp_path):
     matching = read_matching(review_problem.write(tmp_path / "new", ids=other))
 
     def fail():
-        with decisions_kept(reviewed) as make_room:
+        with archiving(reviewed, "matching.npz") as make_room:
             make_room(matching)
             raise RuntimeError
 
@@ -131,17 +137,17 @@ def test_a_run_that_fails_leaves_the_decisions_in_place(reviewed, tmp_path):
 def test_a_review_that_decided_nothing_leaves_nothing(tmp_path):
     folder = review_problem.write(tmp_path)
     open_review(folder).store.close()
-    kept, _ = _replace(folder, tmp_path, ids=np.array([f"other{i}" for i in range(30)]))
-    assert kept is None
+    archived, _ = _replace(folder, tmp_path, ids=np.array([f"other{i}" for i in range(30)]))
+    assert archived is None
     assert _names(folder) == {}
 
 
 def test_a_damaged_file_is_kept_as_it_is(tmp_path):
     folder = review_problem.write(tmp_path)
     (folder / "review.sqlite").write_bytes(b"no database" * 100)
-    kept, matching = _replace(folder, tmp_path)
-    assert (kept.folder / "review.sqlite").read_bytes() == b"no database" * 100
-    assert take_over(kept, folder, matching, "key").taken_over == 0
+    archived, matching = _replace(folder, tmp_path)
+    assert (archived.folder / "review.sqlite").read_bytes() == b"no database" * 100
+    assert _carry_over(archived, folder, matching, "key").carried_over == 0
 
 
 def test_a_folder_under_review_is_not_touched(reviewed):
@@ -149,7 +155,7 @@ def test_a_folder_under_review_is_not_touched(reviewed):
     check_not_under_review(reviewed)
     assert (reviewed / "review.sqlite").read_bytes() == content
     session = open_review(reviewed)
-    with pytest.raises(InputError, match="is under review"):
+    with pytest.raises(ReviewError, match="is under review"):
         check_not_under_review(reviewed)
     session.store.close()
     check_not_under_review(reviewed)

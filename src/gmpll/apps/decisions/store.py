@@ -7,7 +7,9 @@ same folder, the slower one is told instead of winning silently.
 
 from __future__ import annotations
 
+import hashlib
 import io
+import json
 import sqlite3
 import threading
 import time
@@ -16,14 +18,26 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gmpll.apps.review.errors import ConflictError, RequestError, ReviewError
+from gmpll.apps.decisions.errors import ConflictError, RequestError, ReviewError
 
-__all__ = ["ACTIONS", "Decision", "Entry", "Rematched", "Store"]
+__all__ = [
+    "ACTIONS",
+    "FILE_NAME",
+    "Decision",
+    "Entry",
+    "Matching",
+    "Rematched",
+    "Store",
+    "rows_key",
+]
+
+#: The decisions lie beside the matching that they are about.
+FILE_NAME = "review.sqlite"
 
 #: ``label``: one of the known labels is right; ``other``: a label that the data do not know;
 #: ``none``: no candidate is right and no better label is known; ``skip``: not now.
@@ -60,13 +74,42 @@ CREATE TABLE IF NOT EXISTS rematched (
     base    TEXT NOT NULL,
     content BLOB NOT NULL
 ) STRICT;
-CREATE TABLE IF NOT EXISTS desks (
+CREATE TABLE IF NOT EXISTS leases (
     tab     TEXT PRIMARY KEY,
     item    INTEGER NOT NULL,
     since   REAL NOT NULL
 ) STRICT;
 COMMIT;
 """
+
+
+class Matching(Protocol):
+    """What decisions speak of: rows with their ids and cells, labels and candidates."""
+
+    @property
+    def ids(self) -> NDArray[np.str_]:
+        """Return what the rows are called."""
+
+    @property
+    def classes(self) -> NDArray[np.str_]:
+        """Return the labels."""
+
+    @property
+    def mask(self) -> NDArray[np.bool_]:
+        """Return the candidates, a row per instance and a column per label."""
+
+    @property
+    def display(self) -> NDArray[np.str_]:
+        """Return the cells of every row as a JSON object."""
+
+
+def rows_key(matching: Matching) -> str:
+    """Return a key of the rows, labels and candidates that decisions speak of."""
+    digest = hashlib.sha256()
+    for names in (matching.ids, matching.classes):
+        digest.update(json.dumps([str(name) for name in names]).encode())
+    digest.update(np.packbits(np.asarray(matching.mask, dtype=bool)).tobytes())
+    return digest.hexdigest()
 
 
 class Decision(NamedTuple):
@@ -116,7 +159,7 @@ class Store:
     Examples
     --------
     >>> import tempfile
-    >>> from gmpll.apps.review.store import Decision, Store
+    >>> from gmpll.apps.decisions.store import Decision, Store
     >>> store = Store(tempfile.mkdtemp() + "/review.sqlite", rows_key="some rows")
     >>> entry = store.decide(3, Decision("label", code=1), seen_version=0, tab="a")
     >>> store.decisions()[3].decision.code
@@ -185,11 +228,11 @@ class Store:
             )
 
     def close(self) -> None:
-        """Clear the desks of the tabs that were served from here, and close the file."""
+        """End the leases of the tabs that were served from here, and close the file."""
         with self._lock:
-            with suppress(sqlite3.Error):  # closed already, or full: the desks clear themselves
+            with suppress(sqlite3.Error):  # closed already, or full: leases run out
                 for tab in self._tabs:
-                    self._connection.execute("DELETE FROM desks WHERE tab = ?", (tab,))
+                    self._connection.execute("DELETE FROM leases WHERE tab = ?", (tab,))
             self._connection.close()
 
     @contextmanager
@@ -300,7 +343,7 @@ class Store:
         *,
         lease_seconds: float,
     ) -> int | None:
-        """Put a row on the desk of a tab, in place of the one that lay there.
+        """Lease a row to a tab, in place of the one that it had.
 
         Parameters
         ----------
@@ -308,9 +351,9 @@ class Store:
             Who takes.
         choose : callable
             ``choose(decisions, elsewhere)`` returns the row to take, or None; ``elsewhere`` are the
-            rows on other desks, those of other servers on the same file included.
+            rows leased to others, those of other servers on the same file included.
         lease_seconds : float
-            A desk on which nothing was put for so long is cleared.
+            How long a lease holds.
 
         Returns
         -------
@@ -322,13 +365,13 @@ class Store:
             self._tabs.add(tab)
             # A time to come is one of a clock that was put right since.
             connection.execute(
-                "DELETE FROM desks WHERE tab = ? OR since < ? OR since > ?",
+                "DELETE FROM leases WHERE tab = ? OR since < ? OR since > ?",
                 (tab, now - lease_seconds, now + lease_seconds),
             )
-            elsewhere = {row for (row,) in connection.execute("SELECT item FROM desks")}
+            elsewhere = {row for (row,) in connection.execute("SELECT item FROM leases")}
             row = choose(self.decisions(), elsewhere)
             if row is not None:
-                connection.execute("INSERT INTO desks VALUES (?, ?, ?)", (tab, row, now))
+                connection.execute("INSERT INTO leases VALUES (?, ?, ?)", (tab, row, now))
         return row
 
     def undo(self, tab: str) -> Entry | None:

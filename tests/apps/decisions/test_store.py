@@ -8,8 +8,8 @@ import threading
 import numpy as np
 import pytest
 
-from gmpll.apps.review.errors import ConflictError, RequestError, ReviewError
-from gmpll.apps.review.store import Decision, Rematched, Store
+from gmpll.apps.decisions.errors import ConflictError, RequestError, ReviewError
+from gmpll.apps.decisions.store import Decision, Rematched, Store
 
 CAT, DOG = Decision("label", code=0), Decision("label", code=1)
 
@@ -140,7 +140,7 @@ def test_decisions_survive_the_death_of_the_process(tmp_path):
     path = tmp_path / "review.sqlite"
     code = (
         "import os, sys\n"
-        "from gmpll.apps.review.store import Decision, Store\n"
+        "from gmpll.apps.decisions.store import Decision, Store\n"
         "store = Store(sys.argv[1], 'key')\n"
         "for row in range(5):\n"
         "    store.decide(row, Decision('label', code=row), seen_version=0, tab='a')\n"

@@ -2,7 +2,7 @@
 
 A run that replaces the results in a folder leaves the decisions where they are if they speak of the
 same rows, labels and candidates. Otherwise they move to a folder of their own, together with the
-matching that gives them their meaning, and those about a row that is still there are taken over.
+matching that gives them their meaning, and those about a row that is still there are carried over.
 """
 
 from __future__ import annotations
@@ -15,44 +15,32 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from gmpll._atomic_io import sync_folder
-from gmpll.apps.review.errors import ReviewError
-from gmpll.apps.review.opening import DECISIONS_FILE
-from gmpll.apps.review.session import rows_key
-from gmpll.apps.review.store import Decision, Entry, Store
-from gmpll.apps.tables.errors import InputError
-from gmpll.apps.tables.saved import FILE_NAME, read_matching
+from gmpll.apps.decisions.errors import ReviewError
+from gmpll.apps.decisions.store import FILE_NAME, Decision, Entry, Matching, Store, rows_key
 
-if TYPE_CHECKING:
-    from gmpll.apps.tables.saved import SavedMatching
-
-__all__ = ["Kept", "check_not_under_review", "decisions_kept", "take_over"]
+__all__ = ["Archived", "archiving", "carry_over", "check_not_under_review"]
 
 #: Folder of decisions about earlier results; a number follows.
 EARLIER = "earlier-review"
 _WAIT_SECONDS = 1.0
 
 
-class Kept(NamedTuple):
+class Archived(NamedTuple):
     """Decisions that had to make room: their folder, their rows, and how many still hold."""
 
     folder: Path
     rows: int
-    taken_over: int = 0
+    carried_over: int = 0
 
 
 def check_not_under_review(folder: Path) -> None:
-    """Refuse a folder whose decisions somebody has open.
-
-    Raises
-    ------
-    InputError
-    """
-    path = folder / DECISIONS_FILE
+    """Refuse, by a ReviewError, a folder whose decisions somebody has open."""
+    path = folder / FILE_NAME
     if not path.is_file():
         return
     try:
@@ -62,7 +50,7 @@ def check_not_under_review(folder: Path) -> None:
             connection.execute("BEGIN EXCLUSIVE")
             connection.execute("ROLLBACK")
     except sqlite3.OperationalError as error:
-        raise InputError(
+        raise ReviewError(
             f"{folder} is under review ({error}): stop gmpll review there, then try again."
         ) from error
     except sqlite3.Error:  # damaged: nobody can have it open
@@ -70,7 +58,7 @@ def check_not_under_review(folder: Path) -> None:
 
 
 @contextmanager
-def decisions_kept(folder: Path) -> Iterator[Callable[[SavedMatching], Kept | None]]:
+def archiving(folder: Path, matching_file: str) -> Iterator[Callable[[Matching], Archived | None]]:
     """Give a function that makes room for a new matching in the folder.
 
     It moves decisions that do not fit the matching, and says where to. If the block fails, they are
@@ -80,12 +68,14 @@ def decisions_kept(folder: Path) -> Iterator[Callable[[SavedMatching], Kept | No
     ----------
     folder : Path
         Output folder of ``gmpll disambiguate``; there may be none yet.
+    matching_file : str
+        Name of the matching in it, a copy of which goes with the decisions.
     """
     moved: list[Path] = []
 
-    def make_room(matching: SavedMatching) -> Kept | None:
+    def make_room(matching: Matching) -> Archived | None:
         check_not_under_review(folder)
-        path = folder / DECISIONS_FILE
+        path = folder / FILE_NAME
         if not path.is_file():
             return None
         key, rows = _content(path)
@@ -96,10 +86,10 @@ def decisions_kept(folder: Path) -> Iterator[Callable[[SavedMatching], Kept | No
             return None
         earlier = _new_folder(folder)
         moved.append(earlier)
-        if (folder / FILE_NAME).is_file():
-            _copy(folder / FILE_NAME, earlier / FILE_NAME)
+        if (folder / matching_file).is_file():
+            _copy(folder / matching_file, earlier / matching_file)
         _move_decisions(folder, earlier)
-        return Kept(earlier, rows)
+        return Archived(earlier, rows)
 
     try:
         yield make_room
@@ -110,47 +100,50 @@ def decisions_kept(folder: Path) -> Iterator[Callable[[SavedMatching], Kept | No
         raise
 
 
-def take_over(kept: Kept, folder: Path, matching: SavedMatching, id_column: str) -> Kept:
-    """Write those of the earlier decisions that hold for the new matching to its folder.
+def carry_over(
+    archived: Archived, before: Matching, folder: Path, after: Matching, id_column: str
+) -> Archived:
+    """Write those of the archived decisions that hold for the new matching to its folder.
 
     A row is recognised by its id, where a column of ids was named or guessed in both runs; row
     numbers tell nothing. That no candidate is right holds only for the same candidates.
 
     Parameters
     ----------
-    kept : Kept
-        From the function that :func:`decisions_kept` gives.
+    archived : Archived
+        From the function that :func:`archiving` gives.
+    before : Matching
+        What the decisions were made about; it lies in the archive.
     folder : Path
         Where the new matching lies.
-    matching : SavedMatching
+    after : Matching
         The new matching.
     id_column : str
         The input's column of ids, "" if it has none.
 
     Returns
     -------
-    Kept
-        With the number of decisions taken over.
+    Archived
+        With the number of decisions carried over.
     """
     try:
-        before = read_matching(kept.folder)
-        with closing(Store(kept.folder / DECISIONS_FILE, rows_key(before))) as store:
+        with closing(Store(archived.folder / FILE_NAME, rows_key(before))) as store:
             held = store.decisions()
-        taken = 0
-        with closing(Store(folder / DECISIONS_FILE, rows_key(matching))) as store:
-            rows = {str(identity): row for row, identity in enumerate(matching.ids)}
+        carried = 0
+        with closing(Store(folder / FILE_NAME, rows_key(after))) as store:
+            rows = {str(identity): row for row, identity in enumerate(after.ids)}
             for entry in sorted(held.values(), key=lambda entry: entry.number):
                 row = rows.get(_identity(before, entry.row, id_column))
-                decision = None if row is None else _translated(entry, row, before, matching)
+                decision = None if row is None else _translated(entry, row, before, after)
                 if row is not None and decision is not None:
                     store.decide(row, decision, seen_version=0, tab=entry.tab, at=entry.at)
-                    taken += 1
-    except (InputError, ReviewError):  # they can be read where they are, or not at all
-        return kept
-    return kept._replace(taken_over=taken)
+                    carried += 1
+    except ReviewError:  # they can be read where they are, or not at all
+        return archived
+    return archived._replace(carried_over=carried)
 
 
-def _identity(matching: SavedMatching, row: int, id_column: str) -> str:
+def _identity(matching: Matching, row: int, id_column: str) -> str:
     """Return the id of a row if it stands in the column of ids, else "": a row number is none."""
     identity = str(matching.ids[row])
     try:
@@ -160,9 +153,7 @@ def _identity(matching: SavedMatching, row: int, id_column: str) -> str:
         return ""
 
 
-def _translated(
-    entry: Entry, row: int, before: SavedMatching, after: SavedMatching
-) -> Decision | None:
+def _translated(entry: Entry, row: int, before: Matching, after: Matching) -> Decision | None:
     """Return a decision in the codes of the new matching, None if it holds no longer."""
     decision = entry.decision
     if decision is None or decision.action == "skip":
@@ -175,7 +166,7 @@ def _translated(
     return Decision("label", code=int(known[0])) if known.size else Decision("other", name=name)
 
 
-def _candidates(matching: SavedMatching, row: int) -> set[str]:
+def _candidates(matching: Matching, row: int) -> set[str]:
     return set(matching.classes[matching.mask[row]].tolist())
 
 
@@ -215,7 +206,7 @@ def _copy(source: Path, target: Path) -> None:
 def _move_decisions(source: Path, target: Path) -> None:
     # A file that was closed in good order has no companions.
     for suffix in ("", "-wal", "-shm"):
-        file = source / f"{DECISIONS_FILE}{suffix}"
+        file = source / f"{FILE_NAME}{suffix}"
         if file.is_file():
             os.replace(file, target / file.name)
     sync_folder(target)
