@@ -6,11 +6,9 @@ import csv
 import io
 
 import pandas as pd
-import pytest
 
-from gmpll.apps.review.export import defused as defused_in_reviews
-from gmpll.apps.tables.output import defused as defused_in_tables
-from gmpll.apps.tables.output import restored, write_table
+from gmpll.apps.tables.formulas import escape_formula, unescape_formula
+from gmpll.apps.tables.output import write_table
 from gmpll.apps.tables.tables import read_table
 
 WIDE = "\uff1d\uff0b\uff0d\uff20"
@@ -32,12 +30,11 @@ FORMULAS = [
 NUMBERS = ["-1.5", "+2", "-.5", "-1e-05", "+1.5E+10", "0", "-0", "12"]
 
 
-@pytest.mark.parametrize("defused", [defused_in_tables, defused_in_reviews])
-def test_formulas_are_defused_and_numbers_are_not(defused):
+def test_formulas_are_escaped_and_numbers_are_not():
     for cell in FORMULAS:
-        assert defused(cell) == f"'{cell}", cell
+        assert escape_formula(cell) == f"'{cell}", cell
     for cell in NUMBERS:
-        assert defused(cell) == cell
+        assert escape_formula(cell) == cell
 
 
 def test_a_written_table_holds_no_formula(tmp_path):
@@ -52,11 +49,11 @@ def test_a_written_table_holds_no_formula(tmp_path):
     starts = tuple("=+-@\t\r\n" + WIDE)
     assert {cell for cell in cells if cell.startswith(starts)} == {"-1.5"}
     assert rows[0][2] == "'=header()"
-    assert [restored(row[3]) for row in rows[1:]] == FORMULAS
+    assert [unescape_formula(row[3]) for row in rows[1:]] == FORMULAS
 
 
 def test_cells_cannot_break_out_of_their_quotes():
     """What follows a quote and a separator inside of a cell is still that cell."""
     text = io.StringIO()
-    csv.writer(text).writerow([defused_in_reviews('x",=1+1'), defused_in_reviews("a\r\n=1+1")])
+    csv.writer(text).writerow([escape_formula('x",=1+1'), escape_formula("a\r\n=1+1")])
     assert next(csv.reader(io.StringIO(text.getvalue(), newline=""))) == ['x",=1+1', "a\r\n=1+1"]

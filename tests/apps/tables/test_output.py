@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gmpll.apps.tables.output import defused, output_file, output_folder, restored, write_table
+from gmpll.apps.tables.formulas import escape_formula, unescape_formula
+from gmpll.apps.tables.output import output_file, output_folder, write_table
 from gmpll.apps.tables.tables import read_table
 
 ADDED = {"label": ["=x", "b"], "confidence": [0.5, 1.0], "review": [True, False]}
@@ -15,17 +16,22 @@ ADDED = {"label": ["=x", "b"], "confidence": [0.5, 1.0], "review": [True, False]
 
 @given(st.text())
 def test_every_cell_finds_its_way_back(cell):
-    assert restored(defused(cell)) == cell
+    assert unescape_formula(escape_formula(cell)) == cell
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_numbers_stay(value):
-    assert defused(repr(value)) == repr(value)
+    assert escape_formula(repr(value)) == repr(value)
 
 
-@pytest.mark.parametrize("cell", ["=1+1", "+cmd", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "'=1"])
+@pytest.mark.parametrize("cell", ["=1+1", "+cmd", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "-a", "'=1"])
 def test_formulas_are_made_harmless(cell):
-    assert defused(cell) == f"'{cell}"
+    assert escape_formula(cell) == f"'{cell}"
+
+
+@pytest.mark.parametrize("cell", ["", "cat", "-1", "+2.5e3", "1=1"])
+def test_other_cells_stay_as_they_are(cell):
+    assert escape_formula(cell) == unescape_formula(cell) == cell
 
 
 def test_delimited_text_keeps_every_cell(tmp_path):
@@ -39,7 +45,7 @@ def test_delimited_text_keeps_every_cell(tmp_path):
         ["007", "two\nlines; quoted", "'=x", "0.5", "true"],
         ["'=A1", "-5", "b", "1.0", "false"],
     ]
-    write_table(table, ADDED, tmp_path / "raw.csv", defuse=False)
+    write_table(table, ADDED, tmp_path / "raw.csv", escape=False)
     raw = list(csv.reader((tmp_path / "raw.csv").open(newline=""), delimiter=";"))
     assert [row[0] for row in raw] == ["id", "007", "=A1"]
 

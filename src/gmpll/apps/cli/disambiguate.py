@@ -152,10 +152,9 @@ def disambiguate(
             help="Rows without candidates: error, or all (any label).", rich_help_panel=_SPECIAL
         ),
     ] = "error",
-    defuse: Annotated[
+    escape_formulas: Annotated[
         bool,
         typer.Option(
-            "--defuse/--no-defuse",
             help="Put ' before CSV cells that look like formulas.",
             rich_help_panel=_SPECIAL,
         ),
@@ -194,7 +193,7 @@ def disambiguate(
             seed=seed,
         )
         reading = {"format": format, "delimiter": _character(delimiter), "encoding": encoding}
-        _run(input, folder, options, reading, console, dry_run, force, defuse)
+        _run(input, folder, options, reading, console, dry_run, force, escape_formulas)
 
 
 def split(value: str | None) -> tuple[str, ...]:
@@ -243,7 +242,7 @@ def _run(
     console: Console,
     dry_run: bool,
     force: bool,
-    defuse: bool,
+    escape: bool,
 ) -> None:
     from gmpll.apps.decisions.archive import check_not_under_review
     from gmpll.apps.tables.folder import OWN_FILES, write_folder
@@ -269,7 +268,7 @@ def _run(
         return
     with _progress(console) as step:
         resolution = resolve(prepared, step=step)
-        written = write_folder(resolution, folder, defuse=defuse, step=step)
+        written = write_folder(resolution, folder, escape=escape, step=step)
     _print_results(console, resolution)
     for file in written.files:
         console.print(f"  {file}", markup=False, soft_wrap=True)

@@ -39,11 +39,9 @@ def predict(
     format: Annotated[str | None, typer.Option(help="csv, tsv, parquet, jsonl or json.")] = None,
     delimiter: Annotated[str | None, typer.Option(help="Between cells.")] = None,
     encoding: Annotated[str | None, typer.Option(help="Of text; UTF-8 by default.")] = None,
-    defuse: Annotated[
+    escape_formulas: Annotated[
         bool,
-        typer.Option(
-            "--defuse/--no-defuse", help="Put ' before CSV cells that look like formulas."
-        ),
+        typer.Option(help="Put ' before CSV cells that look like formulas."),
     ] = True,
 ) -> None:
     """Predict the labels of unseen rows with the model that gmpll disambiguate wrote."""
@@ -70,7 +68,7 @@ def predict(
         found = predict_table(saved, table, files, id or "")
         columns = result_columns(found, saved.model.classes_, set(table.frame.columns))
         with output_file(target) as temporary:
-            write_table(table, columns, temporary, defuse=defuse)
+            write_table(table, columns, temporary, escape=escape_formulas)
         aside = is_stdout(target)  # the rows alone
         for note in found.notes:
             typer.echo(f"Note: {note}.", err=aside)

@@ -11,11 +11,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from gmpll.apps.review.session import Result, ReviewSession
+from gmpll.apps.tables.formulas import escape_formula
 
-__all__ = ["FORMATS", "ExportFormat", "defused", "to_argilla", "to_csv", "to_label_studio"]
-
-#: Characters that make a spreadsheet take a cell for a formula; some take the wide ones, too.
-_FORMULA_STARTS = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
+__all__ = ["FORMATS", "ExportFormat", "to_argilla", "to_csv", "to_label_studio"]
 
 #: Larger sources are not searched for what they can add to an export.
 MAX_SOURCE_BYTES = 256 * 2**20
@@ -26,24 +24,6 @@ COLUMNS = ("id", "label", "origin", "confidence", "matched", "decision", "decide
 REVIEWER = str(uuid.uuid5(uuid.NAMESPACE_URL, "gmpll review"))
 
 
-def defused(cell: str) -> str:
-    """Put an apostrophe before what a spreadsheet would compute; numbers are left alone.
-
-    Examples
-    --------
-    >>> from gmpll.apps.review.export import defused
-    >>> defused("=1+1"), defused("-12.5"), defused("plain")
-    ("'=1+1", '-12.5', 'plain')
-    """
-    if not cell.startswith(_FORMULA_STARTS):
-        return cell
-    try:
-        float(cell)
-    except ValueError:
-        return "'" + cell
-    return cell
-
-
 def to_csv(session: ReviewSession) -> str:
     """Write every row: the label, who gave it (``origin``), and what the matching says."""
     text = io.StringIO()
@@ -52,11 +32,11 @@ def to_csv(session: ReviewSession) -> str:
     for result in session.results():
         writer.writerow(
             [
-                defused(result.id),
-                defused(result.label or ""),
+                escape_formula(result.id),
+                escape_formula(result.label or ""),
                 result.origin,
                 f"{result.confidence:.4f}",
-                defused(result.matched),
+                escape_formula(result.matched),
                 result.decision,
                 result.decided_at,
             ]

@@ -36,7 +36,7 @@ def write_folder(
     resolution: Resolution,
     folder: Path,
     *,
-    defuse: bool = True,
+    escape: bool = True,
     step: Callable[[str], None] = lambda text: None,
 ) -> Written:
     """Write everything that a run found; all files appear together at the end.
@@ -47,7 +47,7 @@ def write_folder(
     ----------
     resolution : Resolution
     folder : Path
-    defuse : bool, default=True
+    escape : bool, default=True
         Whether cells of delimited text that look like formulas are made harmless.
     step : callable
         Told what begins now.
@@ -64,7 +64,7 @@ def write_folder(
         columns = result_columns(
             resolution.verdicts, prepared.sets.classes, set(table.frame.columns)
         )
-        write_table(table, columns, staging / results, defuse=defuse)
+        write_table(table, columns, staging / results, escape=escape)
         step("Writing the model")
         model_file.save_model(
             model_file.SavedModel(

@@ -8,7 +8,6 @@ from __future__ import annotations
 import csv
 import json
 import os
-import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -26,6 +25,7 @@ from gmpll._atomic_io import (
     written_beside,
 )
 from gmpll.apps.tables.errors import InputError
+from gmpll.apps.tables.formulas import escape_formula
 
 if TYPE_CHECKING:
     from gmpll.apps.tables.tables import Table
@@ -33,44 +33,16 @@ if TYPE_CHECKING:
 __all__ = [
     "check_suffix",
     "check_target",
-    "defused",
     "output_file",
     "output_folder",
-    "restored",
     "table_suffix",
     "write_table",
 ]
 
-#: A spreadsheet takes a cell that begins so for a formula; some take the wide characters, too.
-#: The apostrophe is among them because it is what formulas are defused with.
-_SUSPECT = frozenset("'=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _SUFFIX = {"csv": ".csv", "tsv": ".tsv", "parquet": ".parquet", "jsonl": ".jsonl", "json": ".jsonl"}
 _BATCH_ROWS = 10_000
 #: Where the files of an earlier run wait until those of the new one have all arrived.
 _REPLACED = "replaced"
-
-
-def defused(cell: str) -> str:
-    """Put an apostrophe before a cell that a spreadsheet would take for a formula.
-
-    Numbers stay as they are. A cell that begins with an apostrophe gets one more, so that
-    :func:`restored` always finds the way back.
-
-    Examples
-    --------
-    >>> from gmpll.apps.tables.output import defused, restored
-    >>> defused("=HYPERLINK(1)"), defused("-1.5"), defused("plain")
-    ("'=HYPERLINK(1)", '-1.5', 'plain')
-    >>> restored(defused("'tis")), restored("-1.5")
-    ("'tis", '-1.5')
-    """
-    return f"'{cell}" if cell[:1] in _SUSPECT and not _NUMBER.fullmatch(cell) else cell
-
-
-def restored(cell: str) -> str:
-    """Undo :func:`defused`."""
-    return cell[1:] if cell.startswith("'") else cell
 
 
 def table_suffix(table: Table) -> str:
@@ -192,7 +164,7 @@ def output_file(path: Path) -> Iterator[Path]:
 
 
 def write_table(
-    table: Table, columns: dict[str, list[Any]], path: Path, *, defuse: bool = True
+    table: Table, columns: dict[str, list[Any]], path: Path, *, escape: bool = True
 ) -> None:
     """Write a table with columns added, every cell of the input as it was.
 
@@ -204,19 +176,19 @@ def write_table(
         Columns to add.
     path : Path
         File; its format is that of the table.
-    defuse : bool, default=True
+    escape : bool, default=True
         Whether cells of delimited text that look like formulas are made harmless.
     """
     if table.format in ("csv", "tsv"):
-        _write_delimited(table, columns, path, defuse)
+        _write_delimited(table, columns, path, escape)
     elif table.format == "parquet":
         _write_parquet(table, columns, path)
     else:
         _write_json_lines(table, columns, path)
 
 
-def _write_delimited(table: Table, columns: dict[str, list[Any]], path: Path, defuse: bool) -> None:
-    clean = defused if defuse else str
+def _write_delimited(table: Table, columns: dict[str, list[Any]], path: Path, escape: bool) -> None:
+    clean = escape_formula if escape else str
     assert table.cells is not None
     added = list(zip(*(_as_text(values) for values in columns.values()), strict=True))
     with path.open("w", encoding=table.encoding, newline="") as file:
@@ -224,7 +196,7 @@ def _write_delimited(table: Table, columns: dict[str, list[Any]], path: Path, de
         writer.writerow([clean(name) for name in (*table.cells.column_names, *columns)])
         start = 0
         for batch in table.cells.to_batches(max_chunksize=_BATCH_ROWS):
-            kept = [_clean_column(column.to_pylist(), clean) for column in batch.columns]
+            kept = [map(clean, column.to_pylist()) for column in batch.columns]
             new = [[clean(cell) for cell in row] for row in added[start : start + batch.num_rows]]
             writer.writerows([*cells, *extra] for *cells, extra in zip(*kept, new, strict=True))
             start += batch.num_rows
@@ -243,11 +215,6 @@ class _ShortEnds:
     def write(self, line: str) -> int:
         """Write a line as the writer made it."""
         return self._file.write(line.removesuffix("\r\n") + "\n")
-
-
-def _clean_column(cells: list[str], clean: Any) -> list[str]:
-    # Most cells begin with a letter or a digit: look at the others only.
-    return [clean(cell) if cell[:1] in _SUSPECT else cell for cell in cells]
 
 
 def _as_text(values: list[Any]) -> list[str]:
