@@ -11,10 +11,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from gmpll.apps.pages.tables import MISSING, Cell, Row, Table
 from gmpll.apps.report import write_report
 from gmpll.apps.report.formats import latex_text, markdown_text, to_latex, to_markdown
 from gmpll.apps.report.scores_table import SCORE_COLUMNS
-from gmpll.apps.report.tables import MISSING, Cell, Row, Table
 
 HEADINGS = (
     "Overview",

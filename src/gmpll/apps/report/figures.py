@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import cycle, pairwise
 from typing import TYPE_CHECKING, Any
 
+from gmpll.apps.pages.svg import INK, PALETTE, drawing_style, to_svg
 from gmpll.apps.report.comparisons import ALPHA
 from gmpll.apps.report.frames import groups_of
 from gmpll.apps.report.layouts import setting_name
@@ -20,7 +21,6 @@ from gmpll.apps.report.names import (
     ordered_data_sets,
     ordered_methods,
 )
-from gmpll.apps.report.svg import INK, PALETTE, drawing_style, to_svg
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gmpll.apps.report.tables import Cell, Table
+    from gmpll.apps.pages.tables import Cell, Table
 
 __all__ = ["latex_text", "markdown_text", "to_csv", "to_latex", "to_markdown"]
 

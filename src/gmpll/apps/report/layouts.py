@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from gmpll.apps.pages.tables import MISSING, Cell, Row, Table, count, difference, figure, number
 from gmpll.apps.report import paper
 from gmpll.apps.report.frames import groups_of, rows_of
 from gmpll.apps.report.names import (
@@ -17,7 +18,6 @@ from gmpll.apps.report.names import (
     ordered_methods,
     printed_method,
 )
-from gmpll.apps.report.tables import MISSING, Cell, Row, Table, count, difference, figure, number
 
 if TYPE_CHECKING:
     import pandas as pd

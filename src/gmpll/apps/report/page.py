@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from gmpll.apps.pages import render_template
 from gmpll.apps.report import paper
 from gmpll.apps.report.provenance import provenance_groups
 
@@ -31,19 +32,9 @@ def render_page(sections: Sequence[Section], provenance: Mapping[str, Any]) -> s
     str
         HTML.
     """
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-    from markupsafe import Markup
-
-    environment = Environment(
-        loader=PackageLoader("gmpll.apps.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    # The drawings were written by an XML serialiser, which has escaped every name in them.
-    environment.filters["drawn"] = Markup
-    return environment.get_template("report.html").render(
+    return render_template(
+        "gmpll.apps.report",
+        "report.html",
         sections=sections,
         provenance=provenance_groups(provenance),
         citation=paper.CITATION,

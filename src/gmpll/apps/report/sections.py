@@ -17,8 +17,8 @@ from gmpll.apps.report.scores_table import of_experiment
 if TYPE_CHECKING:
     import pandas as pd
 
+    from gmpll.apps.pages.tables import Table
     from gmpll.apps.report.figures import Drawing
-    from gmpll.apps.report.tables import Table
 
 __all__ = ["Section", "make_sections"]
 

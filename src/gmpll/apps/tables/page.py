@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gmpll.apps.report.tables import Cell, Row, Table, count, number
+from gmpll.apps.pages import render_template
+from gmpll.apps.pages.tables import Cell, Row, Table, count, number
 from gmpll.apps.tables.page_figures import confidence_figure, frequency_figure, map_figure
 
 if TYPE_CHECKING:
@@ -27,25 +28,11 @@ def render_page(facts: PageFacts) -> str:
     str
         HTML.
     """
-    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
-    from markupsafe import Markup
-
     import gmpll
 
-    environment = Environment(
-        loader=ChoiceLoader(
-            [PackageLoader("gmpll.apps.tables"), PackageLoader("gmpll.apps.report")]
-        ),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    # The drawings were written by an XML serialiser, which has escaped every name in them.
-    environment.filters["drawn"] = Markup
-    environment.filters["count"] = count
-    environment.filters["number"] = number
-    return environment.get_template("resolved.html").render(
+    return render_template(
+        "gmpll.apps.tables",
+        "resolved.html",
         facts=facts,
         version=gmpll.__version__,
         confidence_figure=confidence_figure(facts),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gmpll.apps.report.svg import PALETTE, drawing_style, to_svg
+from gmpll.apps.pages.svg import PALETTE, drawing_style, to_svg
 
 if TYPE_CHECKING:
     from gmpll.apps.tables.page_facts import PageFacts

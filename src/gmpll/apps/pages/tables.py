@@ -1,7 +1,6 @@
 """What a table is: cells with an optional second line, marks and emphasis, and the raw facts.
 
-A table is laid out once; :mod:`gmpll.apps.report.formats` writes it as Markdown and LaTeX, the page's
-template as HTML, and its facts go to CSV with all their digits.
+A table is laid out once and written in several formats; its facts go to CSV with all their digits.
 """
 
 from __future__ import annotations
@@ -90,7 +89,7 @@ def number(value: float, decimals: int = 3) -> str:
 
     Examples
     --------
-    >>> from gmpll.apps.report.tables import number
+    >>> from gmpll.apps.pages.tables import number
     >>> number(0.73712), number(float("nan"))
     ('0.737', '–')
     """
@@ -102,7 +101,7 @@ def figure(mean: float, std: float, decimals: int = 3) -> str:
 
     Examples
     --------
-    >>> from gmpll.apps.report.tables import figure
+    >>> from gmpll.apps.pages.tables import figure
     >>> figure(0.7371, 0.0432), figure(0.5, float("nan"))
     ('0.737 ± 0.043', '0.500')
     """
@@ -115,7 +114,7 @@ def difference(value: float, decimals: int = 3) -> str:
 
     Examples
     --------
-    >>> from gmpll.apps.report.tables import difference
+    >>> from gmpll.apps.pages.tables import difference
     >>> difference(0.0214), difference(-0.3), difference(0.0001)
     ('+0.021', '−0.300', '0.000')
     """

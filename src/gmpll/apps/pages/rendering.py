@@ -1,0 +1,41 @@
+"""From facts to one self-contained HTML page: no script, no network, every name escaped."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gmpll.apps.pages.tables import count, number
+
+__all__ = ["render_template"]
+
+
+def render_template(package: str, template: str, **facts: Any) -> str:
+    """Render a template of a package, which may use the templates that all pages share.
+
+    Parameters
+    ----------
+    package : str
+        Whose folder ``templates`` holds the template.
+    template : str
+        Name of the file.
+    **facts
+        What the template shows.
+
+    Returns
+    -------
+    str
+        HTML.
+    """
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    environment = Environment(
+        loader=ChoiceLoader([PackageLoader(package), PackageLoader("gmpll.apps.pages")]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    # The drawings were written by an XML serialiser, which has escaped every name in them.
+    environment.filters |= {"drawn": Markup, "count": count, "number": number}
+    return environment.get_template(template).render(**facts)
