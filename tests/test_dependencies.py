@@ -34,7 +34,9 @@ NEEDS = {
     "gmpll.graph._halves": "torch",
     "gmpll.graph._triton": "torch",
     "gmpll.graph.cells": "neighbors",
+    "gmpll.graph.tensors": "torch",
     "gmpll.matching._triton": "torch",
+    "gmpll.matching.tensors": "torch",
 }
 
 
