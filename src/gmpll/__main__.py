@@ -11,9 +11,16 @@ def main() -> None:
         from gmpll.apps.cli import main as run
 
         run()
+    except ModuleNotFoundError as error:
+        if error.name not in ("typer", "rich"):
+            raise
+        sentence, code = f"The command line needs {error.name}: pip install 'gmpll[cli]'.", 2
     except KeyboardInterrupt:  # while the command line was being loaded
-        print("gmpll: interrupted.", file=sys.stderr)
-        sys.exit(130)
+        sentence, code = "interrupted.", 130
+    else:
+        return
+    print(f"gmpll: {sentence}", file=sys.stderr)
+    sys.exit(code)
 
 
 if __name__ == "__main__":
