@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gmpll import GMPLL
+from gmpll import GMPLL, PartialLabelClassifier
 from gmpll.datasets import make_partial_label_problem
 from gmpll.explain import explain, explain_rows
 
@@ -11,14 +11,17 @@ from gmpll.explain import explain, explain_rows
 def fitted(request):
     problem = make_partial_label_problem(150, 6, 4, 2.2, separation=2.5, random_state=3)
     settings = {
-        "graph alone": {"prediction": "independent", "label_similarity": None},
-        "default": {"scaling": "standard", "label_similarity": None},
+        "graph alone": None,
+        "default": {"label_similarity": None},
         "similar labels": {
-            "scaling": "standard",
             "label_similarity": np.eye(4) + 0.3 * (np.eye(4, k=1) + np.eye(4, k=-1)),
         },
     }[request.param]
-    model = GMPLL(random_state=0, graph_neighbors=12, **settings)
+    model = GMPLL("local", n_graph_neighbors=12, balance=0.5, random_state=0)
+    if settings is not None:
+        model = PartialLabelClassifier(
+            model, hyperparameters={"views": ("cosine",)}, random_state=0, **settings
+        )
     model.fit(problem.data, problem.candidates)
     return model, np.asarray(problem.candidates, dtype=bool), problem.data
 
@@ -44,7 +47,7 @@ def literal_weights(X, k):
 def test_neighbours_are_those_of_the_graph_with_its_weights(fitted):
     model, mask, X = fitted
     weights = literal_weights(X, 12)
-    for why in explain_rows(model, [0, 7, 149], mask):
+    for why in explain_rows(model, [0, 7, 149]):
         got = {near.row: near.weight for near in why.neighbors}
         assert got == pytest.approx({j: w for j, w in enumerate(weights[why.row]) if w > 0})
         assert [near.weight for near in why.neighbors] == sorted(got.values(), reverse=True)
@@ -58,39 +61,39 @@ def test_support_is_the_weighted_vote(fitted):
     ballots = model.label_confidences_ @ similarity_of(model)
     for i in range(0, 150, 10):
         votes = np.where(mask[i], weights[i] @ ballots, 0)
-        why = explain(model, i, mask)
+        why = explain(model, i)
         expected = {c: votes[c] / votes.sum() for c in np.flatnonzero(mask[i])}
         assert why.support == pytest.approx(expected)
         assert list(why.support.values()) == sorted(why.support.values(), reverse=True)
 
 
-def test_the_turns_and_what_came_afterwards_end_where_the_model_ended(fitted):
+def test_the_iterations_and_what_came_afterwards_end_where_the_model_ended(fitted):
     model, mask, _ = fitted
     rows = np.flatnonzero(mask.sum(axis=1) > 1)
-    for max_turns in (3, 1000):
-        for why in explain_rows(model, rows, mask, max_turns=max_turns):
-            last = why.afterwards or why.turns[-1]
+    for n in (3, 1000):
+        for why in explain_rows(model, rows, max_iterations=n):
+            last = why.afterwards or why.iterations[-1]
             for label, value in last.confidences.items():
                 assert value == pytest.approx(model.label_confidences_[why.row, label], abs=1e-2)
 
 
 def test_the_replay_of_the_graph_alone_is_the_matching():
     problem = make_partial_label_problem(150, 6, 4, 2.2, separation=2.5, random_state=3)
-    model = GMPLL(random_state=0, prediction="independent")
+    model = GMPLL("local", random_state=0, balance=0.5)
     model.fit(problem.data, problem.candidates)
-    whys = explain_rows(model, range(150), problem.candidates, max_turns=1000)
+    whys = explain_rows(model, range(150), max_iterations=1000)
     assert all(why.afterwards is None for why in whys)
 
 
-def test_turns_add_and_take_away_the_same_and_add_up(fitted):
+def test_iterations_add_and_take_away_the_same_and_add_up(fitted):
     model, mask, _ = fitted
     why = explain(model, int(np.argmax(mask.sum(axis=1))), mask)
-    assert len(why.turns) > 1
+    assert len(why.iterations) > 1
     now = dict.fromkeys(why.support, 1 / len(why.support))
-    for turn in (*why.turns, *([why.afterwards] if why.afterwards else [])):
-        assert sum(turn.changes.values()) == pytest.approx(0, abs=1e-9)
-        now = {label: now[label] + change for label, change in turn.changes.items()}
-        assert turn.confidences == pytest.approx(now, abs=1e-2)
+    for step in (*why.iterations, *([why.afterwards] if why.afterwards else [])):
+        assert sum(step.changes.values()) == pytest.approx(0, abs=1e-9)
+        now = {label: now[label] + change for label, change in step.changes.items()}
+        assert step.confidences == pytest.approx(now, abs=1e-2)
 
 
 def votes_of(model, why, changed=(), label=None):
@@ -122,36 +125,35 @@ def test_a_single_candidate_needs_no_reasons(fitted):
     model, mask, _ = fitted
     why = explain(model, int(np.flatnonzero(mask.sum(axis=1) == 1)[0]), mask)
     assert why.tipping is None
-    assert why.turns == ()
+    assert why.iterations == ()
     assert "one candidate" in str(why)
 
 
 def test_it_reads_as_sentences(fitted):
     model, mask, _ = fitted
     row = int(np.flatnonzero(mask.sum(axis=1) > 1)[0])
-    why = explain(model, row, mask)
+    why = explain(model, row)
     text = str(why)
     assert text.startswith(f"Row {row}: {why.label}")
-    assert "turn 1:" in text
+    assert "iteration 1:" in text
     assert "id-" in why.counterfactual(lambda r: f"id-{r}") or not why.tipping.neighbors
 
 
 def test_label_names_in_any_order():
     X = np.array([[0.0, 1.0], [0.1, 1.0], [0.05, 1.1], [1.0, 0.0], [1.0, 0.1], [1.1, 0.0]])
     sets = pd.DataFrame({"z": [1, 1, 1, 0, 0, 0], "a": [1, 0, 0, 1, 1, 1]})
-    model = GMPLL(random_state=0, graph_neighbors=2).fit(X, sets)
-    why = explain(model, 0, sets)
+    model = PartialLabelClassifier(
+        GMPLL("local", n_graph_neighbors=2, balance=0.5), random_state=0
+    ).fit(X, sets)
+    why = explain(model, 0)
     assert why.label == "z"
     assert why.neighbors[0].label == "z"
-    assert explain(model, 0).support == pytest.approx(why.support)
 
 
 def test_errors_are_sentences(fitted):
     model, mask, X = fitted
     with pytest.raises(IndexError, match="There is no row 150"):
         explain(model, 150)
-    with pytest.raises(ValueError, match="knows 4 labels"):
-        explain(model, 0, mask[:, :3] | True)
-    full = GMPLL(graph="full", random_state=0).fit(X, mask)
+    full = GMPLL(random_state=0).fit(X, mask)
     with pytest.raises(ValueError, match="graph='local'"):
         explain(full, 0)

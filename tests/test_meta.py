@@ -11,10 +11,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from gmpll import (
-    GMPLL,
     PLKNN,
     CalibratedPartialClassifier,
     ConformalPartialClassifier,
+    PartialLabelClassifier,
     RejectingClassifier,
     as_candidates,
     candidates_from_votes,
@@ -106,7 +106,9 @@ class TestCandidateWeight:
         X, mask, truth = random_problem(1, m=60)
         mask = np.ones_like(mask)
         weight = np.eye(4)[truth]
-        wrapped = CalibratedPartialClassifier(GMPLL(trust=1.0), random_state=0)
+        wrapped = CalibratedPartialClassifier(
+            PartialLabelClassifier(weight_exponent=1.0), random_state=0
+        )
         wrapped.fit(X, mask, candidate_weight=weight)
         assert (wrapped.labels_ == truth).mean() > 0.9
         assert (wrapped.fit(X, mask).labels_ == truth).mean() < 0.9
@@ -155,8 +157,13 @@ class Chooser(PLKNN):
         self.told.append(self.n_neighbors)
         return super().fit(X, y)
 
-    def _settled_parameters(self):
-        return {"n_neighbors": 3}
+    hyperparameters = None
+    selected_: ClassVar[dict[str, float]] = {"stacking": 0.0, "linear": 0.0, "forest": 0.0}
+
+    def set_params(self, hyperparameters=None, **parameters):
+        if hyperparameters is not None:
+            parameters["n_neighbors"] = 3
+        return super().set_params(**parameters)
 
 
 @pytest.mark.parametrize(
@@ -174,8 +181,10 @@ def test_copies_do_not_choose_again_what_all_rows_have_chosen(wrap):
     assert Chooser.told == [Chooser().n_neighbors, 3, 3, 3]
 
 
-def test_readout_and_forest_are_settled():
+def test_stacking_and_forest_are_settled():
     X, mask, _ = random_problem(0, m=60)
-    model = GMPLL(readout=(1.0, 0.5), forest=0.25, random_state=0).fit(X, mask)
+    model = PartialLabelClassifier(
+        hyperparameters={"forest": 0.25, "stacking": 1.0, "linear": 0.5}, random_state=0
+    ).fit(X, mask)
     settled = clone(model).set_params(**model._settled_parameters())
     assert (settled.readout, settled.forest) == ((1.0, 0.5), 0.25)

@@ -7,7 +7,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import shuffle
 
-from gmpll import GMPLL, PLKNN, RejectingClassifier, as_candidates
+from gmpll import PLKNN, PartialLabelClassifier, RejectingClassifier, as_candidates
 from gmpll.datasets import random_candidates
 from gmpll.metrics import candidate_lift
 from gmpll.model_selection import (
@@ -38,14 +38,19 @@ def test_named_labels(iris):
     X, mask, _ = iris
     frame = pd.DataFrame(mask, columns=["x", "y", "z"])
     scores = cross_validate(
-        GMPLL(random_state=0), X, frame, scoring=candidate_lift_scorer, cv=3, error_score="raise"
+        PartialLabelClassifier(random_state=0),
+        X,
+        frame,
+        scoring=candidate_lift_scorer,
+        cv=3,
+        error_score="raise",
     )["test_score"]
     assert (scores > 0.5).all()
 
 
 def test_the_prior_comes_from_the_confidences(iris):
     X, mask, y = iris
-    model = GMPLL(random_state=0).fit(X, mask)
+    model = PartialLabelClassifier(random_state=0).fit(X, mask)
     prior = model.label_confidences_.mean(axis=0)
     assert candidate_lift_scorer(model, X, mask) == candidate_lift(mask, model.predict(X), prior)
     assert candidate_lift_scorer(model, X, y) == pytest.approx(

@@ -19,9 +19,9 @@ from problems import random_problem
 
 ESTIMATORS = [Method(random_state=0) for Method in METHODS.values()]
 VARIANTS = [
-    GMPLL(graph="full", balance=0.0, random_state=0),
-    GMPLL(graph="full", alpha=0.1, random_state=0),
-    GMPLL(prediction="joint", random_state=0),
+    GMPLL(random_state=0),
+    GMPLL(alpha=0.1, random_state=0),
+    GMPLL("local", prediction="joint", random_state=0, balance=0.5),
 ]
 
 

@@ -10,7 +10,7 @@ from gmpll.methods.gmpll import assigned_set_size
 from literal import affinity, algorithm_1, standardize_features
 from problems import problems, random_label_similarity, random_problem
 
-PAPER = {"graph": "full", "balance": 0.0, "prediction": "joint", "random_state": 0}
+PAPER = {"prediction": "joint"}
 
 
 def unit(Z):
@@ -30,9 +30,7 @@ def test_confidences_are_those_of_algorithm_1(problem, alpha, beta, with_similar
     similarity = None
     if with_similarity:
         similarity = random_label_similarity(np.random.RandomState(1), mask.shape[1])
-    model = GMPLL(
-        graph="full", balance=0, alpha=alpha, beta=beta, label_similarity=similarity, max_iter=30
-    ).fit(X, mask)
+    model = GMPLL(alpha=alpha, beta=beta, label_similarity=similarity, max_iter=30).fit(X, mask)
     expected = algorithm_1(standardize_features(X), mask, alpha, beta, similarity, max_iter=30)
     np.testing.assert_allclose(model.label_confidences_, expected, atol=1e-8)
     assert mask[np.arange(len(mask)), np.searchsorted(model.classes_, model.labels_)].all()
@@ -137,8 +135,8 @@ def test_balance_frees_rare_labels():
     X = rng.randn(3, 5)[y] * 3 + rng.randn(100, 5)
     mask = np.eye(3, dtype=bool)[y]
     mask[:, 0] = True
-    snowball = (GMPLL(balance=0, random_state=0).fit(X, mask).labels_ == y).mean()
-    balanced = (GMPLL(balance=0.5, random_state=0).fit(X, mask).labels_ == y).mean()
+    snowball = (GMPLL("local", random_state=0).fit(X, mask).labels_ == y).mean()
+    balanced = (GMPLL("local", balance=0.5, random_state=0).fit(X, mask).labels_ == y).mean()
     assert balanced > snowball
 
 
@@ -148,7 +146,7 @@ def test_label_similarity_lets_neighbouring_labels_support_each_other():
     y = [{1}, {2, 9}, {3}, {9}, {9}]
     labels = np.array([1, 2, 3, 9])
     similarity = np.exp(-np.abs(labels[:, None] - labels[None, :]))
-    model = GMPLL(graph_neighbors=2, label_similarity=similarity, balance=0, random_state=0)
+    model = GMPLL("local", n_graph_neighbors=2, label_similarity=similarity, random_state=0)
     assert model.fit(X, y).labels_[1] == 2
 
 
@@ -156,17 +154,18 @@ def test_no_information_gives_uniform_confidences_and_random_labels():
     """The tie-breaking trap: with an empty graph no label order may show in the labels."""
     rng = np.random.RandomState(0)
     mask = np.ones((600, 4), dtype=bool)
-    model = GMPLL(graph="full", beta=1e6, random_state=0).fit(rng.randn(600, 3), mask)
+    model = GMPLL(beta=1e6, random_state=0).fit(rng.randn(600, 3), mask)
     np.testing.assert_array_equal(model.label_confidences_, np.full((600, 4), 0.25))
     counts = np.bincount(model.labels_, minlength=4)
     assert counts.min() > 100
     assert (
-        GMPLL(graph="full", beta=1e6, random_state=1).fit(rng.randn(600, 3), mask).labels_
-        != model.labels_
+        GMPLL(beta=1e6, random_state=1).fit(rng.randn(600, 3), mask).labels_ != model.labels_
     ).any()
 
 
-@pytest.mark.parametrize("params", [{}, PAPER, {"graph": "full"}, {"prediction": "joint"}])
+@pytest.mark.parametrize(
+    "params", [{}, PAPER, {"graph": "local"}, {"graph": "local", "prediction": "joint"}]
+)
 @pytest.mark.parametrize(
     ("X", "y"),
     [

@@ -9,20 +9,21 @@ import pytest
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.datasets import load_digits
+from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from gmpll import (
-    GMPLL,
     PLKNN,
     CandidateSets,
+    PartialLabelClassifier,
     RejectingClassifier,
     VotedCandidates,
     candidates_from_votes,
 )
 from gmpll.datasets import random_candidates
-from gmpll.explain import explain_rows
+from gmpll.matching import LocalAffinity, match
 from gmpll.methods import METHODS
 from problems import random_problem
 
@@ -30,10 +31,13 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 every_method = pytest.mark.parametrize(
     "method", [Method(random_state=0) for Method in METHODS.values()], ids=list(METHODS)
 )
-every_gmpll = pytest.mark.parametrize(
+every_kind = pytest.mark.parametrize(
     "params",
-    [{}, {"prediction": "independent"}, {"prediction": "joint"}, {"graph": "full", "beta": 0.3}],
-    ids=["ridge", "independent", "joint", "full"],
+    [
+        pytest.param({}, id="default"),
+        pytest.param({"hyperparameters": {"views": ("cosine",), "forest": 0.0}}, id="one view"),
+        pytest.param({"learner": LinearRegression()}, id="learner"),
+    ],
 )
 
 
@@ -95,31 +99,31 @@ def test_rows_of_which_nothing_is_known(method):
     np.testing.assert_array_equal(model.labels_, clone(method).fit(X, full).labels_)
 
 
-def test_only_gmpll_takes_weights():
+def test_only_the_default_takes_weights():
     X, mask, _ = case()
     for Method in METHODS.values():
-        if Method is GMPLL:
+        if Method is PartialLabelClassifier:
             continue
         with pytest.raises(TypeError, match="candidate_weight"):
             Method().fit(X, mask, candidate_weight=mask)
 
 
-@every_gmpll
+@every_kind
 def test_equal_weights_change_nothing(params):
     X, mask, _ = case()
-    plain = GMPLL(random_state=0, **params).fit(X, mask)
-    assert plain.trust_ is None
+    plain = PartialLabelClassifier(random_state=0, **params).fit(X, mask)
+    assert plain.weight_exponent_ is None
     for trust in ("auto", 2.5):
-        equal = GMPLL(random_state=0, trust=trust, **params)
+        equal = PartialLabelClassifier(random_state=0, weight_exponent=trust, **params)
         equal.fit(X, mask, candidate_weight=np.full(mask.shape, 7.0))
         np.testing.assert_array_equal(plain.label_confidences_, equal.label_confidences_)
         np.testing.assert_array_equal(plain.predict_proba(X), equal.predict_proba(X))
-    ignored = GMPLL(random_state=0, trust=0, **params)
+    ignored = PartialLabelClassifier(random_state=0, weight_exponent=0, **params)
     ignored.fit(X, mask, candidate_weight=np.random.RandomState(0).random_sample(mask.shape))
     np.testing.assert_array_equal(plain.label_confidences_, ignored.label_confidences_)
 
 
-@every_gmpll
+@every_kind
 def test_weights_and_priors_keep_the_promises_of_the_family(params):
     X, mask, truth = case()
     wide = np.zeros((60, 6), dtype=bool)
@@ -127,9 +131,9 @@ def test_weights_and_priors_keep_the_promises_of_the_family(params):
     weights = votes(mask, truth, 0.7)
     spread = np.zeros((60, 6))
     spread[:, [0, 2, 3, 5]] = weights
-    model = GMPLL(random_state=0, class_prior=[1, 2, 3, 4, 5, 6], **params)
+    model = PartialLabelClassifier(random_state=0, class_prior=[1, 2, 3, 4, 5, 6], **params)
     model.fit(X, wide, candidate_weight=spread)
-    reference = GMPLL(random_state=0, class_prior=[1, 3, 4, 6], **params)
+    reference = PartialLabelClassifier(random_state=0, class_prior=[1, 3, 4, 6], **params)
     reference.fit(X, mask, candidate_weight=weights)
     assert (model.label_confidences_[~wide] == 0).all()
     np.testing.assert_allclose(model.label_confidences_.sum(axis=1), 1.0)
@@ -141,10 +145,14 @@ def test_weights_and_priors_keep_the_promises_of_the_family(params):
 def test_a_weight_of_zero_is_not_impossible_but_strong_weights_decide():
     X, mask, truth = case()
     against = np.where(np.eye(4, dtype=bool)[truth], 0.0, 1.0)
-    model = GMPLL(trust=0.01, random_state=0).fit(X, mask, candidate_weight=against)
-    free = GMPLL(random_state=0).fit(X, mask)
+    model = PartialLabelClassifier(random_state=0, weight_exponent=0.01).fit(
+        X, mask, candidate_weight=against
+    )
+    free = PartialLabelClassifier(random_state=0).fit(X, mask)
     assert (model.labels_ == free.labels_).mean() > 0.9
-    decided = GMPLL(trust=50.0, random_state=0).fit(X, mask, candidate_weight=against)
+    decided = PartialLabelClassifier(random_state=0, weight_exponent=50.0).fit(
+        X, mask, candidate_weight=against
+    )
     ambiguous = mask.sum(axis=1) > 1
     assert (decided.labels_ != truth)[ambiguous].all()
 
@@ -153,7 +161,12 @@ def test_careful_votes_help_and_noise_does_no_harm():
     X, mask, truth = digits(300, r=7)
 
     def accuracy(**given):
-        return (GMPLL(scaling="both", random_state=0).fit(X, mask, **given).labels_ == truth).mean()
+        return (
+            PartialLabelClassifier(hyperparameters={"views": ("cosine", "rank")}, random_state=0)
+            .fit(X, mask, **given)
+            .labels_
+            == truth
+        ).mean()
 
     alone = accuracy()
     counts = votes(mask, truth, 0.5)
@@ -166,12 +179,12 @@ def test_careful_votes_help_and_noise_does_no_harm():
     assert accuracy(candidate_weight=never_right) > alone - 0.02
 
 
-def test_trust_is_estimated_from_the_votes():
+def test_weight_exponent_is_estimated_from_the_votes():
     X, mask, truth = digits()
     trusts = [
-        GMPLL(prediction="independent", random_state=0)
+        PartialLabelClassifier(random_state=0)
         .fit(X, mask, candidate_weight=votes(mask, truth, care))
-        .trust_
+        .weight_exponent_
         for care in (0.0, 0.3, 0.7)
     ]
     assert trusts[0] < 0.2
@@ -181,9 +194,15 @@ def test_trust_is_estimated_from_the_votes():
 def test_known_labels_help_the_other_rows():
     X, mask, truth = digits(r=7)
     known = np.random.RandomState(0).random_sample(400) < 0.2
-    alone = GMPLL(scaling="both", random_state=0).fit(X, mask).labels_
+    alone = (
+        PartialLabelClassifier(hyperparameters={"views": ("cosine", "rank")}, random_state=0)
+        .fit(X, mask)
+        .labels_
+    )
     told = (
-        GMPLL(scaling="both", random_state=0).fit(X, mask, gold=np.where(known, truth, -1)).labels_
+        PartialLabelClassifier(hyperparameters={"views": ("cosine", "rank")}, random_state=0)
+        .fit(X, mask, gold=np.where(known, truth, -1))
+        .labels_
     )
     assert (told[known] == truth[known]).all()
     assert (told == truth)[~known].mean() > (alone == truth)[~known].mean() + 0.03
@@ -201,12 +220,16 @@ def test_the_class_prior_draws_the_masses():
         return np.abs(model.label_confidences_.mean(axis=0) - prior).sum()
 
     for balance in (0.0, 0.5):
-        fixed = {"balance": balance, "scaling": "both", "forest": 0.0, "random_state": 0}
-        free = GMPLL(**fixed).fit(X, mask)
-        drawn = GMPLL(class_prior=prior, **fixed).fit(X, mask)
+        views = ("cosine", "rank")
+        fixed = {
+            "hyperparameters": {"balance": balance, "views": views, "forest": 0.0},
+            "random_state": 0,
+        }
+        free = PartialLabelClassifier(**fixed).fit(X, mask)
+        drawn = PartialLabelClassifier(class_prior=prior, **fixed).fit(X, mask)
         assert distance(drawn) < distance(free) - 0.03
         assert (drawn.labels_ == truth).mean() > (free.labels_ == truth).mean()
-    by_name = GMPLL(class_prior={0: 80, 1: 15, 2: 5}, scaling="both", random_state=0).fit(X, mask)
+    by_name = PartialLabelClassifier(class_prior={0: 80, 1: 15, 2: 5}, **fixed).fit(X, mask)
     np.testing.assert_allclose(by_name.label_confidences_, drawn.label_confidences_)
 
 
@@ -218,25 +241,23 @@ class TestScikitLearn:
             "impossible": [None] * 60,
             "candidate_weight": votes(mask, truth, 0.5),
         }
-        plain = cross_validate(
-            GMPLL(prediction="independent", random_state=0), X, mask, cv=3, params=params
-        )
+        plain = cross_validate(PartialLabelClassifier(random_state=0), X, mask, cv=3, params=params)
         with config_context(enable_metadata_routing=True):
-            model = GMPLL(prediction="independent", random_state=0).set_fit_request(
+            model = PartialLabelClassifier(random_state=0).set_fit_request(
                 gold=True, impossible=True, candidate_weight=True
             )
             pipeline = make_pipeline(StandardScaler(), model)
             routed = cross_validate(
                 pipeline, X, mask, cv=3, params=params, error_score="raise", return_estimator=True
             )
-        assert routed["estimator"][0][-1].trust_ is not None
+        assert routed["estimator"][0][-1].weight_exponent_ is not None
         assert len(plain["test_score"]) == len(routed["test_score"]) == 3
 
     def test_known_rows_keep_their_label_in_every_fold(self):
         X, mask, truth = case()
         gold = np.where(np.arange(60) % 2 == 0, truth, -1)
         result = cross_validate(
-            GMPLL(prediction="independent", random_state=0),
+            PartialLabelClassifier(random_state=0),
             X,
             mask,
             cv=3,
@@ -253,22 +274,31 @@ class TestScikitLearn:
         frame = pd.DataFrame(mask, columns=list("wxyz"))
         weights = pd.DataFrame(votes(mask, truth, 0.5), columns=list("wxyz"))
         search = GridSearchCV(
-            make_pipeline(StandardScaler(), GMPLL(prediction="independent", random_state=0)),
-            {"gmpll__trust": [0.5, "auto"]},
+            make_pipeline(StandardScaler(), PartialLabelClassifier(random_state=0)),
+            {"partiallabelclassifier__weight_exponent": [0.5, "auto"]},
             cv=2,
             error_score="raise",
         )
-        search.fit(X, frame, gmpll__candidate_weight=weights)
-        assert search.best_estimator_[-1].trust_ is not None
+        search.fit(X, frame, partiallabelclassifier__candidate_weight=weights)
+        assert search.best_estimator_[-1].weight_exponent_ is not None
 
 
 def test_explanations_replay_what_happened():
     X, mask, truth = case(seed=3)
-    model = GMPLL(prediction="independent", class_prior=[4, 3, 2, 1], trust=1.0, random_state=0)
+    model = PartialLabelClassifier(class_prior=[4, 3, 2, 1], random_state=0, weight_exponent=1.0)
     model.fit(X, mask, candidate_weight=votes(mask, truth, 0.6))
-    for why in explain_rows(model, range(60), mask, max_turns=1000):
-        if why.afterwards is not None:
-            assert max(map(abs, why.afterwards.changes.values())) < 1e-3
+    problem = model.matching_
+    matched = match(
+        LocalAffinity(problem.weights, mask),
+        mask,
+        balance=0.5,
+        max_iter=model.n_iter_,
+        start=confidences_within(problem.priors, mask),
+        unary=problem.priors,
+        expected_mass=problem.expected_mass,
+    )
+    replayed = problem.path(np.arange(60), model.n_iter_)[:, -1]
+    np.testing.assert_allclose(replayed, matched.probabilities, atol=1e-10)
 
 
 class TestVotedCandidates:
@@ -284,17 +314,21 @@ class TestVotedCandidates:
     def test_the_weights_of_votes_count(self):
         X = np.zeros((2, 1))
         voted = candidates_from_votes([0, 0, 0, 1, 1], ["a", "a", "b", "a", "b"])
-        found = GMPLL(trust=1.0, random_state=0).fit(X, voted).label_confidences_
+        found = (
+            PartialLabelClassifier(random_state=0, weight_exponent=1.0)
+            .fit(X, voted)
+            .label_confidences_
+        )
         assert found[0, 0] > 0.55
 
-    @every_gmpll
+    @every_kind
     def test_as_if_they_were_given(self, params):
         X, voted = self.voted()
-        model = GMPLL(random_state=0, **params)
+        model = PartialLabelClassifier(random_state=0, **params)
         expected = clone(model).fit(X, voted.candidates, candidate_weight=voted.weights)
         found = clone(model).fit(X, voted)
         np.testing.assert_array_equal(found.label_confidences_, expected.label_confidences_)
-        assert found.trust_ == expected.trust_ is not None
+        assert found.weight_exponent_ == expected.weight_exponent_ is not None
         even = np.ones_like(voted.weights)
         plain = clone(model).fit(X, voted.candidates)
         given = clone(model).fit(X, voted, candidate_weight=even)
@@ -310,7 +344,7 @@ class TestVotedCandidates:
         )
         weight = np.zeros((6, 5))
         weight[:, 1:4] = later.weights
-        first = GMPLL(random_state=0).partial_fit(X, voted, list("abcde"))
+        first = PartialLabelClassifier(random_state=0).partial_fit(X, voted, list("abcde"))
         np.testing.assert_array_equal(
             first.resolve(X[rows], later).confidences,
             first.resolve(X[rows], later.candidates, candidate_weight=weight).confidences,

@@ -4,14 +4,25 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from gmpll import CLPL, GMPLL, IPAL, LSBCMM, M3PL, PLECOC, PLKNN, PLLEAF, PLSVM
+from gmpll import (
+    CLPL,
+    GMPLL,
+    IPAL,
+    LSBCMM,
+    M3PL,
+    PLECOC,
+    PLKNN,
+    PLLEAF,
+    PLSVM,
+    PartialLabelClassifier,
+)
 from gmpll.graph.views import Scaling
 from gmpll.methods import lsbcmm, m3pl
 from problems import random_problem
 
 METHODS = [
-    GMPLL(random_state=0),
-    GMPLL(graph="full", balance=0.0, prediction="joint", random_state=0),
+    PartialLabelClassifier(random_state=0),
+    GMPLL(prediction="joint", random_state=0),
     PLKNN(random_state=0),
     PLSVM(max_iter=100, random_state=0),
     CLPL(random_state=0),
@@ -107,7 +118,7 @@ def many_labels(q, m=12):
     "method",
     [
         # Whether the labels are ordered is found out from all pairs of them: 800 MB.
-        GMPLL(prediction="independent", label_similarity=None, random_state=0),
+        GMPLL("local", random_state=0, balance=0.5),
         PLKNN(random_state=0),
         PLSVM(max_iter=3, random_state=0),
         CLPL(max_iter=3, random_state=0),

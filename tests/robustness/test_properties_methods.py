@@ -35,16 +35,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 
-from gmpll import CLPL, GMPLL, IPAL, LSBCMM, M3PL, PLECOC, PLKNN, PLLEAF, PLSVM, explain
+from gmpll import (
+    CLPL,
+    GMPLL,
+    IPAL,
+    LSBCMM,
+    M3PL,
+    PLECOC,
+    PLKNN,
+    PLLEAF,
+    PLSVM,
+    PartialLabelClassifier,
+    explain,
+)
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore"),
     pytest.mark.parametrize(
         "method",
         METHODS := [
-            GMPLL(random_state=0),
-            GMPLL(prediction="independent", random_state=0),
-            GMPLL(graph="full", balance=0.0, prediction="joint", random_state=0),
+            PartialLabelClassifier(random_state=0),
+            GMPLL("local", random_state=0, balance=0.5),
+            GMPLL(prediction="joint", random_state=0),
             PLKNN(random_state=0),
             PLSVM(max_iter=60, random_state=0),
             CLPL(random_state=0),

@@ -3,7 +3,14 @@ import pandas as pd
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from gmpll import GMPLL, PLKNN, PLSVM, CalibratedPartialClassifier, RejectingClassifier
+from gmpll import (
+    GMPLL,
+    PLKNN,
+    PLSVM,
+    CalibratedPartialClassifier,
+    PartialLabelClassifier,
+    RejectingClassifier,
+)
 from gmpll.datasets import make_partial_label_problem
 from gmpll.uncertainty.rejection import coverage_threshold
 
@@ -63,7 +70,9 @@ def test_the_reject_label_is_the_users():
 
 def test_a_level_reads_as_a_probability_after_calibration():
     X, candidates, truth = problem()
-    calibrated = CalibratedPartialClassifier(GMPLL(graph_neighbors=15, prediction="independent"))
+    calibrated = CalibratedPartialClassifier(
+        PartialLabelClassifier(GMPLL("local", n_graph_neighbors=15, balance=0.5))
+    )
     model = RejectingClassifier(calibrated, threshold=0.6, reject_label=-1, random_state=0)
     predicted = model.fit(X[:400], candidates[:400]).predict(X[400:])
     answered = predicted != -1

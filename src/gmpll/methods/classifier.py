@@ -51,7 +51,7 @@ from gmpll.methods._incremental import IncrementalMixin
 from gmpll.methods.gmpll import GMPLL, is_local_matching
 from gmpll.ordinal import cooccurrence_similarity, features_vary_with_label, labels_look_ordinal
 from gmpll.rounding import as_probabilities, confidences_within
-from gmpll.side_information import Prior, class_shares
+from gmpll.side_information import Prior, candidate_prior, class_shares, weights_by_label
 
 __all__ = ["PartialLabelClassifier"]
 
@@ -304,6 +304,11 @@ class PartialLabelClassifier(
             start = None if before is None else warm_probabilities(before, mask, rows.labels)
             pipeline = self._pipeline(rows, chosen.views, rng, start)
             return self._learned(pipeline, chosen, (batch_digest(X),))
+
+    def _prior_of(self, candidate_weight: Any, sets: CandidateSets) -> NDArray[np.float64]:
+        if self.disambiguator is None or is_local_matching(self.disambiguator):
+            return candidate_prior(candidate_weight, sets)
+        return weights_by_label(candidate_weight, sets)  # the disambiguator makes its own of them
 
     def _candidate_rows(
         self,
@@ -559,7 +564,7 @@ class FittedDisambiguator:
         weights = exponent = None
         if candidates is not None:
             exponent = _weight_exponent_of(model) if rows.prior.trust is None else rows.prior.trust
-            weights = np.where(rows.mask, candidates**exponent, 0.0)
+            weights = candidate_prior(candidates, sets) ** exponent
         return cls(model, model.label_confidences_, weights, exponent)
 
     def probabilities(self, balance: float) -> NDArray[np.float64]:

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 
-from gmpll import GMPLL
+from gmpll import PartialLabelClassifier
 from gmpll.apps.tables import InputError, read_matching, rematch
 from gmpll.apps.tables.model_file import load_model, save_model
 
@@ -87,7 +87,9 @@ def test_the_model_predicts_as_before(folder):
 
 def test_a_forest_and_a_readout_come_back(folder, tmp_path):
     X, y = load_iris(return_X_y=True)
-    model = GMPLL(forest=0.5, readout=(1.0, 1.0), random_state=0).fit(X[::2], y[::2])
+    model = PartialLabelClassifier(
+        hyperparameters={"forest": 0.5, "stacking": 1.0, "linear": 1.0}, random_state=0
+    ).fit(X[::2], y[::2])
     save_model(replace(load_model(folder), model=model), tmp_path / "model.skops")
     again = load_model(tmp_path).model
     assert again.selected_["forest"] == 0.5

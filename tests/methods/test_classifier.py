@@ -23,21 +23,21 @@ from gmpll import (
     GMPLL,
     PLKNN,
     CalibratedPartialClassifier,
-    ConfidenceClassifier,
+    PartialLabelClassifier,
     candidates_from_votes,
 )
 from gmpll.datasets import make_partial_label_problem, random_candidates
-from gmpll.evidence.ridge import ConfidenceRidge
-from gmpll.learner import LEAST_CONFIDENCE, LearnerTraining, Plan, RidgeTrainer, UnseenRows
+from gmpll.evidence.ridge import KernelRidge
+from gmpll.evidence.scikit import MIN_CONFIDENCE, ScikitLearner
+from gmpll.evidence.selection import ALTERNATIVES
 from gmpll.methods import METHODS
-from gmpll.methods._selection import ALTERNATIVES
 from gmpll.methods.baselines import MostFrequentCandidate, RandomCandidate
 from gmpll.model_selection import candidate_lift_scorer
 from problems import random_problem
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 LEARNERS = {
-    "ridge": "ridge",
+    "auto": "auto",
     "logistic": LogisticRegression(),
     "forest": ExtraTreesClassifier(n_estimators=50, min_samples_leaf=5),
     "svc": SVC(),
@@ -74,10 +74,14 @@ def rings(n_samples, rng):
 
 @parametrize_with_checks(
     [
-        ConfidenceClassifier(PLKNN(), feedback=False, random_state=0),
-        ConfidenceClassifier(PLKNN(), GaussianNB(), random_state=0),
-        ConfidenceClassifier(PLKNN(), LinearSVC(), feedback=True, random_state=0),
-        ConfidenceClassifier(PLKNN(), Ridge(), feedback=False, random_state=0),
+        PartialLabelClassifier(PLKNN(), hyperparameters={"feedback": False}, random_state=0),
+        PartialLabelClassifier(PLKNN(), GaussianNB(), random_state=0),
+        PartialLabelClassifier(
+            PLKNN(), LinearSVC(), hyperparameters={"feedback": True}, random_state=0
+        ),
+        PartialLabelClassifier(
+            PLKNN(), Ridge(), hyperparameters={"feedback": False}, random_state=0
+        ),
     ]
 )
 def test_scikit_learn(estimator, check):
@@ -87,7 +91,9 @@ def test_scikit_learn(estimator, check):
 @pytest.mark.parametrize("method", [*METHODS.values(), RandomCandidate, MostFrequentCandidate])
 def test_every_method_can_resolve(method):
     X, mask, _ = random_problem(0, m=40)
-    model = ConfidenceClassifier(method(), LogisticRegression(), feedback=False, random_state=0)
+    model = PartialLabelClassifier(
+        method(), LogisticRegression(), hyperparameters={"feedback": False}, random_state=0
+    )
     model.fit(X, mask)
     found = clone(method()).set_params(random_state=model.disambiguator_.random_state)
     np.testing.assert_array_equal(model.label_confidences_, found.fit(X, mask).label_confidences_)
@@ -106,37 +112,48 @@ def test_every_learner_beats_the_neighbours_vote(name, feedback):
     for seed in range(3):
         (X, candidates), (X_test, truth) = problem(seed)
         vote = PLKNN(random_state=0).fit(X, candidates).score(X_test, truth)
-        model = ConfidenceClassifier(PLKNN(), learner, feedback=feedback, random_state=0)
+        model = PartialLabelClassifier(
+            PLKNN(), learner, hyperparameters={"feedback": feedback}, random_state=0
+        )
         gains.append(model.fit(X, candidates).score(X_test, truth) - vote)
     assert np.mean(gains) > 0.02
 
 
 def test_probabilities_or_decisions_as_the_learner_has_them():
     (X, candidates), (X_test, _) = problem()
-    for learner in ("ridge", LogisticRegression(), Ridge()):
-        model = ConfidenceClassifier(PLKNN(), learner, feedback=False, random_state=0)
+    for learner in ("auto", LogisticRegression(), Ridge()):
+        model = PartialLabelClassifier(
+            PLKNN(), learner, hyperparameters={"feedback": False}, random_state=0
+        )
         assert not hasattr(model, "decision_function")
         p = model.fit(X, candidates).predict_proba(X_test)
         assert (p >= 0).all()
         np.testing.assert_allclose(p.sum(axis=1), 1.0)
         np.testing.assert_array_equal(model.classes_[p.argmax(axis=1)], model.predict(X_test))
-    model = ConfidenceClassifier(PLKNN(), LinearSVC(), feedback=False, random_state=0)
+    model = PartialLabelClassifier(
+        PLKNN(), LinearSVC(), hyperparameters={"feedback": False}, random_state=0
+    )
     assert not hasattr(model, "predict_proba")
     scores = model.fit(X, candidates).decision_function(X_test)
     np.testing.assert_array_equal(scores.argmax(axis=1), model.predict(X_test))
 
 
-def test_ridge_is_the_closed_form_on_the_soft_confidences():
+PLAIN = {"stacking": 0.0, "forest": 0.0, "feedback": False}
+
+
+def test_the_regression_is_the_closed_form_on_the_soft_confidences():
     (X, candidates), (X_test, _) = problem()
-    model = ConfidenceClassifier(PLKNN(), feedback=False, random_state=0).fit(X, candidates)
+    model = PartialLabelClassifier(
+        PLKNN(), hyperparameters=PLAIN, calibrate=False, random_state=0
+    ).fit(X, candidates)
     width, ridge = model.selected_["width"], model.selected_["ridge"]
-    views = model.learner_.views
-    literal = ConfidenceRidge(
+    views = model.predictor_.views
+    literal = KernelRidge(
         [view.rows for view in views], width=width, ridge=ridge, rng=np.random.RandomState(5)
     ).predictor(model.label_confidences_)
-    rated = np.maximum(literal([view.transform(X_test) for view in views]), 0)
+    scores = np.maximum(literal([view.transform(X_test) for view in views]), 0)
     np.testing.assert_allclose(
-        model.predict_proba(X_test), rated / rated.sum(axis=1, keepdims=True), atol=1e-6
+        model.predict_proba(X_test), scores / scores.sum(axis=1, keepdims=True), atol=1e-6
     )
 
 
@@ -144,68 +161,56 @@ def test_ridge_is_the_closed_form_on_the_soft_confidences():
 def test_ridge_sees_positions(make, few):
     X, truth = make(725, np.random.RandomState(0))
     candidates = random_candidates(truth, p=0.6, r=1, random_state=0)
-    model = ConfidenceClassifier(PLKNN(), random_state=0)
+    model = PartialLabelClassifier(PLKNN(), random_state=0)
     model.fit(X[:200], candidates[:200])
-    assert model.selected_["scaling"] == "all"
+    assert model.selected_["views"] == ("cosine", "rank", "euclidean")
     assert model.score(X[225:], truth[225:]) > 0.95
     model.fit(X[200:225], candidates[200:225])  # too few to compare
-    assert model.selected_ == {"feedback": False, "width": 0.5, "ridge": 0.1, "scaling": "all"}
+    assert model.selected_["views"] == ("cosine", "rank", "euclidean")
+    assert model.selected_["feedback"] is False
     assert model.score(X[225:], truth[225:]) > few
 
 
 def test_views_are_chosen_by_held_out_lift():
     (X, candidates), _ = problem(n_samples=120)
-    model = ConfidenceClassifier(PLKNN(), random_state=0).fit(X, candidates)
-    compared = {(plan.scaling, plan.width, plan.ridge) for plan, _ in model.selection_}
-    assert compared == set(ALTERNATIVES)
-    assert len(model.selection_) == 2 * len(ALTERNATIVES)
-    best, lift = model.selection_[0]
+    fixed = {"stacking": 0.0, "forest": 0.0}
+    model = PartialLabelClassifier(PLKNN(), hyperparameters=fixed, random_state=0)
+    scores = model.fit(X, candidates).selection_.scores
+    assert {(tried.views, tried.width, tried.ridge) for tried, _ in scores} == set(ALTERNATIVES)
+    assert len(scores) == 2 * len(ALTERNATIVES)
+    best, lift = scores[0]
     assert model.selected_ == asdict(best)
-    assert lift == max(lift for _, lift in model.selection_)
-    assert len(model.learner_.views) == {"both": 2, "all": 3}[best.scaling]
+    assert lift == max(lift for _, lift in scores)
+    assert len(model.predictor_.views) == len(best.views)
 
 
-def test_many_raters_of_the_same_rows_say_what_each_says():
-    X, mask, _ = random_problem(4, m=40)
-    confidences = mask / mask.sum(axis=1, keepdims=True)
-    trainer = RidgeTrainer(X[:30], "auto", np.random.RandomState(0))
-    plans = [Plan(False, width, ridge, scaling) for scaling, width, ridge in ALTERNATIVES]
-    raters = [trainer(plan).fit(confidences[:30]) for plan in plans]
-    raters.append(LearnerTraining(X[:30], Ridge(), "auto", trainer._rng).fit(confidences[:30]))
-    unseen = UnseenRows(X[30:])
-    for rater in raters:
-        np.testing.assert_array_equal(unseen.rated_by(rater), rater(X[30:]))
-
-
-def test_opinions_have_not_seen_the_row():
+def test_out_of_sample_predictions_have_not_seen_the_row():
     X, _, truth = random_problem(3, m=45)
     P = np.eye(4)[truth]
     other = P.copy()
     other[7] = np.roll(P[7], 1)
-    for training in (
-        RidgeTrainer(X, "auto", np.random.RandomState(0))(Plan(True, 0.5, 0.1)),
-        LearnerTraining(X, GaussianNB(), "auto", np.random.RandomState(0)),
-    ):
-        before = training.opinion(P)[7]
-        if isinstance(training, LearnerTraining):
-            training._rng = np.random.RandomState(0)  # the same folds again
-        np.testing.assert_allclose(before, training.opinion(other)[7])
+    learner = ScikitLearner(X, GaussianNB(), "auto", np.random.RandomState(0))
+    before = learner.out_of_sample(P)[7]
+    again = ScikitLearner(X, GaussianNB(), "auto", np.random.RandomState(0))
+    np.testing.assert_allclose(before, again.out_of_sample(other)[7])
 
 
 def test_soft_targets_of_a_classifier_are_weighted_copies():
     X, mask, _ = random_problem(1, m=30)
     confidences = mask / mask.sum(axis=1, keepdims=True)
-    rows, labels = np.nonzero(confidences > LEAST_CONFIDENCE)
-    rater = LearnerTraining(X, GaussianNB(), "soft", np.random.RandomState(0)).fit(confidences)
+    rows, labels = np.nonzero(confidences > MIN_CONFIDENCE)
+    predictor = ScikitLearner(X, GaussianNB(), "soft", np.random.RandomState(0)).fit(confidences)
     literal = GaussianNB().fit(X[rows], labels, sample_weight=confidences[rows, labels])
-    np.testing.assert_allclose(rater(X), literal.predict_proba(X))
+    np.testing.assert_allclose(predictor(X), literal.predict_proba(X))
     with pytest.raises(ValueError, match="KNeighborsClassifier takes no sample_weight"):
-        ConfidenceClassifier(PLKNN(), KNeighborsClassifier(), targets="soft").fit(X, mask)
+        PartialLabelClassifier(PLKNN(), KNeighborsClassifier(), targets="soft").fit(X, mask)
 
 
 def test_hard_targets_carry_their_confidence():
     X, mask, _ = random_problem(2, m=50)
-    model = ConfidenceClassifier(PLKNN(), GaussianNB(), feedback=False, random_state=0)
+    model = PartialLabelClassifier(
+        PLKNN(), GaussianNB(), hyperparameters={"feedback": False}, calibrate=False, random_state=0
+    )
     model.fit(X, mask)
     literal = GaussianNB().fit(X, model.labels_, sample_weight=model.label_confidences_.max(axis=1))
     np.testing.assert_allclose(model.predict_proba(X), literal.predict_proba(X))
@@ -215,18 +220,20 @@ def test_hard_targets_carry_their_confidence():
 
 def test_a_regressor_of_one_output_is_repeated():
     X, mask, _ = random_problem(2, m=40)
-    model = ConfidenceClassifier(PLKNN(), SVR(), feedback=False, random_state=0).fit(X, mask)
-    assert len(model.learner_.estimators_) == mask.shape[1]
+    model = PartialLabelClassifier(
+        PLKNN(), SVR(), hyperparameters={"feedback": False}, random_state=0
+    ).fit(X, mask)
+    assert len(model.predictor_.model.estimators_) == mask.shape[1]
     assert model.predict_proba(X).shape == mask.shape
 
 
 def test_feedback_is_chosen_by_held_out_lift():
     (X, candidates), _ = problem()
-    model = ConfidenceClassifier(PLKNN(), GaussianNB(), random_state=0).fit(X, candidates)
-    lifts = dict(model.selection_)
-    assert set(lifts) == {Plan(False), Plan(True)}
-    assert model.selected_["feedback"] == (lifts[Plan(True)] > lifts[Plan(False)])
-    few = ConfidenceClassifier(PLKNN(), GaussianNB(), random_state=0)
+    model = PartialLabelClassifier(PLKNN(), GaussianNB(), random_state=0).fit(X, candidates)
+    lifts = {tried.feedback: lift for tried, lift in model.selection_.scores}
+    assert set(lifts) == {False, True}
+    assert model.selected_["feedback"] == (lifts[True] > lifts[False])
+    few = PartialLabelClassifier(PLKNN(), GaussianNB(), random_state=0)
     assert few.fit(X[:20], candidates[:20]).selected_["feedback"] is False
 
 
@@ -235,23 +242,24 @@ def test_scikit_learn_tools():
     frame = pd.DataFrame(candidates, columns=list("abcd"))
     names = [f"feature {number}" for number in range(30)]
     pipeline = make_pipeline(
-        StandardScaler(), ConfidenceClassifier(PLKNN(), GaussianNB(), feedback=False)
+        StandardScaler(),
+        PartialLabelClassifier(PLKNN(), GaussianNB(), hyperparameters={"feedback": False}),
     )
     search = GridSearchCV(
         pipeline,
-        {"confidenceclassifier__disambiguator__n_neighbors": [1, 20]},
+        {"partiallabelclassifier__disambiguator__n_neighbors": [1, 20]},
         scoring=candidate_lift_scorer,
         cv=2,
         error_score="raise",
     ).fit(pd.DataFrame(X, columns=names), frame)
-    assert search.best_params_ == {"confidenceclassifier__disambiguator__n_neighbors": 20}
+    assert search.best_params_ == {"partiallabelclassifier__disambiguator__n_neighbors": 20}
     predicted = search.predict(pd.DataFrame(X_test, columns=names))
     assert (predicted == np.array(list("abcd"))[truth]).mean() > 0.6
 
 
 def test_sparse_features_and_repeated_fits():
     (X, candidates), (X_test, _) = problem(n_samples=120)
-    model = ConfidenceClassifier(GMPLL(graph_neighbors=10), random_state=0)
+    model = PartialLabelClassifier(GMPLL("local", n_graph_neighbors=10), random_state=0)
     first = clone(model).fit(X, candidates)
     second = clone(model).fit(sp.csr_matrix(X), candidates)
     np.testing.assert_allclose(first.predict_proba(X_test), second.predict_proba(X_test))
@@ -262,7 +270,7 @@ def test_known_labels_reach_the_learner():
     (X, candidates), _ = problem(n_samples=120)
     gold = np.full(60, -1)
     gold[3] = 2
-    model = ConfidenceClassifier(PLKNN(), GaussianNB(), random_state=0)
+    model = PartialLabelClassifier(PLKNN(), GaussianNB(), random_state=0)
     assert model.fit(X, candidates, gold=gold).labels_[3] == 2
 
 
@@ -275,16 +283,18 @@ class TestCandidateWeight:
         return X, np.ones_like(mask), truth, np.eye(4)[truth]
 
     @staticmethod
-    def method(trust):
-        return GMPLL(trust=trust, prediction="independent")
+    def method(exponent):
+        return PartialLabelClassifier(weight_exponent=exponent, hyperparameters=PLAIN)
 
     @pytest.mark.parametrize("feedback", [False, True])
-    @pytest.mark.parametrize("learner", ["ridge", Ridge()])
+    @pytest.mark.parametrize("learner", ["auto", Ridge()])
     def test_it_changes_what_is_found(self, learner, feedback):
         X, mask, truth, weight = self.problem()
-        model = ConfidenceClassifier(self.method(1.0), learner, feedback=feedback, random_state=0)
+        model = PartialLabelClassifier(
+            self.method(1.0), learner, hyperparameters={"feedback": feedback}, random_state=0
+        )
         assert (model.fit(X, mask, candidate_weight=weight).labels_ == truth).mean() > 0.9
-        assert model.disambiguator_.trust_ == 1.0
+        assert model.disambiguator_.weight_exponent_ == 1.0
         assert (model.fit(X, mask).labels_ == truth).mean() < 0.9
 
     def test_it_is_passed_on_and_cut_with_rows_and_labels(self):
@@ -294,7 +304,7 @@ class TestCandidateWeight:
         weight = np.arange(240.0).reshape(60, 4)
         table = pd.DataFrame(weight, columns=list("abcd"))[list("cdab")]
         Recorder.fits.clear()
-        model = ConfidenceClassifier(Recorder(), GaussianNB(), random_state=0)
+        model = PartialLabelClassifier(Recorder(), GaussianNB(), random_state=0)
         model.fit(X, pd.DataFrame(mask, columns=list("abcd")), candidate_weight=table)
         assert [len(rows) for rows, *_ in Recorder.fits] == [40, 40, 40, 60]
         assert sorted(sets.mask.shape[1] for _, sets, _ in Recorder.fits) == [3, 4, 4, 4]
@@ -307,7 +317,9 @@ class TestCandidateWeight:
         X, mask, _, weight = self.problem()
         wrong = np.roll(weight, 1, axis=1)
         for method in (self.method(0.0), CalibratedPartialClassifier(self.method(0.0))):
-            model = ConfidenceClassifier(method, GaussianNB(), feedback=True, random_state=0)
+            model = PartialLabelClassifier(
+                method, GaussianNB(), hyperparameters={"feedback": True}, random_state=0
+            )
             plain = clone(model).fit(X, mask).label_confidences_
             ignored = clone(model).fit(X, mask, candidate_weight=wrong).label_confidences_
             np.testing.assert_allclose(ignored, plain)
@@ -315,29 +327,31 @@ class TestCandidateWeight:
     def test_votes_are_weights(self):
         voted = candidates_from_votes(np.repeat(np.arange(30), 3), ["a", "a", "b"] * 30)
         X = np.random.RandomState(0).randn(30, 2)
-        model = ConfidenceClassifier(self.method(1.0), GaussianNB(), random_state=0)
+        model = PartialLabelClassifier(self.method(1.0), GaussianNB(), random_state=0)
         assert model.fit(X, voted).labels_.tolist() == ["a"] * 30
         given = clone(model).fit(X, voted.candidates, candidate_weight=voted.weights)
         np.testing.assert_array_equal(given.label_confidences_, model.label_confidences_)
         with pytest.warns(UserWarning, match="takes no candidate_weight, so that only the sets"):
-            ConfidenceClassifier(PLKNN(), GaussianNB(), random_state=0).fit(X, voted)
+            PartialLabelClassifier(PLKNN(), GaussianNB(), random_state=0).fit(X, voted)
 
     def test_a_method_that_cannot_take_it(self):
         X, mask, _, weight = self.problem()
-        nested = CalibratedPartialClassifier(ConfidenceClassifier(PLKNN()))
-        for wrapper in (ConfidenceClassifier(PLKNN()), nested):
+        nested = CalibratedPartialClassifier(PartialLabelClassifier(PLKNN()))
+        for wrapper in (PartialLabelClassifier(PLKNN()), nested):
             with pytest.raises(ValueError, match="takes no candidate_weight: leave it out"):
                 wrapper.fit(X, mask, candidate_weight=weight)
 
     def test_inside_another_wrapper(self):
         X, mask, truth, weight = self.problem()
-        inside = ConfidenceClassifier(self.method(1.0), GaussianNB(), feedback=False)
+        inside = PartialLabelClassifier(
+            self.method(1.0), GaussianNB(), hyperparameters={"feedback": False}
+        )
         model = CalibratedPartialClassifier(inside, random_state=0)
         assert (model.fit(X, mask, candidate_weight=weight).labels_ == truth).mean() > 0.9
 
 
 def test_one_label_for_all():
-    model = ConfidenceClassifier(PLKNN(), LogisticRegression(), random_state=0)
+    model = PartialLabelClassifier(PLKNN(), LogisticRegression(), random_state=0)
     X = np.random.RandomState(0).randn(8, 2)
     assert model.fit(X, ["only"] * 8).predict(X).tolist() == ["only"] * 8
 
@@ -345,11 +359,11 @@ def test_one_label_for_all():
 def test_wrong_parts_are_one_sentence():
     X, mask, _ = random_problem(0, m=20)
     with pytest.raises(ValueError, match="neither a classifier nor a regressor"):
-        ConfidenceClassifier(PLKNN(), PartOnly()).fit(X, mask)
+        PartialLabelClassifier(PLKNN(), PartOnly()).fit(X, mask)
     with pytest.raises(ValueError, match="has no label_confidences_"):
-        ConfidenceClassifier(PartOnly(), GaussianNB()).fit(X, mask)
+        PartialLabelClassifier(PartOnly(), GaussianNB()).fit(X, mask)
     with pytest.raises(ValueError, match="The 'n_neighbors' parameter of PLKNN"):
-        ConfidenceClassifier(PLKNN(n_neighbors=0), GaussianNB()).fit(X, mask)
+        PartialLabelClassifier(PLKNN(n_neighbors=0), GaussianNB()).fit(X, mask)
 
 
 class PartOnly(StandardScaler):

@@ -8,15 +8,15 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from sklearn.base import clone
 from sklearn.datasets import make_blobs
 from sklearn.exceptions import NotFittedError
+from sklearn.naive_bayes import GaussianNB
 
-from gmpll import GMPLL
+from gmpll import GMPLL, PLKNN, PartialLabelClassifier
 from gmpll._columns import sets_of_known_labels
+from gmpll.evidence.pipeline import GraphDisambiguation, Pipeline
 from gmpll.graph.growing import edges_of_new_rows
-from gmpll.methods._learner import ConfidenceLearner
-from gmpll.methods._selection import Selection
+from gmpll.methods._incremental import SCORE_FLOOR
 from problems import random_problem
 
 NAMES = np.array(["a", "b", "c", "d"])
@@ -35,16 +35,16 @@ def hard(m=90, seed=0):
 
 def quick(**parameters):
     """Make a model that has fewer settings to choose from than the default."""
-    return GMPLL(scaling="standard", random_state=0, **parameters)
+    fixed = {"views": ("cosine",)} | parameters.pop("hyperparameters", {})
+    return PartialLabelClassifier(hyperparameters=fixed, random_state=0, **parameters)
 
 
 # --- resolve ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("prediction", ["ridge", "independent", "joint"])
-def test_resolved_labels_are_candidates_and_the_model_stays_as_it_was(prediction):
+def test_resolved_labels_are_candidates_and_the_model_stays_as_it_was():
     X, mask, _ = hard()
-    model = quick(prediction=prediction).fit(X[:60], mask[:60])
+    model = quick().fit(X[:60], mask[:60])
     before = pickle.dumps(model)
     labels, confidences = model.resolve(X[60:], mask[60:])
     assert pickle.dumps(model) == before
@@ -54,22 +54,23 @@ def test_resolved_labels_are_candidates_and_the_model_stays_as_it_was(prediction
     np.testing.assert_array_equal(labels, model.resolve(X[60:], mask[60:]).labels)
 
 
-@pytest.mark.parametrize("prediction", ["ridge", "independent"])
-def test_truth_is_resolved_where_it_is_easy(prediction):
+def test_truth_is_resolved_where_it_is_easy():
     X, mask, truth = easy()
-    model = quick(prediction=prediction).fit(X[:80], mask[:80])
+    model = quick().fit(X[:80], mask[:80])
     assert (model.resolve(X[80:], mask[80:]).labels == truth[80:]).mean() > 0.95
 
 
 def test_resolving_is_a_matching_against_fixed_confidences():
     X, mask, _ = hard()
-    model = quick(prediction="independent", graph_neighbors=8, max_iter=7, tol=0.0)
-    model.fit(X[:60], mask[:60])
+    matching = GMPLL("local", n_graph_neighbors=8, balance=0.5, max_iter=7, tol=0.0)
+    model = quick(disambiguator=matching).fit(X[:60], mask[:60])
     views = [view.transform(X[60:]) for view in model._views]
-    to_graph, among = (edges.toarray() for edges in edges_of_new_rows(model._relation, views))
-    fitted, P = model.label_confidences_, mask[60:] / mask[60:].sum(axis=1, keepdims=True)
+    to_graph, among = (edges.toarray() for edges in edges_of_new_rows(model._graph, views))
+    fitted = model.label_confidences_
+    priors = np.where(mask[60:], np.maximum(model.predictor_(X[60:]), 0.0) + SCORE_FLOOR, 0.0)
+    P = priors / priors.sum(axis=1, keepdims=True)
     for _ in range(7):
-        support = P * (to_graph @ fitted + among @ P) / (fitted.sum(0) + P.sum(0)) ** 0.5
+        support = priors * P * (to_graph @ fitted + among @ P) / (fitted.sum(0) + P.sum(0)) ** 0.5
         total = support.sum(axis=1, keepdims=True)
         P = np.where(total > 0, support / np.where(total > 0, total, 1.0), P)
     np.testing.assert_allclose(model.resolve(X[60:], mask[60:]).confidences, P, atol=1e-10)
@@ -113,7 +114,7 @@ def test_a_label_that_no_training_row_contains_is_supported_by_new_rows_alone():
 
 def test_weights_of_new_rows_count():
     X, mask, _ = hard()
-    model = quick(trust=1.0).fit(X[:60], mask[:60])
+    model = quick(weight_exponent=1.0).fit(X[:60], mask[:60])
     plain = model.resolve(X[60:], mask[60:])
     runner_up = np.where(mask[60:], plain.confidences, -1.0).argsort(axis=1)[:, -2]
     weights = np.full((30, 4), 1e-6)
@@ -130,26 +131,35 @@ def test_mistakes_in_resolve_are_one_sentence():
     X, mask, _ = hard()
     sets = [set(NAMES[row]) for row in mask]
     with pytest.raises(NotFittedError):
-        GMPLL().resolve(X, mask)
+        PartialLabelClassifier().resolve(X, mask)
     model = quick().fit(X, sets)
     with pytest.raises(ValueError, match="Row 1 has the candidate 'emu', which is none of the 4"):
         model.resolve(X[:2], [{"a"}, {"a", "emu"}])
     with pytest.raises(ValueError, match="has 3 columns, but there are 4 labels"):
         model.resolve(X, mask[:, :3] | True)
-    with pytest.raises(ValueError, match="X has 4 features, but GMPLL is expecting 5"):
+    with pytest.raises(
+        ValueError, match="X has 4 features, but PartialLabelClassifier is expecting 5"
+    ):
         model.resolve(X[:, :4], sets)
     with pytest.raises(ValueError, match="X has 90 rows but y has candidate sets for 89"):
         model.resolve(X, sets[:-1])
 
 
 @pytest.mark.parametrize("method", ["resolve", "partial_fit"])
-def test_the_full_graph_does_not_grow(method):
-    X, mask, _ = hard(m=30)
-    model = quick(graph="full").fit(X, mask)
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ({"disambiguator": PLKNN()}, "leave disambiguator out"),
+        ({"disambiguator": GMPLL()}, "leave disambiguator out"),
+        ({"learner": GaussianNB()}, "need learner='auto'"),
+    ],
+)
+def test_parts_of_the_user_do_not_grow(method, parts, message):
+    model = PartialLabelClassifier(**parts)
     assert not hasattr(model, method)
     with pytest.raises(AttributeError) as error:
         getattr(model, method)
-    assert "need graph='local'" in str(error.value.__cause__ or error.value)
+    assert message in str(error.value.__cause__ or error.value)
 
 
 # --- partial_fit -----------------------------------------------------------------------------
@@ -158,41 +168,32 @@ def test_the_full_graph_does_not_grow(method):
 def fit_at_once(model, X, y, **knowledge):
     """Fit all rows with the spaces, setting and calibration that a model found before."""
 
-    class Given(GMPLL):
+    class Given(PartialLabelClassifier):
         def _choose(self, *args, **kwargs):
             self.selection_, self.selected_ = model.selection_, model.selected_
-            return model.selection_.setting
+            return model.selection_.chosen
 
         def _fit_calibration(self, *args):
             self.temperature_, self._exponent = model.temperature_, model._exponent
 
-        def _learner(self, X, mask, similarity, rng, prior, *args):
+        def _pipeline(self, rows, views, rng, start=None):
             views = [
-                SimpleNamespace(rows=view.transform(X), transform=view.transform)
+                SimpleNamespace(rows=view.transform(rows.X), transform=view.transform)
                 for view in model._views
             ]
-            return ConfidenceLearner(
-                views,
-                mask,
-                self._relate,
-                self._affinity,
-                similarity=similarity,
-                max_iter=self.max_iter,
-                tol=self.tol,
-                rng=rng,
-                prior=prior,
-            )
+            graph = self._options.graph([view.rows for view in views], rng)
+            disambiguated = GraphDisambiguation(rows, graph, self._options)
+            seed = rng.randint(np.iinfo(np.int32).max)
+            return Pipeline(rows, views, disambiguated, seed, lambda: None)
 
     return Given(**model.get_params()).fit(X, y, **knowledge)
 
 
-@pytest.mark.parametrize(
-    ("prediction", "scaling"),
-    [("ridge", "auto"), ("ridge", "all"), ("independent", "auto"), ("joint", "rank")],
-)
-def test_batches_give_what_one_fit_with_the_same_scaling_gives(prediction, scaling):
+@pytest.mark.parametrize("views", [None, ("rank",), ("cosine", "rank", "euclidean")])
+def test_batches_give_what_one_fit_with_the_same_scaling_gives(views):
     X, mask, _ = hard(m=120)
-    model = GMPLL(prediction=prediction, scaling=scaling, forest=0.0, random_state=0)
+    fixed = {"forest": 0.0, "linear": 0.0} | ({} if views is None else {"views": views})
+    model = PartialLabelClassifier(hyperparameters=fixed, random_state=0)
     model.partial_fit(X[:50], mask[:50])
     expected = fit_at_once(model, X[:110], mask[:110])
     for batch in (slice(50, 51), slice(51, 90), slice(90, 110)):
@@ -208,7 +209,10 @@ def test_batches_give_what_one_fit_with_the_same_scaling_gives(prediction, scali
 
 def test_the_first_call_is_fit():
     X, mask, _ = hard()
-    first, fitted = GMPLL(random_state=0).partial_fit(X, mask), GMPLL(random_state=0).fit(X, mask)
+    first, fitted = (
+        PartialLabelClassifier(random_state=0).partial_fit(X, mask),
+        PartialLabelClassifier(random_state=0).fit(X, mask),
+    )
     np.testing.assert_array_equal(first.label_confidences_, fitted.label_confidences_)
     np.testing.assert_array_equal(first.predict_proba(X), fitted.predict_proba(X))
     assert fitted.n_samples_seen_ == 90
@@ -231,16 +235,18 @@ def test_mistakes_in_partial_fit_are_one_sentence_and_change_nothing():
     X, mask, _ = hard()
     sets = [set(NAMES[row]) for row in mask]
     with pytest.raises(ValueError, match="each of them once"):
-        GMPLL().partial_fit(X, sets, classes=["a", "b", "a"])
+        PartialLabelClassifier().partial_fit(X, sets, classes=["a", "b", "a"])
     with pytest.raises(ValueError, match="has the candidate 'd', which is none of the 3 labels"):
-        GMPLL().partial_fit(X, sets, classes=["a", "b", "c"])
+        PartialLabelClassifier().partial_fit(X, sets, classes=["a", "b", "c"])
     model = quick().partial_fit(X[:60], sets[:60])
     before = pickle.dumps(model)
     with pytest.raises(ValueError, match="Row 0 has the candidate 'emu'"):
         model.partial_fit(X[:1], [{"emu"}])
     with pytest.raises(ValueError, match="leave classes out"):
         model.partial_fit(X[60:], sets[60:], classes=["a", "b", "c"])
-    with pytest.raises(ValueError, match="X has 4 features, but GMPLL is expecting 5"):
+    with pytest.raises(
+        ValueError, match="X has 4 features, but PartialLabelClassifier is expecting 5"
+    ):
         model.partial_fit(X[60:, :4], sets[60:])
     assert pickle.dumps(model) == before
 
@@ -259,7 +265,7 @@ def test_knowledge_comes_with_its_rows():
 def test_weights_may_come_with_some_rows_only():
     X, mask, _ = hard()
     weights = np.random.RandomState(0).random_sample((30, 4))
-    model = quick(trust=1.0, forest=0.0).fit(X[:60], mask[:60])
+    model = quick(weight_exponent=1.0, hyperparameters={"forest": 0.0}).fit(X[:60], mask[:60])
     every = np.vstack([np.ones((60, 4)), weights])
     expected = fit_at_once(model, X, mask, candidate_weight=every)
     model.partial_fit(X[60:], mask[60:], candidate_weight=weights)
@@ -268,34 +274,12 @@ def test_weights_may_come_with_some_rows_only():
     assert np.abs(expected.label_confidences_ - unweighted).max() > 0.01
 
 
-def test_a_model_saved_before_there_were_forests_and_readouts_goes_on():
-    X, mask, _ = hard()
-    model = quick(forest=0.0, readout=0.0).fit(X[:60], mask[:60])
-    state = {name: value for name, value in model.__getstate__().items()
-             if name not in ("forest", "readout", "_table")}  # fmt: skip
-    chosen = {name: value for name, value in vars(model.selection_).items()
-              if name not in ("gains", "readout_gains")}  # fmt: skip
-    for older, name in [
-        (chosen["setting"], "readout"), (chosen["setting"], "linear"), (model._predictor, "reader")
-    ]:  # fmt: skip
-        vars(older).pop(name)
-    revived, state["selection_"] = GMPLL.__new__(GMPLL), Selection.__new__(Selection)
-    state["selection_"].__setstate__(chosen)
-    revived.__setstate__(state)
-    assert "GMPLL" in repr(revived)
-    assert (revived.selection_.gains, revived.selection_.readout_gains) == ({}, [])
-    np.testing.assert_array_equal(revived.predict(X), model.predict(X))
-    assert revived.partial_fit(X[60:], mask[60:]).n_samples_seen_ == 90
-    again = clone(revived).fit(X, mask).selected_
-    assert again["forest"] == again["readout"] == 0
-
-
 def test_what_goes_wrong_on_the_way_changes_nothing(monkeypatch):
     X, mask, _ = hard()
     model = quick().fit(X[:60], mask[:60])
     before = pickle.dumps(model)
     with monkeypatch.context() as patched:
-        patched.setattr(GMPLL, "_with_confidences", interrupted)
+        patched.setattr(PartialLabelClassifier, "_with_confidences", interrupted)
         with pytest.raises(KeyboardInterrupt):
             model.partial_fit(X[60:], mask[60:])
     assert pickle.dumps(model) == before
@@ -308,7 +292,7 @@ def interrupted(*_):
 
 def test_a_row_from_far_out_reaches_the_trees():
     X, mask, _ = easy()
-    model = quick(forest=0.5).partial_fit(X[:120], mask[:120])
+    model = quick(hyperparameters={"forest": 0.5}).partial_fit(X[:120], mask[:120])
     far = X[120:].copy()
     far[0, 0] = 1e45
     assert model.partial_fit(far, mask[120:]).n_samples_seen_ == 160
@@ -328,7 +312,7 @@ def test_a_revived_model_goes_on_alike():
 # --- warm_start ------------------------------------------------------------------------------
 
 
-def test_a_warm_fit_takes_fewer_turns_to_the_same_labels():
+def test_a_warm_fit_takes_fewer_iterations_to_the_same_labels():
     X, mask, _ = easy(spread=0.5)
     cold = quick().fit(X, mask)
     model = quick(warm_start=True).fit(X[:120], mask[:120])
@@ -366,14 +350,13 @@ def test_a_warm_fit_keeps_no_choice_that_was_not_made():
     assert len(model.fit(X, mask).selection_.scores) > 1
     assert model.temperature_ != 1.0
     few = quick(warm_start=True).fit(X[:35], mask[:35])  # too few for a forest
-    assert not few.selection_.gains
-    assert few.fit(X, mask).selection_.gains
+    assert not few.selection_.forest_gains
+    assert few.fit(X, mask).selection_.forest_gains
 
 
-@pytest.mark.parametrize("graph", ["local", "full"])
-def test_a_warm_fit_takes_changed_candidates(graph):
+def test_a_warm_fit_takes_changed_candidates():
     X, mask, truth = easy()
-    model = quick(graph=graph, warm_start=True).fit(X, mask)
+    model = quick(warm_start=True).fit(X, mask)
     model.fit(X, mask, gold=truth)
     np.testing.assert_array_equal(model.labels_, truth)
     # Labels are known by their names, not by their columns, and there may be others.
@@ -387,7 +370,7 @@ def test_a_candidate_that_was_given_up_can_come_back():
     X, mask, truth = easy(extra=0.0)
     mask[0] = True
     wrong = int((truth[0] + 1) % 4)
-    model = quick(prediction="independent", warm_start=True)
+    model = quick(warm_start=True)
     model.fit(X, mask, gold=np.where(np.arange(len(X)) == 0, wrong, -1))
     assert model.labels_[0] == wrong
     assert model.fit(X, mask).labels_[0] == truth[0]

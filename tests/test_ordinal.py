@@ -3,9 +3,13 @@
 import numpy as np
 import pytest
 
-from gmpll import GMPLL
-from gmpll.methods._learner import cooccurrence_similarity, features_follow, ordered_labels
+from gmpll import PartialLabelClassifier
 from gmpll.metrics import mean_absolute_label_error
+from gmpll.ordinal import (
+    cooccurrence_similarity,
+    features_vary_with_label,
+    labels_look_ordinal,
+)
 
 N_GRADES = 20
 N_TRAIN = 300
@@ -27,7 +31,9 @@ def errors(seed, **params):
     """Mean absolute errors on unseen and on training rows, in one given space."""
     X, mask, grade = grades_and_their_neighbours(seed)
     # Choosing space and forest would let more things differ between the models that are compared.
-    model = GMPLL(scaling="standard", forest=0.0, random_state=0, **params)
+    model = PartialLabelClassifier(
+        hyperparameters={"forest": 0.0, "views": ("cosine",)}, random_state=0, **params
+    )
     model.fit(X[:N_TRAIN], mask[:N_TRAIN])
     return (
         mean_absolute_label_error(grade[N_TRAIN:], model.predict(X[N_TRAIN:])),
@@ -48,11 +54,11 @@ def test_knowing_the_order_brings_labels_closer_to_the_truth():
 def test_the_order_is_seen_in_the_candidates_alone(seed):
     _, mask, _ = grades_and_their_neighbours(seed)
     grades = np.arange(N_GRADES)
-    assert ordered_labels(grades, mask)
-    assert ordered_labels(grades * 2.5, mask)
+    assert labels_look_ordinal(grades, mask)
+    assert labels_look_ordinal(grades * 2.5, mask)
     shuffled = np.random.RandomState(seed).permutation(grades)
-    assert not ordered_labels(shuffled, mask)
-    assert not ordered_labels(grades.astype(str), mask)
+    assert not labels_look_ordinal(shuffled, mask)
+    assert not labels_look_ordinal(grades.astype(str), mask)
 
 
 def guessed_ages(seed, m=500, oldest=77):
@@ -99,8 +105,8 @@ def test_guessed_ages_are_ordered_though_some_are_rare(seed, share):
     seen = np.flatnonzero(mask[rows].any(axis=0))
     few = mask[np.ix_(rows, seen)]
     assert few.sum(axis=0).min() < 3
-    assert ordered_labels(seen, few)
-    assert features_follow(X[rows], seen, few)
+    assert labels_look_ordinal(seen, few)
+    assert features_vary_with_label(X[rows], seen, few)
 
 
 @pytest.mark.parametrize("stray", [0.0, 0.3])
@@ -108,42 +114,42 @@ def test_guessed_ages_are_ordered_though_some_are_rare(seed, share):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_groups_numbered_one_after_the_other_are_not_an_order(seed, sizes, stray):
     _, mask, _ = confusable_groups(seed, sizes, stray)
-    assert not ordered_labels(np.arange(sum(sizes)), mask)
+    assert not labels_look_ordinal(np.arange(sum(sizes)), mask)
 
 
 def test_the_columns_need_not_be_in_order():
     _, ages, _ = grades_and_their_neighbours(0)
     _, groups, _ = confusable_groups(0, (5,) * 4)
     mixed = np.random.RandomState(0).permutation(N_GRADES)
-    assert ordered_labels(mixed, ages[:, mixed])
-    assert not ordered_labels(mixed, groups[:, mixed])
+    assert labels_look_ordinal(mixed, ages[:, mixed])
+    assert not labels_look_ordinal(mixed, groups[:, mixed])
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_features_follow_an_order_only(seed):
+def test_features_vary_with_label_an_order_only(seed):
     labels = np.arange(20)
     X, mask, _ = grades_and_their_neighbours(seed, m=300)
-    assert features_follow(X, labels, mask)
-    assert features_follow(1e6 + 1e-3 * X, 2.5 * labels - 7, mask)
+    assert features_vary_with_label(X, labels, mask)
+    assert features_vary_with_label(1e6 + 1e-3 * X, 2.5 * labels - 7, mask)
     X, mask, _ = neighbours_that_look_different(seed)
-    assert ordered_labels(labels, mask)  # the candidates alone do not tell
-    assert not features_follow(X, labels, mask)
+    assert labels_look_ordinal(labels, mask)  # the candidates alone do not tell
+    assert not features_vary_with_label(X, labels, mask)
 
 
 def test_nothing_speaks_against_an_order_where_all_rows_share_candidates():
     X = np.random.RandomState(0).normal(size=(6, 2))
-    assert features_follow(X, np.arange(3), np.ones((6, 3), dtype=bool))
+    assert features_vary_with_label(X, np.arange(3), np.ones((6, 3), dtype=bool))
 
 
 def test_many_rows_are_judged_by_some_of_them(monkeypatch):
     X, mask, _ = grades_and_their_neighbours(0)
-    monkeypatch.setattr("gmpll.methods._learner.MOST_COMPARED", 200)
-    assert features_follow(X, np.arange(N_GRADES), mask)
+    monkeypatch.setattr("gmpll.ordinal.MAX_COMPARED_ROWS", 200)
+    assert features_vary_with_label(X, np.arange(N_GRADES), mask)
 
 
 def on_the_graph(**params):
     """Return a model without a regression, for which nothing is to be chosen."""
-    return GMPLL(scaling="standard", prediction="independent", random_state=0, **params)
+    return PartialLabelClassifier(hyperparameters={"views": ("cosine",)}, random_state=0, **params)
 
 
 def test_groups_are_matched_as_labels_that_differ():
@@ -174,3 +180,47 @@ def test_later_rows_do_not_change_what_the_features_said(problem, follow):
         model.partial_fit(X[rows], mask[rows])
         apart.partial_fit(X[rows], mask[rows])
     assert np.array_equal(model.label_confidences_, apart.label_confidences_) != follow
+
+
+class TestOrderedLabels:
+    AGES = np.arange(30)
+
+    def test_guesses_around_an_age_are_ordered(self):
+        rng = np.random.RandomState(0)
+        mask = np.zeros((200, 30), dtype=bool)
+        for row in mask:
+            row[np.clip(rng.randint(30) + rng.randint(-3, 4, size=5), 0, 29)] = True
+        assert labels_look_ordinal(self.AGES, mask)
+        assert labels_look_ordinal(self.AGES * 2.5, mask)
+        assert not labels_look_ordinal(rng.permutation(30), mask)
+        assert not labels_look_ordinal(self.AGES.astype(str), mask)
+
+    @pytest.mark.parametrize("r", [1, 3])
+    def test_random_candidates_are_not(self, r):
+        y = np.random.RandomState(0).randint(30, size=500)
+        assert not labels_look_ordinal(self.AGES, random_candidates(y, 0.9, r, random_state=0))
+
+    def test_singletons_tell_nothing(self):
+        assert not labels_look_ordinal(self.AGES, np.eye(30, dtype=bool))
+
+    def test_ordered_labels_use_their_neighbours(self):
+        rng = np.random.RandomState(0)
+        age = rng.uniform(0, 29, size=300)
+        X = np.column_stack([age + rng.randn(300), np.sin(age / 5) + 0.1 * rng.randn(300)])
+        truth = np.rint(age).astype(int)
+        mask = np.zeros((300, 30), dtype=bool)
+        for row, label in zip(mask, truth, strict=True):
+            row[np.clip(label + rng.randint(-4, 5, size=4), 0, 29)] = True
+            row[label] = True
+        auto = PartialLabelClassifier(random_state=0).fit(X, mask)
+        plain = PartialLabelClassifier(label_similarity=None, random_state=0).fit(X, mask)
+        assert np.abs(auto.labels_ - truth).mean() < np.abs(plain.labels_ - truth).mean()
+
+
+def test_cooccurrence_is_a_similarity():
+    mask = np.random.RandomState(0).random_sample((50, 6)) < 0.4
+    similarity = cooccurrence_similarity(mask)
+    np.testing.assert_allclose(similarity, similarity.T)
+    np.testing.assert_allclose(similarity.diagonal(), 1.0)
+    assert similarity.min() >= 0
+    assert similarity.max() <= 1

@@ -1,0 +1,309 @@
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+
+from gmpll import PartialLabelClassifier
+from gmpll.datasets import random_candidates
+from gmpll.evidence.pipeline import CandidateRows
+from gmpll.evidence.selection import (
+    FOREST_SHARES,
+    N_STANDARD_ERRORS,
+    N_STANDARD_ERRORS_SMALL,
+    STACKING,
+    Search,
+    search_space,
+    select,
+)
+from gmpll.evidence.stacking import fit_stacker
+from gmpll.side_information import Prior
+
+
+class Known:
+    """Stages whose predictions are right for one width only."""
+
+    def __init__(self, rows):
+        self.rows = rows
+
+    def without_kernels(self):
+        return self
+
+    def confidences(self, setting):
+        return self.rows.mask / self.rows.mask.sum(axis=1, keepdims=True)
+
+    def scorer_of(self, X):
+        def score(setting, P):
+            labels = X[:, 0].astype(int)
+            wrong = (labels + 1) % P.shape[1]
+            return np.eye(P.shape[1])[labels if setting.width == 1.5 else wrong]
+
+        return score
+
+
+def test_the_setting_with_the_largest_lift_is_chosen():
+    rng = np.random.RandomState(0)
+    truth = rng.randint(5, size=200)
+    mask = random_candidates(truth, 0.7, 1, n_classes=5, random_state=0)
+    rows = CandidateRows(truth[:, None].astype(float), mask, np.arange(5), Prior())
+    found = select(lambda part, views: Known(part), rows, Search(search_space(0.5, {})), rng)
+    assert found.chosen.width == 1.5
+    assert [score for _, score in found.scores] == sorted(
+        [score for _, score in found.scores], reverse=True
+    )
+    assert found.scores[0][1] == 1.0
+
+
+def test_truth_plays_no_part_in_fitting():
+    """Whatever is chosen depends on X and the candidate sets; there is nothing else to see."""
+    X, y = load_iris(return_X_y=True)
+    mask = random_candidates(y, 0.7, 1, random_state=0)
+    model = PartialLabelClassifier(random_state=0).fit(X, mask)
+    assert set(model.selected_) == {
+        "balance", "views", "width", "ridge", "stacking", "linear", "forest", "feedback",
+    }  # fmt: skip
+    beside = len(STACKING) - 1 + len(FOREST_SHARES) - 1
+    assert len(model.selection_.scores) == len(search_space(0.5, {})) + beside
+    again = PartialLabelClassifier(random_state=0).fit(X, mask)
+    assert again.selected_ == model.selected_
+    np.testing.assert_array_equal(again.label_confidences_, model.label_confidences_)
+
+
+def test_few_rows_see_every_view():
+    """The direction of a row of one feature is its sign: intervals need its place."""
+    rng = np.random.RandomState(0)
+    X = rng.uniform(0, 6, size=(225, 1))
+    truth = X[:, 0].astype(int) // 2
+    mask = random_candidates(truth[:25], 0.5, 1, n_classes=3, random_state=0)
+    model = PartialLabelClassifier(random_state=0).fit(X[:25], mask)
+    assert model.selected_["views"] == ("cosine", "rank", "euclidean")
+    assert (model.predict(X[25:]) == truth[25:]).mean() > 0.85
+
+
+def test_few_rows_and_fixed_predictions_choose_nothing():
+    X, y = load_iris(return_X_y=True)
+    small = PartialLabelClassifier(random_state=0).fit(X[::10], y[::10])
+    assert len(small.selection_.scores) == 1
+    all_fixed = {"views": ("rank",), "width": 1.0, "ridge": 0.2, "stacking": 0.0, "forest": 0.0}
+    fixed = PartialLabelClassifier(hyperparameters=all_fixed, random_state=0).fit(X, y)
+    assert len(fixed.selection_.scores) == 1
+    assert all_fixed.items() <= fixed.selected_.items()
+    given = PartialLabelClassifier(hyperparameters={"views": ("rank",)}, random_state=0).fit(X, y)
+    assert {setting.views for setting, _ in given.selection_.scores} == {("rank",)}
+
+
+class TestForestShare:
+    """A checkerboard of two features among noise: the work of trees, not of kernels."""
+
+    @staticmethod
+    def problem(seed=0, n=400):
+        rng = np.random.RandomState(seed)
+        X = rng.uniform(-1, 1, size=(n, 12))
+        y = (X[:, 0] > 0.2) + 2 * (X[:, 1] > -0.1)
+        return X, random_candidates(y, 0.5, 1, n_classes=4, random_state=seed), y
+
+    def test_a_few_dozen_rows_are_enough_for_trees(self):
+        rng = np.random.RandomState(0)
+        X = rng.normal(size=(860, 20))
+        y = np.digitize(X[:, 0], [-0.5, 0.5])
+        mask = random_candidates(y[:60], 0.5, 1, n_classes=3, random_state=0)
+        model = PartialLabelClassifier(random_state=0).fit(X[:60], mask)
+        alone = PartialLabelClassifier(hyperparameters={"forest": 0.0}, random_state=0).fit(
+            X[:60], mask
+        )
+        assert model.selected_["forest"] > 0
+        assert model.score(X[60:], y[60:]) > alone.score(X[60:], y[60:]) + 0.1
+
+    @pytest.mark.parametrize(
+        ("n", "errors"), [(400, N_STANDARD_ERRORS_SMALL), (800, N_STANDARD_ERRORS)]
+    )
+    def test_trees_get_a_share_where_they_are_better(self, n, errors):
+        X, mask, y = self.problem(n=n)
+        unseen, _, truth = self.problem(seed=1)
+        model = PartialLabelClassifier(random_state=0).fit(X, mask)
+        alone = PartialLabelClassifier(hyperparameters={"forest": 0.0}, random_state=0).fit(X, mask)
+        assert model.selected_["forest"] > 0
+        assert alone.selected_["forest"] == 0
+        assert (model.predict(unseen) == truth).mean() > (alone.predict(unseen) == truth).mean()
+        assert (model.labels_ == y).mean() >= (alone.labels_ == y).mean()
+        gains = model.selection_.forest_gains
+        assert gains[0.0] == (0.0, 0.0)
+        surest = max(gains, key=lambda share: gains[share].mean - errors * gains[share].error)
+        assert model.selected_["forest"] == surest
+        assert alone.selection_.forest_gains == {}
+
+    @pytest.mark.parametrize("far", [1e10, 1e60])
+    def test_one_row_far_out_does_not_blind_the_model(self, far):
+        X, mask, _ = self.problem(n=200)
+        unseen, _, truth = self.problem(seed=1)
+        X[0, :2] = far
+        model = PartialLabelClassifier(random_state=0).fit(X, mask)
+        assert (model.predict(unseen) == truth).mean() > 0.75
+
+    def test_trees_get_none_where_they_are_worse(self):
+        """The sides of an oblique plane: no single feature tells them apart."""
+        rng = np.random.RandomState(0)
+        X = rng.randn(300, 30)
+        y = (X.sum(axis=1) > 0).astype(int)
+        mask = random_candidates(y, 0.3, 1, n_classes=3, random_state=0)
+        assert PartialLabelClassifier(random_state=0).fit(X, mask).selected_["forest"] == 0
+
+    @pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+    def test_a_given_share_is_taken(self, share):
+        X, mask, _ = self.problem(n=100)
+        model = PartialLabelClassifier(hyperparameters={"forest": share}, random_state=0).fit(
+            X, mask
+        )
+        assert model.selected_["forest"] == share
+        assert len(model.selection_.held_out) > 0
+        few = PartialLabelClassifier(hyperparameters={"forest": share}, random_state=0).fit(
+            X[:20], mask[:20]
+        )
+        assert few.selected_["forest"] == share
+        assert few.predict_proba(X).shape == (100, 4)
+
+    def test_prediction_is_the_blend_of_regression_and_trees(self):
+        X, mask, _ = self.problem(n=120)
+        model = PartialLabelClassifier(
+            hyperparameters={"forest": 0.3}, random_state=0, calibrate=False
+        ).fit(X, mask)
+        rater = model.predictor_
+        expected = 0.7 * np.maximum(rater.regression(X), 0.0) + 0.3 * rater.trees(X)
+        np.testing.assert_allclose(rater(X), expected)
+
+    def test_rows_that_come_later_reach_the_trees(self):
+        X, mask, y = self.problem()
+        model = PartialLabelClassifier(hyperparameters={"forest": 0.5}, random_state=0).fit(
+            X[:200], mask[:200]
+        )
+        before = model.predictor_.trees.forest
+        model.partial_fit(X[200:], mask[200:])
+        assert model.n_samples_seen_ == 400
+        assert len(model.predictor_.trees.table.rows) == 400
+        assert model.predictor_.trees.forest is not before
+        assert (model.labels_ == y).mean() > 0.9
+
+    def test_no_forest_where_it_would_take_long(self, monkeypatch):
+        X, mask, _ = self.problem()
+        monkeypatch.setattr("gmpll.evidence.forest.MAX_ROWS", 399)
+        model = PartialLabelClassifier(random_state=0).fit(X, mask)
+        assert model.selected_["forest"] == 0
+        assert {setting.forest for setting, _ in model.selection_.scores} == {0.0}
+
+
+class TestStacking:
+    """Rings: a regression scores those that lie between others too low."""
+
+    @staticmethod
+    def problem(seed=0, n=300):
+        rng = np.random.RandomState(seed)
+        X = rng.normal(size=(n, 2))
+        y = np.digitize(np.hypot(*X.T), [0.6, 0.9, 1.2, 1.6])
+        return X, random_candidates(y, 0.5, 1, n_classes=5, random_state=seed), y
+
+    def test_it_is_taken_where_it_is_better(self):
+        X, mask, _ = self.problem()
+        unseen, _, truth = self.problem(seed=1)
+        model = PartialLabelClassifier(hyperparameters={"forest": 0.0}, random_state=0)
+        model.fit(X, mask)
+        plain = PartialLabelClassifier(
+            hyperparameters={"forest": 0.0, "stacking": 0.0}, random_state=0
+        ).fit(X, mask)
+        assert model.selected_["stacking"] > 0
+        assert plain.selected_["stacking"] == 0
+        np.testing.assert_array_equal(model.labels_, plain.labels_)
+        assert model.score(unseen, truth) > plain.score(unseen, truth) + 0.02
+        gains = dict(model.selection_.stacking_gains)
+        assert gains[0.0, 0.0] == (0.0, 0.0)
+        surest = max(STACKING[:3], key=lambda pair: gains[pair].mean - gains[pair].error)
+        assert model.selected_["stacking"] == surest[0]
+        assert plain.selection_.stacking_gains == []
+
+    def test_features_are_asked_where_planes_lie_between_labels(self):
+        rng = np.random.RandomState(0)
+        X = rng.normal(size=(900, 30))
+        y = (X @ np.random.RandomState(1).normal(size=(30, 4))).argmax(axis=1)
+        mask = random_candidates(y[:300], 0.6, 1, n_classes=4, random_state=0)
+        model = PartialLabelClassifier(random_state=0).fit(X[:300], mask)
+        blind = PartialLabelClassifier(hyperparameters={"stacking": 1.0}, random_state=0).fit(
+            X[:300], mask
+        )
+        assert model.selected_["linear"] > 0
+        assert blind.selected_["linear"] == 0
+        assert model.score(X[300:], y[300:]) > blind.score(X[300:], y[300:]) + 0.03
+        gains = dict(model.selection_.stacking_gains)
+        penalties = (model.selected_["stacking"], model.selected_["linear"])
+        assert gains[penalties].mean > gains[penalties].error > 0
+
+    @pytest.mark.parametrize(("stacking", "linear"), [(0.0, 0.0), (3.0, 0.0), (2.0, 5.0)])
+    def test_given_penalties_are_taken(self, stacking, linear):
+        X, mask, _ = self.problem(n=100)
+        given = {"stacking": stacking, "linear": linear}
+        for rows in (100, 20):
+            model = PartialLabelClassifier(hyperparameters=given, random_state=0)
+            model.fit(X[:rows], mask[:rows])
+            assert given.items() <= model.selected_.items()
+            assert model.predict_proba(X).shape == (100, 5)
+
+    @pytest.mark.parametrize(
+        ("wrong", "message"),
+        [
+            ({"stacking": -1.0}, "stacking=-1.0: it must be a number that is not negative"),
+            ({"ridge": "a"}, "ridge='a': it must be a number"),
+            ({"width": np.nan}, "width=nan: it must be a number"),
+            ({"forest": 1.5}, "a share is at most 1"),
+            ({"stacking": 0.0, "linear": 1.0}, "stacking must be positive then"),
+            ({"views": ("sideways",)}, "name at least one of cosine, rank, euclidean"),
+            ({"trees": 3}, "'trees', which is none of them"),
+        ],
+    )
+    def test_wrong_hyperparameters_are_named(self, wrong, message):
+        X, mask, _ = self.problem(n=40)
+        with pytest.raises(ValueError, match=message):
+            PartialLabelClassifier(hyperparameters=wrong).fit(X, mask)
+
+    def test_rows_that_come_later_are_stacked_too(self):
+        X, mask, _ = self.problem()
+        model = PartialLabelClassifier(
+            hyperparameters={"forest": 0.0, "stacking": 1.0, "linear": 1.0}, random_state=0
+        ).fit(X[:150], mask[:150])
+        before = model.predictor_.stacked
+        model.partial_fit(X[150:], mask[150:])
+        after = model.predictor_.stacked
+        assert len(after.table.rows) == 300
+        assert not np.array_equal(after.stacker.of_features, before.stacker.of_features)
+        assert model.predict_proba(X).shape == (300, 5)
+
+    def test_it_is_fitted_to_what_the_regression_says_of_rows_it_has_not_seen(self):
+        X, mask, _ = self.problem(n=60)
+        model = PartialLabelClassifier(
+            hyperparameters={"forest": 0.0, "stacking": 2.0}, random_state=0, calibrate=False
+        ).fit(X, mask)
+        predictor, P = model.predictor_, model.label_confidences_
+        K = predictor.regression.kernel(predictor.regression.kernel.landmarks)
+        A = np.linalg.inv(K + model.selected_["ridge"] * np.eye(60))
+        left_out = []
+        for row in range(60):  # the regression without the row, fitted anew
+            others = np.arange(60) != row
+            inner = np.linalg.inv(np.linalg.inv(A)[np.ix_(others, others)])
+            left_out.append(K[row, others] @ inner @ P[others])
+        expected = fit_stacker(np.array(left_out), P, 2.0)
+        found = predictor.stacked.stacker
+        np.testing.assert_allclose(found.weights, expected.weights, rtol=1e-3, atol=1e-3)
+        plain = predictor.regression([view.transform(X) for view in predictor.views])
+        np.testing.assert_allclose(predictor(X), found(plain))
+
+    def test_none_for_a_single_label_or_very_many(self, monkeypatch):
+        X, mask, _ = self.problem(n=50)
+        assert (
+            PartialLabelClassifier(random_state=0).fit(X, np.zeros(50)).selected_["stacking"] == 0
+        )
+        monkeypatch.setattr("gmpll.evidence.stacking.MAX_LABELS", 4)
+        model = PartialLabelClassifier(random_state=0).fit(X, mask)
+        assert model.selected_["stacking"] == 0
+        assert {setting.stacking for setting, _ in model.selection_.scores} == {0.0}
+
+    def test_very_many_features_are_not_asked(self, monkeypatch):
+        X, mask, _ = self.problem(n=50)
+        monkeypatch.setattr("gmpll.evidence.stacking.MAX_FEATURES", 1)
+        model = PartialLabelClassifier(random_state=0).fit(X, mask)
+        assert {setting.linear for setting, _ in model.selection_.scores} == {0.0}
+        assert len({setting.stacking for setting, _ in model.selection_.scores}) > 1
