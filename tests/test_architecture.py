@@ -25,7 +25,7 @@ CYCLES: set[tuple[str, str]] = {
 PRIVATE_IMPORTS: set[str] = {
     "gmpll.learner",
     "gmpll.matching._triton",
-    "gmpll.matching.tensors",
+    "gmpll.matching.full_tensors",
 }
 #: Modules that still read a private attribute of something defined elsewhere.
 PRIVATE_ATTRIBUTES: set[str] = {

@@ -36,7 +36,7 @@ NEEDS = {
     "gmpll.graph.cells": "neighbors",
     "gmpll.graph.tensors": "torch",
     "gmpll.matching._triton": "torch",
-    "gmpll.matching.tensors": "torch",
+    "gmpll.matching.full_tensors": "torch",
 }
 
 

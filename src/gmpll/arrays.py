@@ -31,6 +31,7 @@ __all__ = [
     "array_namespace",
     "default_float",
     "device",
+    "evaluated",
     "is_dask_array",
     "is_torch_array",
     "to_host",
@@ -51,6 +52,23 @@ def default_float(xp: Any) -> Any:
     dtype('float64')
     """
     return xp.__array_namespace_info__().default_dtypes()["real floating"]
+
+
+def evaluated(*arrays: Array) -> tuple[Array, ...]:
+    """Let lazy arrays be computed together, where they live; others are returned as they are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gmpll.arrays import evaluated
+    >>> evaluated(np.arange(3))
+    (array([0, 1, 2]),)
+    """
+    if any(is_dask_array(array) for array in arrays):
+        import dask
+
+        return dask.persist(*arrays)
+    return arrays
 
 
 def to_host(array: Array) -> NDArray[Any]:

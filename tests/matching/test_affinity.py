@@ -1,7 +1,13 @@
 import numpy as np
 import pytest
 
-from gmpll.matching.affinity import AffinityStatistics, Standardization, check_label_similarity
+from gmpll.arrays import to_host
+from gmpll.matching.affinity import (
+    AffinityStatistics,
+    DenseLayout,
+    Standardization,
+    check_label_similarity,
+)
 
 
 def sums(K):
@@ -31,17 +37,16 @@ def test_a_small_deviation_is_not_taken_for_rounding():
     assert found.std == pytest.approx(K.std(), rel=1e-2)
 
 
-def test_standardising_in_place_and_dropping_what_is_below_beta():
-    values = np.array([[0.1, 0.4], [0.5, 0.9]])
+def test_standardising_and_dropping_what_is_below_beta(library):
+    values = library.array([[0.1, 0.4], [0.5, 0.9]])
     found = Standardization(AffinityStatistics(2, 0.25, 0.5), 0.5)(values)
-    assert found is values
-    np.testing.assert_allclose(found, [[0.0, 0.0], [0.5, 1.3]])
+    np.testing.assert_allclose(to_host(found), [[0.0, 0.0], [0.5, 1.3]])
+    np.testing.assert_array_equal(to_host(values), [[0.1, 0.4], [0.5, 0.9]])
 
 
-def test_without_deviation_only_the_threshold_is_left():
-    values = np.array([0.5, 0.7])
-    found = Standardization(AffinityStatistics(2, 0.6, 0.0), 0.6)(values)
-    np.testing.assert_array_equal(found, [0.0, 0.7])
+def test_without_deviation_only_the_threshold_is_left(library):
+    found = Standardization(AffinityStatistics(2, 0.6, 0.0), 0.6)(library.array([0.5, 0.7]))
+    np.testing.assert_array_equal(to_host(found), [0.0, 0.7])
 
 
 def test_rounding_errors_of_zero_are_dropped_whatever_beta_is():
@@ -51,10 +56,28 @@ def test_rounding_errors_of_zero_are_dropped_whatever_beta_is():
         np.testing.assert_array_equal(found, [0.0, 0.0, 1e-8])
 
 
-def test_the_label_similarity_is_the_identity_by_default_and_double():
+def test_the_dense_layout_is_the_array_itself(library):
+    P = library.array([[0.25, 0.75], [0.0, 1.0]])
+    layout = DenseLayout()
+    assert layout.pack(P) is P
+    assert layout.unpack(P) is P
+    np.testing.assert_array_equal(to_host(layout.class_mass(P)), [0.25, 1.75])
+    doubled = P * layout.per_label(layout.class_mass(P))
+    np.testing.assert_array_equal(to_host(doubled), [[0.0625, 1.3125], [0.0, 1.75]])
+
+
+def test_rows_without_support_keep_what_they_had(library):
+    support = library.array([[1.0, 3.0], [0.0, 0.0]])
+    fallback = library.array([[0.5, 0.5], [0.125, 0.875]])
+    with np.errstate(all="raise"):
+        found = to_host(DenseLayout().normalise(support, fallback))
+    np.testing.assert_array_equal(found, [[0.25, 0.75], [0.125, 0.875]])
+
+
+def test_the_label_similarity_is_the_identity_by_default_and_double(library):
     np.testing.assert_array_equal(check_label_similarity(None, 3), np.eye(3))
     similarity = np.array([[1, 0.25], [0.25, 1]], dtype=np.float32)
-    found = check_label_similarity(similarity, 2)
+    found = check_label_similarity(library.array(similarity), 2)
     assert found.dtype == np.float64
     np.testing.assert_array_equal(found, similarity)
     np.testing.assert_array_equal(check_label_similarity(np.ones((2, 2), int), 2), 1.0)

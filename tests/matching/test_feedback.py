@@ -1,74 +1,103 @@
 import numpy as np
 import pytest
 
+from gmpll.arrays import to_host
 from gmpll.matching.feedback import feedback
 from gmpll.matching.masses import mass_pull
 
 MASK = np.array([[True, True, False], [False, True, True], [True, True, True]])
 
 
-def test_opinions_are_squared_and_normalised_within_the_candidates():
-    opinions = np.array([[0.3, 0.1, 0.9], [0.5, 0.2, 0.2], [0.1, -0.4, 0.2]])
-    found = feedback(lambda P: opinions, MASK, MASK / 3, balance=0.0, turns=1)
+def refined(library, predicted, P, **options):
+    """Feedback by predictions that never change."""
+    predictions = library.array(np.asarray(predicted))
+    options = {
+        name: library.array(value) if isinstance(value, np.ndarray) else value
+        for name, value in options.items()
+    }
+    found = feedback(lambda P: predictions, library.array(MASK), library.array(P), **options)
+    return to_host(found)
+
+
+def test_predictions_are_squared_and_normalised_within_the_candidates(library):
+    predicted = np.array([[0.3, 0.1, 0.9], [0.5, 0.2, 0.2], [0.1, -0.4, 0.2]])
+    found = refined(library, predicted, MASK / 3, balance=0.0, n_iterations=1)
     np.testing.assert_allclose(found[0], [0.9, 0.1, 0.0], atol=1e-4)
     np.testing.assert_allclose(found[1], [0.0, 0.5, 0.5], atol=1e-4)
     np.testing.assert_allclose(found[2], [0.2, 0.0, 0.8], atol=1e-4)
 
 
-def test_balance_divides_by_the_mass():
+def test_balance_divides_by_the_mass(library):
     P = np.array([[0.5, 0.5, 0.0], [0.0, 1.0, 0.0], [0.0, 0.5, 0.5]])
-    found = feedback(lambda P: np.ones((3, 3)), MASK, P, balance=1.0, turns=1)
+    found = refined(library, np.ones((3, 3)), P, balance=1.0, n_iterations=1)
     np.testing.assert_allclose(found[0], [0.8, 0.2, 0.0], atol=1e-6)
 
 
-def test_no_turn_changes_nothing_and_silence_is_uniform():
+def test_no_iteration_changes_nothing_and_silence_is_uniform(library):
     P = MASK / MASK.sum(axis=1, keepdims=True)
-    assert feedback(lambda P: P, MASK, P, balance=0.5, turns=0) is P
-    silent = feedback(lambda P: np.zeros((3, 3)), MASK, P, balance=0.0)
+    assert feedback(lambda P: P, MASK, P, balance=0.5, n_iterations=0) is P
+    silent = refined(library, np.zeros((3, 3)), P, balance=0.0)
     np.testing.assert_allclose(silent, P)
 
 
 def test_the_regression_is_asked_ten_times_by_default():
     asked = []
 
-    def opinion(P):
+    def predict(P):
         asked.append(P)
         return P
 
     P = MASK / MASK.sum(axis=1, keepdims=True)
-    feedback(opinion, MASK, P, balance=0.5)
+    feedback(predict, MASK, P, balance=0.5)
     assert len(asked) == 10
     assert asked[0] is P
     assert asked[1] is not P
 
 
-def test_a_candidate_that_gets_nothing_keeps_a_millionth():
-    opinions = np.array([[1.0, -0.5, 0.0]] * 3)
-    found = feedback(lambda P: opinions, MASK, MASK / 3, balance=0.0, turns=1)
+def test_a_candidate_that_gets_nothing_keeps_a_millionth(library):
+    predicted = np.array([[1.0, -0.5, 0.0]] * 3)
+    found = refined(library, predicted, MASK / 3, balance=0.0, n_iterations=1)
     assert found[0, 1] == pytest.approx(1e-6, rel=1e-4)
 
 
-def test_a_label_without_mass_divides_nothing_by_zero():
+def test_a_label_without_mass_divides_nothing_by_zero(library):
     P = np.array([[0.5, 0.5, 0.0], [0.0, 1.0, 0.0], [0.5, 0.5, 0.0]])
-    opinions = np.array([[0.3, 0.1, 0.9], [0.5, 0.2, 0.4], [0.1, 0.4, 0.2]])
+    predicted = np.array([[0.3, 0.1, 0.9], [0.5, 0.2, 0.4], [0.1, 0.4, 0.2]])
     with np.errstate(all="raise"):
-        found = feedback(lambda P: opinions, MASK, P, balance=1.0, turns=1)
-    support = MASK * (opinions**2 + 1e-6) / np.array([1.0, 2.0, 1.0])
+        found = refined(library, predicted, P, balance=1.0, n_iterations=1)
+    support = MASK * (predicted**2 + 1e-6) / np.array([1.0, 2.0, 1.0])
     np.testing.assert_allclose(found, support / support.sum(axis=1, keepdims=True))
 
 
-def test_turns_are_the_formula():
+def test_iterations_are_the_formula(library):
     rng = np.random.RandomState(0)
-    opinions, unary = rng.random_sample((2, 3, 3))
-    expected_mass = np.array([[1.5, 0.5, 1.0]])
+    predicted, priors = rng.random_sample((2, 3, 3))
+    expected_mass = np.array([1.5, 0.5, 1.0])
     P = MASK / MASK.sum(axis=1, keepdims=True)
+    factors = library.array(predicted)
     found = feedback(
-        lambda P: opinions * P, MASK, P, balance=0.5, turns=2, unary=unary,
-        expected_mass=expected_mass,
-    )  # fmt: skip
+        lambda P: factors * P,
+        library.array(MASK),
+        library.array(P),
+        balance=0.5,
+        n_iterations=2,
+        priors=library.array(priors),
+        expected_mass=library.array(expected_mass),
+    )
     for _ in range(2):
-        support = MASK * unary * ((opinions * P) ** 2 + 1e-6) / P.sum(axis=0) ** 0.5
+        support = MASK * priors * ((predicted * P) ** 2 + 1e-6) / P.sum(axis=0) ** 0.5
         P = support / support.sum(axis=1, keepdims=True)
         P = P * mass_pull(P.sum(axis=0), expected_mass)
         P /= P.sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(found, P)
+    np.testing.assert_allclose(to_host(found), P)
+
+
+def test_priors_and_expected_masses_count(library):
+    P = MASK / MASK.sum(axis=1, keepdims=True)
+    predicted = np.full((3, 3), 0.5)
+    priors = np.array([[1.0, 0.25, 0.0], [0.0, 1.0, 1.0], [1.0, 1.0, 0.5]])
+    found = refined(library, predicted, P, balance=0.0, n_iterations=1, priors=priors)
+    np.testing.assert_allclose(found, priors / priors.sum(axis=1, keepdims=True))
+    drawn = refined(library, predicted, P, balance=0.0, expected_mass=np.array([0.2, 0.3, 2.5]))
+    assert drawn[:, 2].sum() > P[:, 2].sum()
+    np.testing.assert_allclose(drawn.sum(axis=1), 1.0)

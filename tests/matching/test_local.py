@@ -4,9 +4,11 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gmpll.arrays import to_host
 from gmpll.graph.local import LocalGraph
-from gmpll.matching import LocalAffinity, local, match, same_label
-from gmpll.matching.same_label import SameLabelAffinity
+from gmpll.matching import DenseLayout, LocalAffinity, local, match, per_label, uniform_start
+from gmpll.matching.packed import PackedLayout
+from gmpll.matching.per_label import PerLabelAffinity
 from literal import assignments
 from problems import problems, random_label_similarity, random_problem
 
@@ -16,21 +18,58 @@ def dense_affinity(W, mask, A2):
     return np.array([[A2[la, lb] * W[i, j] for j, lb in pairs] for i, la in pairs])
 
 
+def support_of(operator, P):
+    """K p as a matrix, whatever the layout."""
+    return operator.layout.unpack(operator.apply(operator.layout.pack(P)))
+
+
+def weights_like(library, weights):
+    """The weights as the library multiplies them."""
+    if library.name == "numpy":
+        return weights
+    dense = library.array(weights.toarray())
+    return dense.to_sparse_csr() if library.name == "torch" else dense
+
+
 @settings(max_examples=30, deadline=None)
 @given(problem=problems(), with_similarity=st.booleans())
-def test_product_sums_and_statistics_equal_the_dense_affinity(problem, with_similarity):
+def test_the_product_equals_the_dense_affinity(problem, with_similarity):
     X, mask, _ = problem
     rng = np.random.RandomState(0)
     A2 = random_label_similarity(rng, mask.shape[1]) if with_similarity else None
     weights = LocalGraph(X, 3).weights
-    operator = LocalAffinity(weights, mask, A2)
     K = dense_affinity(weights.toarray(), mask, np.eye(mask.shape[1]) if A2 is None else A2)
     where = tuple(np.array(assignments(mask)).T)
     P = np.where(mask, rng.random_sample(mask.shape), 0.0)
-    np.testing.assert_allclose(operator.apply(P)[where], K @ P[where], atol=1e-12)
-    np.testing.assert_allclose(operator.row_sums()[where], K.sum(axis=1), atol=1e-12)
-    assert operator.statistics().mean == pytest.approx(K.mean(), abs=1e-12)
-    assert operator.statistics().std == pytest.approx(K.std(), abs=1e-7)
+    operators = [LocalAffinity(weights, mask, A2)]
+    if not with_similarity:
+        operators.append(PerLabelAffinity(weights, mask))
+    for operator in operators:
+        np.testing.assert_allclose(support_of(operator, P)[where], K @ P[where], atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("with_similarity", [False, True])
+def test_every_library_multiplies_and_matches_alike(library, seed, with_similarity):
+    X, mask, _ = random_problem(seed, m=25)
+    rng = np.random.RandomState(seed)
+    A2 = random_label_similarity(rng, mask.shape[1]) if with_similarity else np.eye(mask.shape[1])
+    weights = LocalGraph(X, 5).weights
+    P = uniform_start(mask)
+    there = library.array(mask)
+    given = library.array(A2) if with_similarity else None
+    operator = LocalAffinity(weights_like(library, weights), there, given)
+    support = to_host(support_of(operator, library.array(P)))
+    expected = weights.toarray() @ P @ A2
+    np.testing.assert_allclose(support[mask], expected[mask], atol=1e-12)
+    queries = sp.csr_array(weights[:7])
+    found = operator.to_queries(weights_like(library, queries), library.array(P))
+    np.testing.assert_allclose(to_host(found), expected[:7], atol=1e-12)
+    found = match(operator, there, balance=0.5, max_iter=10, start=library.array(P))
+    for _ in range(found.n_iter):
+        support = P * (weights.toarray() @ P @ A2) / P.sum(axis=0) ** 0.5
+        P = DenseLayout().normalise(support, P)
+    np.testing.assert_allclose(to_host(found.probabilities), P, atol=1e-9)
 
 
 @settings(max_examples=30, deadline=None)
@@ -51,20 +90,8 @@ def few_candidates(seed, m=60, q=12):
     return X, mask
 
 
-@settings(max_examples=30, deadline=None)
-@given(problem=problems())
-def test_the_affinity_of_equal_labels_is_the_whole_affinity(problem):
-    X, mask, _ = problem
-    weights = LocalGraph(X, 3).weights
-    whole, parts = LocalAffinity(weights, mask), SameLabelAffinity(weights, mask)
-    P = np.where(mask, np.random.RandomState(0).random_sample(mask.shape), 0.0)
-    np.testing.assert_array_equal(parts.unpack(parts.pack(P)), P)
-    np.testing.assert_allclose(
-        parts.unpack(parts.apply(parts.pack(P))), np.where(mask, whole.apply(P), 0), atol=1e-12
-    )
-    np.testing.assert_allclose(parts.unpack(parts.row_sums()), whole.row_sums(), atol=1e-12)
-    assert parts.statistics().mean == pytest.approx(whole.statistics().mean, abs=1e-12)
-    assert parts.statistics().std == pytest.approx(whole.statistics().std, abs=1e-7)
+def is_packed(affinity):
+    return isinstance(affinity.layout, PackedLayout)
 
 
 @pytest.mark.parametrize("balance", [0.0, 0.5])
@@ -72,10 +99,13 @@ def test_matching_on_the_candidates_alone_is_the_same(balance, monkeypatch):
     X, mask = few_candidates(0)
     weights = LocalGraph(X, 6).weights.tolil()
     weights[5], weights[:, 5] = 0, 0  # an instance without any support
-    affinity = LocalAffinity(weights.tocsr(), mask)
-    assert affinity.packed(mask) is not None
+    weights = weights.tocsr()
+    affinity = LocalAffinity(weights, mask)
+    assert is_packed(affinity)
     packed = match(affinity, mask, balance=balance)
-    monkeypatch.setattr(LocalAffinity, "packed", lambda self, mask: None)
+    monkeypatch.setattr(LocalAffinity, "_few_shared", lambda self: False)
+    affinity = LocalAffinity(weights, mask)
+    assert not is_packed(affinity)
     whole = match(affinity, mask, balance=balance)
     np.testing.assert_allclose(packed.probabilities, whole.probabilities, atol=1e-10)
     np.testing.assert_allclose(packed.objective_path, whole.objective_path)
@@ -86,27 +116,25 @@ def test_matching_on_the_candidates_alone_is_the_same(balance, monkeypatch):
 def test_candidates_are_packed_only_where_that_gains():
     X, mask = few_candidates(1)
     weights = LocalGraph(X, 6).weights
-    assert LocalAffinity(weights, mask).packed(mask) is not None
-    assert LocalAffinity(weights, mask).packed(~mask) is None  # not the affinity's candidates
-    everything = np.ones_like(mask)
-    assert LocalAffinity(weights, everything).packed(everything) is None
+    assert is_packed(LocalAffinity(weights, mask))
+    assert not is_packed(LocalAffinity(weights, np.ones_like(mask)))
     similarity = random_label_similarity(np.random.RandomState(0), mask.shape[1])
-    assert LocalAffinity(weights, mask, similarity).packed(mask) is None
+    assert not is_packed(LocalAffinity(weights, mask, similarity))
 
 
 def test_blocks_and_threads_do_not_change_products(monkeypatch):
     X, mask = few_candidates(2)
     weights = LocalGraph(X, 6).weights
     P = np.where(mask, np.random.RandomState(0).random_sample(mask.shape), 0.0)
-    whole = LocalAffinity(weights, mask).apply(P)
-    for module, size in ((local, "BLOCK_EDGES"), (same_label, "BLOCK_ENTRIES")):
+    whole = LocalAffinity(weights, mask).to_queries(weights, P)
+    for module, size in ((local, "BLOCK_EDGES"), (per_label, "BLOCK_ENTRIES")):
         monkeypatch.setattr(module, size, 10)
     for module in ("gmpll.matching.local", "gmpll._threads"):
         monkeypatch.setattr(f"{module}.n_threads", lambda: 3)
-    np.testing.assert_array_equal(LocalAffinity(weights, mask).apply(P), whole)
-    parts = SameLabelAffinity(weights, mask)
+    np.testing.assert_array_equal(LocalAffinity(weights, mask).to_queries(weights, P), whole)
+    parts = PerLabelAffinity(weights, mask)
     assert len(parts._blocks) > mask.shape[1]
-    np.testing.assert_allclose(parts.apply(parts.pack(P)), parts.pack(whole), atol=1e-12)
+    np.testing.assert_allclose(support_of(parts, P), np.where(mask, whole, 0.0), atol=1e-12)
 
 
 def test_single_precision_weights_give_double_precision_support():
@@ -117,6 +145,16 @@ def test_single_precision_weights_give_double_precision_support():
     found = match(LocalAffinity(single, mask), mask, balance=0.5, max_iter=10)
     assert found.probabilities.dtype == np.float64
     np.testing.assert_allclose(found.probabilities, exact.probabilities, atol=1e-4)
+
+
+def test_tensors_keep_the_precision_of_the_probabilities():
+    torch = pytest.importorskip("torch")
+    X, mask = few_candidates(3)
+    weights = torch.from_numpy(LocalGraph(X, 6).weights.toarray()).to_sparse_csr()
+    sets = torch.from_numpy(mask)
+    assert LocalAffinity(weights, sets).apply(uniform_start(sets)).dtype == torch.float32
+    double = uniform_start(sets, torch.float64)
+    assert LocalAffinity(weights, sets).apply(double).dtype == torch.float64
 
 
 def rings(mask):
@@ -144,37 +182,24 @@ def test_shared_labels_of_neighbours_decide(n_classes, size, other, packed, samp
     mask = np.zeros((40, n_classes), dtype=bool)
     mask[::2, :size] = True
     mask[1::2, n_classes - other :] = True
-    affinity = LocalAffinity(rings(mask), mask)
-    assert (affinity.packed(mask) is not None) == packed
-    assert affinity.packed(mask) is affinity.packed(mask)
+    assert is_packed(LocalAffinity(rings(mask), mask)) == packed
 
 
 def test_labels_that_neighbours_do_not_share_do_not_count():
     mask = np.zeros((40, 6), dtype=bool)
     mask[np.arange(40) % 4 < 2, :3] = True
     mask[np.arange(40) % 4 >= 2, 3:] = True
-    assert LocalAffinity(rings(mask), mask).packed(mask) is not None
+    affinity = LocalAffinity(rings(mask), mask)
+    assert is_packed(affinity)
+    assert affinity.layout is affinity.layout
 
 
 def test_without_edges_nothing_is_packed():
     mask = np.eye(4, dtype=bool)
     empty = LocalAffinity(sp.csr_array((4, 4)), mask)
-    assert empty.packed(mask) is None
+    assert not is_packed(empty)
     found = match(empty, mask)
     np.testing.assert_array_equal(found.probabilities, mask)
-
-
-def test_sums_are_zero_outside_the_candidates_and_all_assignments_count():
-    X, mask = few_candidates(4)
-    weights = LocalGraph(X, 6).weights
-    similarity = random_label_similarity(np.random.RandomState(0), mask.shape[1])
-    affinity = LocalAffinity(weights, mask, similarity)
-    assert (affinity.row_sums()[~mask] == 0).all()
-    assert affinity.statistics().n_assignments == mask.sum()
-    parts = SameLabelAffinity(weights, mask)
-    assert parts.statistics().n_assignments == mask.sum()
-    assert parts.mask.shape == (mask.sum(),)
-    assert parts.mask.all()
 
 
 def test_threads_are_used_only_where_there_is_enough_to_do(monkeypatch):
@@ -187,42 +212,32 @@ def test_threads_are_used_only_where_there_is_enough_to_do(monkeypatch):
         started.append(len(parts))
         return [work(part) for part in parts]
 
-    for module in (local, same_label):
+    for module in (local, per_label):
         monkeypatch.setattr(module, "in_threads", in_threads)
-    parts = SameLabelAffinity(weights, mask)
+    parts = PerLabelAffinity(weights, mask)
     started.clear()
     for n_threads, size, few in ((1, 10, True), (3, weights.nnz + 1, True), (3, 10, False)):
         monkeypatch.setattr(local, "n_threads", lambda n_threads=n_threads: n_threads)
         monkeypatch.setattr(local, "BLOCK_EDGES", size)
-        found = LocalAffinity(weights, mask).apply(P)
+        found = LocalAffinity(weights, mask).to_queries(weights, P)
         np.testing.assert_array_equal(found, weights @ P)
         assert bool(started) != few
     # A row has at least six edges, so that every block is of one row.
     assert started == [len(mask)]
     monkeypatch.setattr(local, "BLOCK_EDGES", weights.nnz // 2)
-    LocalAffinity(weights, mask).apply(P)
+    LocalAffinity(weights, mask).to_queries(weights, P)
     assert 2 <= started[-1] <= 6
     started.clear()
     n_entries = sum(block.matrix.nnz for block in parts._blocks)
     for size, few in ((n_entries + 1, True), (n_entries, False)):
-        monkeypatch.setattr(same_label, "BLOCK_ENTRIES", size)
-        np.testing.assert_allclose(parts.apply(parts.pack(P)), parts.pack(weights @ P))
+        monkeypatch.setattr(per_label, "BLOCK_ENTRIES", size)
+        p = parts.layout.pack(P)
+        np.testing.assert_allclose(parts.apply(p), parts.layout.pack(weights @ P))
         assert bool(started) != few
 
 
 def test_labels_without_edges_or_instances_give_no_support():
     mask = np.array([[1, 0, 0], [0, 0, 1], [1, 0, 0]], dtype=bool)
     weights = sp.csr_array(np.array([[0, 0.5, 0.25], [0.5, 0, 0], [0.25, 0, 0]]))
-    parts = SameLabelAffinity(weights, mask)
+    parts = PerLabelAffinity(weights, mask)
     np.testing.assert_array_equal(parts.apply(np.array([1.0, 0.5, 1.0])), [0.125, 0.25, 0.0])
-    p = np.array([1.0, 0.5, 0.75])
-    np.testing.assert_array_equal(parts.weighted_support(p), p * parts.apply(p))
-    np.testing.assert_array_equal(parts.class_mass(p), [1.5, 1.5, 0.75])
-    np.testing.assert_array_equal(parts.correction(p, 2.0), [2.25, 2.25, 0.5625])
-    np.testing.assert_array_equal(parts.correction(np.zeros(3), 2.0), [1.0, 1.0, 1.0])
-    np.testing.assert_array_equal(
-        parts.pack(np.array([[1.0, 2.0, 3.0]])), [1.0, 1.0, 3.0]
-    )  # one row for all
-    with np.errstate(all="raise"):
-        kept = parts.normalise(np.array([0.2, 0.0, 0.4]), np.array([0.6, 0.5, 0.8]))
-    np.testing.assert_array_equal(kept, [1.0, 0.5, 1.0])

@@ -1,42 +1,61 @@
 import numpy as np
 import pytest
 
+from gmpll.arrays import to_host
 from gmpll.graph.local import LocalGraph
-from gmpll.matching import LocalAffinity, match, uniform_start
-from gmpll.matching.same_label import SameLabelAffinity
+from gmpll.matching import DenseLayout, LocalAffinity, match, uniform_start
+from gmpll.matching.per_label import PerLabelAffinity
 from problems import random_problem
 
 
 class Constant:
     """An affinity that gives every assignment a fixed support."""
 
+    layout = DenseLayout()
+
     def __init__(self, support):
         self.support = support
 
-    def apply(self, P):
+    def apply(self, p):
         return self.support
 
 
-def test_probabilities_follow_the_support():
-    mask = np.array([[True, True, True]])
-    found = match(Constant(np.array([[1.0, 2.0, 1.0]])), mask, max_iter=1)
-    np.testing.assert_allclose(found.probabilities, [[0.25, 0.5, 0.25]])
+class Dense:
+    """Nothing but a product with a dense matrix of weights."""
+
+    layout = DenseLayout()
+
+    def __init__(self, weights):
+        self.weights = weights
+
+    def apply(self, p):
+        return self.weights @ p
 
 
-def test_the_prior_weighs_the_support():
-    mask = np.array([[True, True]])
-    start = np.array([[0.9, 0.1]])
-    found = match(Constant(np.array([[1.0, 3.0]])), mask, max_iter=1, start=start)
-    np.testing.assert_allclose(found.probabilities, [[0.75, 0.25]])
+def constant(library, support):
+    return Constant(library.array(np.array(support)))
 
 
-def test_balance_divides_by_the_mass_of_the_label():
-    mask = np.array([[True, True], [True, False], [True, False]])
-    support = np.ones((3, 2))
-    found = match(Constant(support), mask, balance=1.0, max_iter=1)
+def test_probabilities_follow_the_support(library):
+    mask = library.array(np.array([[True, True, True]]))
+    found = match(constant(library, [[1.0, 2.0, 1.0]]), mask, max_iter=1)
+    assert type(found.probabilities) is type(mask)
+    np.testing.assert_allclose(to_host(found.probabilities), [[0.25, 0.5, 0.25]])
+
+
+def test_the_start_weighs_the_support(library):
+    mask = library.array(np.array([[True, True]]))
+    start = library.array(np.array([[0.9, 0.1]]))
+    found = match(constant(library, [[1.0, 3.0]]), mask, max_iter=1, start=start)
+    np.testing.assert_allclose(to_host(found.probabilities), [[0.75, 0.25]])
+
+
+def test_balance_divides_by_the_mass_of_the_label(library):
+    mask = library.array(np.array([[True, True], [True, False], [True, False]]))
+    found = match(constant(library, np.ones((3, 2))), mask, balance=1.0, max_iter=1)
     mass = np.array([2.5, 0.5])
     expected = (1 / mass) / (1 / mass).sum()
-    np.testing.assert_allclose(found.probabilities[0], expected)
+    np.testing.assert_allclose(to_host(found.probabilities)[0], expected, rtol=1e-6)
 
 
 def test_rows_stay_distributions_and_singletons_stay_certain():
@@ -65,7 +84,7 @@ def test_the_start_has_the_precision_asked_for():
     np.testing.assert_array_equal(single, [[0.5, 0.5], [0.0, 1.0]])
 
 
-def test_turns_are_double_whatever_the_start():
+def test_iterations_are_double_whatever_the_start():
     mask = np.array([[True, True]])
     start = np.array([[0.5, 0.5]], dtype=np.float32)
     found = match(Constant(np.array([[1.0, 2.0]])), mask, start=start, max_iter=1)
@@ -75,23 +94,33 @@ def test_turns_are_double_whatever_the_start():
     assert whole.probabilities.dtype == np.float64
 
 
-def test_the_objective_is_that_before_every_turn():
-    mask = np.array([[True, True]])
-    found = match(Constant(np.array([[1.0, 3.0]])), mask, max_iter=2, tol=0.0)
+def test_on_tensors_the_matching_keeps_the_precision_of_its_start():
+    torch = pytest.importorskip("torch")
+    mask = torch.tensor([[True, True]])
+    support = Constant(torch.tensor([[1.0, 2.0]]))
+    assert match(support, mask).probabilities.dtype == torch.float32
+    start = uniform_start(mask, torch.float64)
+    assert match(support, mask, start=start).probabilities.dtype == torch.float64
+
+
+def test_the_objective_is_that_before_every_iteration(library):
+    mask = library.array(np.array([[True, True]]))
+    found = match(constant(library, [[1.0, 3.0]]), mask, max_iter=2, tol=0.0)
     np.testing.assert_allclose(found.objective_path, [2.0, 0.25 * 1.0 + 0.75 * 3.0])
 
 
-def test_without_support_the_start_is_kept_and_nothing_is_divided_by_zero():
-    mask = np.array([[True, True, False], [True, True, False]])
+def test_without_support_the_start_is_kept_and_nothing_is_divided_by_zero(library):
+    mask = library.array(np.array([[True, True, False], [True, True, False]]))
     start = np.array([[0.3, 0.7, 0.0], [0.5, 0.5, 0.0]])
-    support = np.array([[0.0, 0.0, 0.0], [1.0, 3.0, 0.0]])
+    support = constant(library, [[0.0, 0.0, 0.0], [1.0, 3.0, 0.0]])
     with np.errstate(all="raise"):
-        found = match(Constant(support), mask, balance=0.5, start=start, max_iter=1)
-    np.testing.assert_array_equal(found.probabilities[0], start[0])
+        found = match(support, mask, balance=0.5, start=library.array(start), max_iter=1)
+    P = to_host(found.probabilities)
+    np.testing.assert_array_equal(P[0], start[0])
     mass = np.array([0.8, 1.2])
     expected = np.array([1.0, 3.0]) / mass**0.5
-    np.testing.assert_allclose(found.probabilities[1, :2], expected / expected.sum())
-    assert found.probabilities[1, 2] == 0
+    np.testing.assert_allclose(P[1, :2], expected / expected.sum())
+    assert P[1, 2] == 0
 
 
 def test_converged_means_moved_by_less_than_tol():
@@ -103,37 +132,79 @@ def test_converged_means_moved_by_less_than_tol():
     assert more.converged
     settled = match(support, mask)
     assert settled.converged
-    assert settled.n_iter == 2  # the second turn moves nothing
+    assert settled.n_iter == 2  # the second iteration moves nothing
 
 
-def test_a_packed_affinity_is_asked_instead():
+def weighted_problem():
     X, mask, _ = random_problem(3, m=20)
-    weights = LocalGraph(X, 4).weights
-
-    class OnlyPacked:
-        def packed(self, mask):
-            return SameLabelAffinity(weights, mask)
-
-        def apply(self, P):
-            pytest.fail("The matching did not use the packed affinity.")
-
-    class NeverPacked(LocalAffinity):
-        def packed(self, mask):
-            return None
-
     rng = np.random.RandomState(0)
     start = np.where(mask, rng.random_sample(mask.shape), 0.0)
     arguments = {
-        "balance": 0.5,
-        "max_iter": 4,
-        "tol": 0.0,
         "start": start / start.sum(axis=1, keepdims=True),
-        "unary": rng.random_sample(mask.shape),
-        "expected_mass": np.array([[8.0, 6.0, 4.0, 2.0]]),
+        "priors": rng.random_sample(mask.shape),
+        "expected_mass": np.array([8.0, 6.0, 4.0, 2.0]),
     }
-    for left_out in (set(), {"start"}, {"unary"}, {"expected_mass"}):
-        some = {name: value for name, value in arguments.items() if name not in left_out}
-        found = match(OnlyPacked(), mask, **some)
-        expected = match(NeverPacked(weights, mask), mask, **some)
-        np.testing.assert_allclose(found.probabilities, expected.probabilities, atol=1e-12)
-        assert found.n_iter == 4
+    return LocalGraph(X, 4).weights, mask, arguments
+
+
+@pytest.mark.parametrize("left_out", [None, "start", "priors", "expected_mass"])
+def test_every_library_and_every_layout_finds_the_same(library, left_out):
+    weights, mask, arguments = weighted_problem()
+    arguments.pop(left_out, None)
+    limits = {"balance": 0.5, "max_iter": 4, "tol": 0.0}
+    expected = match(Dense(weights.toarray()), mask, **limits, **arguments)
+    packed = match(PerLabelAffinity(weights, mask), mask, **limits, **arguments)
+    np.testing.assert_allclose(packed.probabilities, expected.probabilities, atol=1e-12)
+    there = {name: library.array(value) for name, value in arguments.items()}
+    there.setdefault("start", library.array(uniform_start(mask)))
+    found = match(Dense(library.array(weights.toarray())), library.array(mask), **limits, **there)
+    np.testing.assert_allclose(to_host(found.probabilities), expected.probabilities, atol=1e-12)
+    np.testing.assert_allclose(found.objective_path, expected.objective_path)
+    assert found[1:3] == expected[1:3] == (4, False)
+
+
+def test_fewer_candidates_than_the_affinitys_can_be_matched():
+    weights, mask, _ = weighted_problem()
+    fewer = mask.copy()
+    row = np.flatnonzero(mask.sum(axis=1) > 1)[0]
+    fewer[row, np.flatnonzero(mask[row])[0]] = False
+    expected = match(Dense(weights.toarray()), fewer, balance=0.5)
+    found = match(PerLabelAffinity(weights, mask), fewer, balance=0.5)
+    np.testing.assert_allclose(found.probabilities, expected.probabilities, atol=1e-12)
+    assert (found.probabilities[~fewer] == 0).all()
+
+
+def test_what_is_kept_is_what_the_next_iteration_starts_from(library):
+    weights, mask, _ = weighted_problem()
+    operator = Dense(library.array(weights.toarray()))
+    seen = []
+
+    def keep(p):
+        seen.append(to_host(p))
+        return p * 1.0
+
+    start = library.array(uniform_start(mask))
+    found = match(operator, library.array(mask), start=start, keep=keep, max_iter=3, tol=0.0)
+    assert len(seen) == 3
+    np.testing.assert_array_equal(to_host(found.probabilities), seen[-1])
+
+
+def test_an_iteration_on_dask_arrays_multiplies_once():
+    da = pytest.importorskip("dask.array")
+    weights, mask, _ = weighted_problem()
+    dense, products = weights.toarray(), []
+
+    class Counting:
+        layout = DenseLayout()
+
+        def apply(self, p):
+            def multiply(block):
+                products.append(1)
+                return dense @ block
+
+            return da.map_blocks(multiply, p, dtype=float, meta=np.empty((0, 0)))
+
+    found = match(Counting(), da.from_array(mask, chunks=-1), balance=0.5, max_iter=5, tol=1e-9)
+    assert len(products) == found.n_iter == 5
+    expected = match(Dense(dense), mask, balance=0.5, max_iter=5, tol=1e-9)
+    np.testing.assert_allclose(to_host(found.probabilities), expected.probabilities)

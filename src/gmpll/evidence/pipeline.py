@@ -20,8 +20,8 @@ from gmpll.evidence.ridge import KernelRidge, RidgePredictor
 from gmpll.evidence.scikit import ScikitLearner
 from gmpll.evidence.stacking import Stacker, fit_stacker
 from gmpll.graph.local import LocalGraphs
-from gmpll.matching import LocalAffinity, Matching, match
-from gmpll.matching.feedback import FEEDBACK_TURNS, feedback
+from gmpll.matching import LocalAffinity, Matching, match, support_of
+from gmpll.matching.feedback import FEEDBACK_ITERATIONS, feedback
 from gmpll.matching.problem import MatchingProblem
 from gmpll.rounding import confidences_within
 from gmpll.side_information import Prior, trust_in_weights
@@ -223,7 +223,7 @@ class GraphDisambiguation:
 
     def support(self, P: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the share of the support that every candidate gets."""
-        return confidences_within(self.affinity.apply(P), self.rows.mask)
+        return confidences_within(support_of(self.affinity, P), self.rows.mask)
 
     def _match(
         self,
@@ -240,7 +240,7 @@ class GraphDisambiguation:
             max_iter=self.options.max_iter,
             tol=self.options.tol,
             start=start,
-            unary=priors,
+            priors=priors,
             expected_mass=self.rows.expected_mass,
         )
 
@@ -321,7 +321,7 @@ class Pipeline:
             of_trees = oob_prediction(self.table.rows, P, self._seed)
             return blended(ridge.leave_one_out(P), of_trees, chosen.forest)
 
-        P = self._fed_back(ridge.leave_one_out, P, FEEDBACK_TURNS, chosen)
+        P = self._fed_back(ridge.leave_one_out, P, FEEDBACK_ITERATIONS, chosen)
         return self._fed_back(of_both, P, FOREST_ITERATIONS, chosen) if chosen.forest else P
 
     def predictor(self, chosen: Hyperparameters, P: NDArray[np.float64]) -> Scores:
@@ -401,8 +401,8 @@ class Pipeline:
             self.rows.mask,
             P,
             balance=chosen.balance,
-            turns=n_iterations,
-            unary=self.disambiguated.priors(chosen.balance),
+            n_iterations=n_iterations,
+            priors=self.disambiguated.priors(chosen.balance),
             expected_mass=self.rows.expected_mass,
         )
 

@@ -1,7 +1,8 @@
 """Graph matching between instances and labels.
 
-The affinity between assignments is an *operator*: it can be applied to matching probabilities and
-knows its row sums and statistics, but the u x u matrix of the paper is never built.
+The affinity between assignments is an *operator*: it can be applied to matching probabilities, but
+the u x u matrix of the paper is never built. Everything here runs on NumPy arrays, PyTorch tensors
+on any device, and Dask arrays.
 
 >>> import numpy as np
 >>> from gmpll.matching import full_affinity, match
@@ -13,21 +14,30 @@ array([[1., 0.],
        [0., 1.]])
 """
 
-from gmpll.matching.affinity import Affinity, AffinityStatistics, Standardization
+from gmpll.matching.affinity import (
+    Affinity,
+    AffinityStatistics,
+    DenseLayout,
+    Layout,
+    Standardization,
+)
 from gmpll.matching.assignments import AssignmentAffinity
 from gmpll.matching.full import FullAffinity, full_affinity
 from gmpll.matching.local import LocalAffinity
-from gmpll.matching.loop import Matching, match, uniform_start
+from gmpll.matching.loop import Matching, match, support_of, uniform_start
 
 __all__ = [
     "Affinity",
     "AffinityStatistics",
     "AssignmentAffinity",
+    "DenseLayout",
     "FullAffinity",
+    "Layout",
     "LocalAffinity",
     "Matching",
     "Standardization",
     "full_affinity",
     "match",
+    "support_of",
     "uniform_start",
 ]

@@ -2,8 +2,8 @@
 
 A program owns a block of rows. It walks over the blocks of columns and, as in flash attention,
 makes the inner products of a tile, turns them into affinities in registers and multiplies these
-with the probabilities of the columns. No similarity is ever written to memory, so a turn over m
-rows moves O(m (d + q)) numbers through it where a product with a stored matrix moves m^2.
+with the probabilities of the columns. No similarity is ever written to memory, so an iteration
+over m rows moves O(m (d + q)) numbers through it where a product with a stored matrix moves m^2.
 
 Where there is room for that matrix, :func:`difference_matrix` writes it in one go.
 """

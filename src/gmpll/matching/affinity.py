@@ -1,26 +1,124 @@
 r"""What the matching needs to know of the affinity K between assignments.
 
-An assignment is a pair (instance, candidate label). Instead of vectors over the u assignments the
-library uses (n_samples, n_classes) arrays that are zero outside the candidates: ``P`` for the
-matching probabilities p, and ``apply(P)`` for K p. They are arrays of the library that the affinity
-was made from.
+An assignment is a pair (instance, candidate label). The matching probabilities p stand in a
+:class:`Layout`: as an (n_samples, n_classes) array that is zero outside the candidates
+(:class:`DenseLayout`), or as a vector over the assignments alone
+(:class:`gmpll.matching.packed.PackedLayout`). An affinity says in which of them it takes p and
+returns K p. Arrays are of the library that the affinity was made from.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gmpll.arrays import Array, to_host
+from gmpll.arrays import Array, array_namespace, to_host
 
-__all__ = ["Affinity", "AffinityStatistics", "Standardization", "check_label_similarity"]
+__all__ = [
+    "Affinity",
+    "AffinityStatistics",
+    "DenseLayout",
+    "Layout",
+    "Operator",
+    "Standardization",
+    "check_label_similarity",
+]
 
 #: Standardised affinities below this are rounding errors of zero: whether an instance has any
 #: support must not depend on them.
 ZERO_AFFINITY = 1e-10
+
+
+class Layout(Protocol):
+    """Where the probabilities of the assignments stand."""
+
+    def pack(self, P: Array) -> Array:
+        """Bring (n_samples, n_classes) probabilities into this layout."""
+        ...
+
+    def unpack(self, p: Array) -> Array:
+        """Return them as an (n_samples, n_classes) array, zero outside the candidates."""
+        ...
+
+    def normalise(self, support: Array, fallback: Array) -> Array:
+        """Let instances sum to one; one without any support keeps its ``fallback``."""
+        ...
+
+    def class_mass(self, p: Array) -> Array:
+        """Return the sum of the probabilities of every label, (n_classes,)."""
+        ...
+
+    def per_label(self, values: Array) -> Array:
+        """Turn (n_classes,) values of the labels into what broadcasts against p."""
+        ...
+
+
+class Operator(Protocol):
+    """What the loop of the matching asks of an affinity."""
+
+    @property
+    def layout(self) -> Layout:
+        """Where the probabilities stand that :meth:`apply` takes and returns."""
+        ...
+
+    def apply(self, p: Array) -> Array:
+        """Return K p: the support that every assignment gets from all others.
+
+        The probabilities of an instance sum to one and are zero outside its candidates. What is
+        returned outside the candidates has no meaning.
+        """
+        ...
+
+
+class Affinity(Operator, Protocol):
+    """An affinity between assignments, known by what it does to probabilities."""
+
+    def to_queries(self, queries: Any, P: Array) -> Array:
+        """Return the support of unseen instances by these, (n_queries, n_classes).
+
+        ``queries`` says what they have to do with these: their rows on the full graph, the weights
+        of their edges on a local one. ``P`` is (n_samples, n_classes).
+        """
+        ...
+
+
+class DenseLayout:
+    """Probabilities as an (n_samples, n_classes) array of any library.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gmpll.matching import DenseLayout
+    >>> support = np.array([[1.0, 3.0], [0.0, 0.0]])
+    >>> DenseLayout().normalise(support, fallback=np.array([[0.5, 0.5], [0.0, 1.0]]))
+    array([[0.25, 0.75],
+           [0.  , 1.  ]])
+    """
+
+    def pack(self, P: Array) -> Array:
+        """Return the array itself."""
+        return P
+
+    def unpack(self, p: Array) -> Array:
+        """Return the array itself."""
+        return p
+
+    def normalise(self, support: Array, fallback: Array) -> Array:
+        """Let rows sum to one; a row without any support keeps its ``fallback``."""
+        xp = array_namespace(support)
+        total = xp.sum(support, axis=1, keepdims=True)
+        return xp.where(total > 0, support / xp.where(total > 0, total, 1.0), fallback)
+
+    def class_mass(self, p: Array) -> Array:
+        """Return the sum of every column."""
+        return array_namespace(p).sum(p, axis=0)
+
+    def per_label(self, values: Array) -> Array:
+        """Return the values themselves, one for every column."""
+        return values
 
 
 @dataclass(frozen=True)
@@ -58,38 +156,12 @@ class Standardization:
     statistics: AffinityStatistics
     beta: float
 
-    @property
-    def threshold(self) -> float:
-        """The smallest standardised affinity that is kept."""
-        return max(self.beta, ZERO_AFFINITY)
-
     def __call__(self, values: Array) -> Array:
-        """Standardise and threshold, in place."""
+        """Return the standardised and thresholded values."""
         if self.statistics.std > 0:
-            values -= self.statistics.mean
-            values /= self.statistics.std
-        values[values < self.threshold] = 0.0
-        return values
-
-
-class Affinity(Protocol):
-    """An affinity between assignments, known by what it does to probabilities."""
-
-    def apply(self, P: Array) -> Array:
-        """Return K p: support that every assignment gets from all others.
-
-        ``P`` is zero outside the candidates and each of its rows sums to one. What is returned
-        outside the candidates has no meaning.
-        """
-        ...
-
-    def row_sums(self) -> Array:
-        """Return the sum of the affinities of every assignment, zero outside the candidates."""
-        ...
-
-    def statistics(self) -> AffinityStatistics:
-        """Return mean and deviation over all pairs of assignments."""
-        ...
+            values = (values - self.statistics.mean) / self.statistics.std
+        threshold = max(self.beta, ZERO_AFFINITY)
+        return array_namespace(values).where(values >= threshold, values, 0.0)
 
 
 def check_label_similarity(label_similarity: Array | None, n_classes: int) -> NDArray[np.float64]:

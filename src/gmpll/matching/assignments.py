@@ -5,7 +5,7 @@ r"""The paper's affinity pair by pair of assignments, with the imbalance bias of
 
 The factor depends on both assignments, so the shortcuts of :mod:`gmpll.matching.full` do not
 apply: blocks of rows of the u x u matrix are made one after the other, exactly. They are kept
-between turns if they fit.
+between iterations if they fit.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ from gmpll.matching.affinity import (
     Standardization,
     check_label_similarity,
 )
+from gmpll.matching.packed import PackedLayout
 
 __all__ = ["AssignmentAffinity"]
 
 #: Size of a block of rows of K.
 BLOCK_BYTES = 2**26
-#: K is kept in memory up to this size, else made anew every turn.
+#: K is kept in memory up to this size, else made anew every iteration.
 STORE_BYTES = 2**30
 
 
@@ -45,6 +46,13 @@ class AssignmentAffinity:
         Standardised affinities below this are dropped.
     label_similarity : ndarray of shape (n_classes, n_classes), default=None
         The identity by default.
+
+    Attributes
+    ----------
+    layout : PackedLayout
+        Where the probabilities stand.
+    statistics : AffinityStatistics
+        Mean and deviation over all pairs of assignments.
     """
 
     def __init__(
@@ -57,30 +65,19 @@ class AssignmentAffinity:
         label_similarity: NDArray[np.floating] | None = None,
     ) -> None:
         self.rows = rows
-        self.mask = mask
         self.alpha = alpha
         self.similarity = check_label_similarity(label_similarity, mask.shape[1])
-        self.instance, self.label = np.nonzero(mask)
+        self.layout = PackedLayout(mask)
+        self.instance, self.label = self.layout.instance, self.layout.label
         self._support_count = self._count_supporters()
-        self._statistics = self._pass_over_statistics()
-        self._standardize = Standardization(self._statistics, beta)
+        self.statistics = self._pass_over_statistics()
+        self._standardize = Standardization(self.statistics, beta)
         self._keep = 8 * len(self.label) ** 2 <= STORE_BYTES
         self._blocks: list[NDArray[np.floating]] = []
 
-    def apply(self, P: NDArray[np.floating]) -> NDArray[np.floating]:
+    def apply(self, p: NDArray[np.floating]) -> NDArray[np.floating]:
         """Return K p."""
-        p = P[self.instance, self.label]
-        return self._on_candidates(np.concatenate([block @ p for block in self._final_blocks()]))
-
-    def row_sums(self) -> NDArray[np.floating]:
-        """Return the sum of the affinities of every assignment."""
-        return self._on_candidates(
-            np.concatenate([block.sum(axis=1) for block in self._final_blocks()])
-        )
-
-    def statistics(self) -> AffinityStatistics:
-        """Return mean and deviation over all pairs of assignments."""
-        return self._statistics
+        return np.concatenate([block @ p for block in self._final_blocks()])
 
     def to_queries(
         self, queries: NDArray[np.floating], P: NDArray[np.floating]
@@ -94,8 +91,8 @@ class AssignmentAffinity:
         P : ndarray of shape (n_samples, n_classes)
             Probabilities of the instances of this affinity.
         """
-        n_classes = self.mask.shape[1]
-        p = P[self.instance, self.label]
+        n_classes = len(self.similarity)
+        p = self.layout.pack(P)
         support = np.zeros((queries.shape[0], n_classes))
         every_label = np.arange(n_classes)
         for block in row_blocks(len(queries), self._rows_per_block(n_classes)):
@@ -108,11 +105,6 @@ class AssignmentAffinity:
 
     def _rows_per_block(self, assignments_per_row: int = 1) -> int:
         return max(1, BLOCK_BYTES // (8 * max(len(self.label), 1) * assignments_per_row))
-
-    def _on_candidates(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        result = np.zeros(self.mask.shape)
-        result[self.instance, self.label] = values
-        return result
 
     def _raw_blocks(self) -> Iterator[tuple[slice, NDArray[np.float64]]]:
         """Blocks of rows of K as initialised by Eq. (5)."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from gmpll._threads import balanced_blocks, in_threads, n_threads
-from gmpll.matching.affinity import AffinityStatistics, check_label_similarity
-from gmpll.matching.same_label import SameLabelAffinity
+from gmpll.arrays import Array, array_namespace, device, is_torch_array
+from gmpll.matching.affinity import DenseLayout, Layout, check_label_similarity
+from gmpll.matching.per_label import PerLabelAffinity
 
 __all__ = ["LocalAffinity"]
 
@@ -16,7 +19,7 @@ __all__ = ["LocalAffinity"]
 BLOCK_EDGES = 2**22
 #: Edges between assignments are kept if there are at most this many for an edge of the graph: they
 #: take that many times the memory of the graph.
-MOST_SHARED = 4.0
+MAX_SHARED = 4.0
 #: Below this many labels for a shared one, products with whole rows of labels are as fast.
 LABELS_PER_SHARED = 3.0
 #: Edges on which the number of shared labels is estimated.
@@ -30,11 +33,11 @@ class LocalAffinity:
 
     Parameters
     ----------
-    weights : csr_array of shape (n_samples, n_samples)
-        Non-negative, symmetric weights of a graph, see :class:`gmpll.graph.local.LocalGraph`.
-    mask : ndarray of shape (n_samples, n_classes), bool
+    weights : csr_array, sparse CSR tensor, or anything with ``weights @ P``
+        Non-negative, symmetric weights of a graph, (n_samples, n_samples).
+    mask : array of shape (n_samples, n_classes), bool
         Candidates.
-    label_similarity : ndarray of shape (n_classes, n_classes), default=None
+    label_similarity : array of shape (n_classes, n_classes), default=None
         The identity by default.
 
     Examples
@@ -49,67 +52,74 @@ class LocalAffinity:
            [0.25, 0.25]])
     """
 
-    def __init__(
-        self,
-        weights: sp.csr_array,
-        mask: NDArray[np.bool_],
-        label_similarity: NDArray[np.floating] | None = None,
-    ) -> None:
+    def __init__(self, weights: Any, mask: Array, label_similarity: Array | None = None) -> None:
         self.weights = weights
         self.mask = mask
-        self.label_similarity = (
-            None
-            if label_similarity is None
-            else check_label_similarity(label_similarity, mask.shape[1])
-        )
-        self._packed: SameLabelAffinity | None = None
+        self.label_similarity = label_similarity
+        if label_similarity is not None:
+            self.label_similarity = check_label_similarity(label_similarity, mask.shape[1])
 
-    def apply(self, P: NDArray[np.floating]) -> NDArray[np.floating]:
+    @property
+    def layout(self) -> Layout:
+        """Where the probabilities stand: packed where that makes products faster."""
+        return DenseLayout() if self._per_label is None else self._per_label.layout
+
+    def apply(self, p: Array) -> Array:
         """Return K p."""
-        return self._spread_labels(_product(self.weights, P))
+        return (
+            self.to_queries(self.weights, p)
+            if self._per_label is None
+            else self._per_label.apply(p)
+        )
 
-    def packed(self, mask: NDArray[np.bool_]) -> SameLabelAffinity | None:
-        """Return the same affinity on the candidates alone, None where that would gain nothing.
+    def to_queries(self, queries: Any, P: Array) -> Array:
+        """Return the support of unseen instances by these, (n_queries, n_classes).
 
         Parameters
         ----------
-        mask : ndarray of shape (n_samples, n_classes), bool
-            Candidates of the matching; they must be those of the affinity.
+        queries : like ``weights``, of shape (n_queries, n_samples)
+            Weights of their edges to these instances.
+        P : array of shape (n_samples, n_classes)
+            Probabilities of these instances.
         """
-        if self._packed is None and mask is self.mask and self._few_shared():
-            self._packed = SameLabelAffinity(self.weights, mask)
-        return self._packed if mask is self.mask else None
-
-    def row_sums(self) -> NDArray[np.floating]:
-        """Return the sum of the affinities of every assignment."""
-        return np.where(self.mask, self.apply(self.mask.astype(np.float64)), 0.0)
-
-    def statistics(self) -> AffinityStatistics:
-        """Return mean and deviation over all pairs of assignments."""
-        sets = self.mask.astype(np.float64)
-        similarity = check_label_similarity(self.label_similarity, sets.shape[1])
-        squared = _product(self.weights.power(2), sets) @ similarity**2
-        return AffinityStatistics.from_sums(
-            int(self.mask.sum()), float(self.row_sums().sum()), float((squared * sets).sum())
+        support = _product(queries, P)
+        if self.label_similarity is None:
+            return support
+        xp = array_namespace(support)
+        return support @ xp.asarray(
+            self.label_similarity, dtype=support.dtype, device=device(support)
         )
+
+    @cached_property
+    def _per_label(self) -> PerLabelAffinity | None:
+        """The same affinity on the candidates alone, None where that would gain nothing."""
+        if self.label_similarity is not None or not isinstance(self.weights, sp.csr_array):
+            return None
+        return PerLabelAffinity(self.weights, self.mask) if self._few_shared() else None
 
     def _few_shared(self) -> bool:
         """Whether neighbours share few of the labels, so that most products would be with zero."""
-        if self.label_similarity is not None or self.weights.nnz == 0:
+        if self.weights.nnz == 0:
             return False
         every = max(1, self.weights.nnz // SHARED_SAMPLE)
         entries = np.arange(0, self.weights.nnz, every)
         owners = np.searchsorted(self.weights.indptr, entries, side="right") - 1
         both = self.mask[owners] & self.mask[self.weights.indices[entries]]
         shared = float(both.sum()) / len(entries)
-        return shared <= min(MOST_SHARED, self.mask.shape[1] / LABELS_PER_SHARED)
-
-    def _spread_labels(self, support: NDArray[np.floating]) -> NDArray[np.floating]:
-        return support if self.label_similarity is None else support @ self.label_similarity
+        return shared <= min(MAX_SHARED, self.mask.shape[1] / LABELS_PER_SHARED)
 
 
-def _product(weights: sp.csr_array, P: NDArray[np.floating]) -> NDArray[np.float64]:
-    """Multiply in the precision of the weights, blocks of rows in parallel."""
+def _product(weights: Any, P: Array) -> Array:
+    """Multiply in the precision of the weights."""
+    if isinstance(weights, sp.csr_array):
+        return _threaded_product(weights, P)
+    if is_torch_array(P):
+        return (weights @ P.to(weights.dtype)).to(P.dtype)
+    return weights @ P
+
+
+def _threaded_product(weights: sp.csr_array, P: Array) -> Array:
+    """Multiply blocks of rows in parallel."""
     n_rows = weights.shape[0]
     if n_threads() == 1 or weights.nnz < BLOCK_EDGES:
         return np.asarray(weights @ P, dtype=np.float64)

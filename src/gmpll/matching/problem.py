@@ -83,7 +83,7 @@ class MatchingProblem:
                 max_iter=1,
                 tol=0.0,
                 start=P,
-                unary=self.priors,
+                priors=self.priors,
                 expected_mass=self.expected_mass,
             ).probabilities
             path.append(P[rows])

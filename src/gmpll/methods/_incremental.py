@@ -17,7 +17,7 @@ from gmpll.candidates import CandidateSets
 from gmpll.evidence.pipeline import CandidateRows, GraphDisambiguation, Pipeline
 from gmpll.graph.growing import GrowingGraphs, edges_of_new_rows
 from gmpll.matching import match
-from gmpll.matching.anchored import AnchoredAffinity
+from gmpll.matching.clamped import ClampedAffinity
 from gmpll.methods._fit_state import Resolution, grown_views, warm_probabilities
 from gmpll.methods.gmpll import is_local_matching
 from gmpll.rounding import best_labels, confidences_within
@@ -86,7 +86,7 @@ class IncrementalMixin:
         features = self._check_X(X, reset=False)
         y, candidate_weight = votes_as_weights(self, y, candidate_weight, self.classes_)
         sets = sets_of_known_labels(y, self.classes_, n_samples=len(features), possible=self._seen)
-        affinity: Any = AnchoredAffinity(
+        affinity: Any = ClampedAffinity(
             edges_of_new_rows(self._graph, [view.transform(features) for view in self._views]),
             self.label_confidences_,
             self._similarity_of_all_labels(),
@@ -99,7 +99,7 @@ class IncrementalMixin:
             max_iter=self._options.max_iter,
             tol=self._options.tol,
             start=confidences_within(priors, sets.mask),
-            unary=priors,
+            priors=priors,
             expected_mass=self._expected_mass(self.n_samples_seen_ + len(features)),
         )
         scores = np.where(sets.mask, matching.probabilities, -np.inf)

@@ -14,7 +14,7 @@ from gmpll.graph.local import LocalGraph
 from gmpll.graph.neighbors import nearest_neighbors
 from gmpll.graph.reconstruction import reconstruction_weights
 from gmpll.graph.views import DirectionSpace
-from gmpll.matching import LocalAffinity, full_affinity, match
+from gmpll.matching import LocalAffinity, full_affinity, match, support_of
 from gmpll.matching.affinity import check_label_similarity
 from gmpll.matching.problem import MatchingProblem
 from gmpll.rounding import confidences_within, one_hot
@@ -206,7 +206,7 @@ class GMPLL(ProbabilityMixin, BasePartialLabelClassifier):
         self.objective_path_ = matching.objective_path
         self.neighbor_recall_ = float(getattr(self._graph, "recall", np.nan))
         self.r_ = assigned_set_size(mask) if self.r == "auto" else int(self.r)
-        support = confidences_within(affinity.apply(matching.probabilities), mask)
+        support = confidences_within(support_of(affinity, matching.probabilities), mask)
         self.label_support_ = self._with_unseen_labels(support, 0.0)
         if not self._is_full:
             problem = MatchingProblem(self._graph.weights, mask, self.balance, self._similarity)
@@ -297,7 +297,7 @@ class GMPLL(ProbabilityMixin, BasePartialLabelClassifier):
         weights = self._graph.to_queries(queries)
         if weights is None:  # a matrix of the user's knows nothing of unseen rows
             return np.ones((len(queries), matched.shape[1]))
-        return LocalAffinity(weights, self._matched, self._similarity).apply(matched)
+        return LocalAffinity(weights, self._matched, self._similarity).to_queries(weights, matched)
 
     def _match_jointly(
         self, queries: NDArray[np.float64], candidates: NDArray[np.bool_]

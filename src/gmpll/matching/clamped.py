@@ -6,11 +6,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmpll.graph.growing import NewEdges
+from gmpll.matching.affinity import DenseLayout
 
-__all__ = ["AnchoredAffinity"]
+__all__ = ["ClampedAffinity"]
 
 
-class AnchoredAffinity:
+class _ClampedLayout(DenseLayout):
+    """New rows alone, but the masses of the labels are those of all rows."""
+
+    def __init__(self, fixed_mass: NDArray[np.float64]) -> None:
+        self._fixed_mass = fixed_mass
+
+    def class_mass(self, p: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the sum of the probabilities of every label over all rows."""
+        return self._fixed_mass + p.sum(axis=0)
+
+
+class ClampedAffinity:
     r"""``K p`` for new rows: support by fixed rows, which never changes, and by each other.
 
     .. math:: (K p)_i = \Big(\sum_{j\ \text{fixed}} W_{ij} \bar p_j
@@ -31,9 +43,9 @@ class AnchoredAffinity:
     >>> import scipy.sparse as sp
     >>> from gmpll.graph.growing import NewEdges
     >>> from gmpll.matching import match
-    >>> from gmpll.matching.anchored import AnchoredAffinity
+    >>> from gmpll.matching.clamped import ClampedAffinity
     >>> edges = NewEdges(sp.csr_array([[0.5, 0.2]]), sp.csr_array((1, 1)))
-    >>> affinity = AnchoredAffinity(edges, np.eye(2))
+    >>> affinity = ClampedAffinity(edges, np.eye(2))
     >>> match(affinity, np.array([[True, True]]), max_iter=1).probabilities.round(2)
     array([[0.71, 0.29]])
     """
@@ -44,16 +56,12 @@ class AnchoredAffinity:
         fixed: NDArray[np.float64],
         label_similarity: NDArray[np.float64] | None = None,
     ) -> None:
+        self.layout = _ClampedLayout(fixed.sum(axis=0))
         self._among = edges.among
         self._similarity = label_similarity
         self._support = edges.to_graph @ fixed
-        self._mass = fixed.sum(axis=0)
 
-    def apply(self, P: NDArray[np.float64]) -> NDArray[np.float64]:
+    def apply(self, p: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return K p of the new rows."""
-        support = self._support + self._among @ P
+        support = self._support + self._among @ p
         return support if self._similarity is None else support @ self._similarity
-
-    def class_mass(self, P: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the sum of the probabilities of every label over all rows."""
-        return self._mass + P.sum(axis=0)

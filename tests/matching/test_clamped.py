@@ -3,7 +3,7 @@ import scipy.sparse as sp
 
 from gmpll.graph.growing import NewEdges
 from gmpll.matching import LocalAffinity, match
-from gmpll.matching.anchored import AnchoredAffinity
+from gmpll.matching.clamped import ClampedAffinity
 from problems import random_label_similarity
 
 
@@ -26,12 +26,12 @@ def test_support_and_masses_are_those_of_all_rows_together():
     similarity = random_label_similarity(np.random.RandomState(1), 3)
     together = np.vstack([fixed, new])
     whole = LocalAffinity(sp.csr_array(weights), np.ones(together.shape, dtype=bool), similarity)
-    anchored = AnchoredAffinity(edges, fixed, similarity)
-    np.testing.assert_allclose(anchored.apply(new), whole.apply(together)[len(fixed) :])
-    np.testing.assert_allclose(anchored.class_mass(new), together.sum(axis=0))
+    clamped = ClampedAffinity(edges, fixed, similarity)
+    np.testing.assert_allclose(clamped.apply(new), whole.apply(together)[len(fixed) :])
+    np.testing.assert_allclose(clamped.layout.class_mass(new), together.sum(axis=0))
 
 
-def test_a_turn_is_a_turn_of_all_rows_in_which_the_fixed_ones_do_not_move():
+def test_an_iteration_is_one_of_all_rows_in_which_the_fixed_ones_do_not_move():
     weights, edges, fixed, new = problem(2)
     mask = np.ones(new.shape, dtype=bool)
     P = new
@@ -39,5 +39,5 @@ def test_a_turn_is_a_turn_of_all_rows_in_which_the_fixed_ones_do_not_move():
         support = P * (weights[len(fixed) :] @ np.vstack([fixed, P]))
         support /= (fixed.sum(axis=0) + P.sum(axis=0)) ** 0.5
         P = support / support.sum(axis=1, keepdims=True)
-    found = match(AnchoredAffinity(edges, fixed), mask, balance=0.5, start=new, max_iter=4, tol=0.0)
+    found = match(ClampedAffinity(edges, fixed), mask, balance=0.5, start=new, max_iter=4, tol=0.0)
     np.testing.assert_allclose(found.probabilities, P)

@@ -1,0 +1,485 @@
+r"""The full graph on NumPy arrays: blocks of the final affinities, and their products.
+
+Where labels are only equal or different, just the candidates' entries of :math:`(F_1 - F_0) P` are
+asked for: pairs of instances that share a candidate are all that an iteration looks at
+(:class:`LabelBlocks`). Otherwise, or where nearly all labels are candidates, it looks at all pairs
+of instances (:class:`LevelTiles`). Blocks and tiles are kept between iterations if they fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import groupby
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from gmpll.graph.cosine import row_blocks, upper_triangle
+from gmpll.matching.affinity import AffinityStatistics, DenseLayout, Layout
+from gmpll.matching.full_tiles import TILE, FinalAffinity, LabelLevels, TiledProduct
+from gmpll.matching.packed import PackedLayout
+
+__all__ = ["BlockProduct", "LabelBlocks", "LevelTiles", "affinity_sums", "difference_matrix"]
+
+#: Blocks are kept in memory if all of them take no more than this, else made anew every iteration.
+STORE_BYTES = 3 * 2**29
+#: More pairs of assignments with the same label than this are kept in single precision, which
+#: halves the time of an iteration: fewer fit into the caches anyway.
+DOUBLE_PAIRS = 2**18
+#: More rows than this are compared in single precision, too, which takes half the time,
+DOUBLE_ROWS = 10_000
+#: unless standardised affinities would be less exact than this.
+SINGLE_ROUNDING = 1e-4
+#: An entry of a product with a vector costs about as much as this many multiply-adds of a
+#: product of matrices; decides whether an iteration goes label by label.
+VECTOR_COST = 5
+#: Looking up an inner product costs about as much as this many multiply-adds,
+LOOKUP_COST = 150
+#: if all of them together are no larger than this.
+GRAM_BYTES = 2**25
+#: An elementwise pass over this many entries finds them in the cache again.
+CACHED_ENTRIES = 2**16
+#: Labels are padded to multiples of this many instances, to be handled together.
+PADDING = 8
+
+
+class BlockProduct(TiledProduct):
+    """K p of the full graph on NumPy arrays.
+
+    By default affinities are made in double precision up to ``DOUBLE_ROWS`` rows and then, if they
+    are many, rounded to single, which moves matching probabilities by about 1e-7. For more rows
+    they are made in single precision, unless they deviate so little that it could not tell them
+    apart: then one that lies on the threshold may fall to either side of it, and
+    ``benchmarks/full_graph.py`` counts the labels that this changes. Matching probabilities are
+    double always.
+
+    Parameters
+    ----------
+    rows, mask, levels, statistics, beta, tile
+        As in :class:`gmpll.matching.full_tiles.TiledProduct`.
+    precision : {"highest", "high"} or None
+        Double or single precision throughout.
+    store_bytes : int, default=STORE_BYTES
+        Memory in which blocks may be kept between iterations; 0 makes them anew every time.
+    """
+
+    def __init__(
+        self,
+        rows: NDArray[np.floating],
+        mask: NDArray[np.bool_],
+        levels: LabelLevels,
+        statistics: AffinityStatistics,
+        *,
+        beta: float,
+        precision: str | None,
+        tile: int = TILE,
+        store_bytes: int = STORE_BYTES,
+    ) -> None:
+        super().__init__(rows, mask, levels, statistics, beta=beta, precision=precision, tile=tile)
+        self.store_bytes = store_bytes
+        self._rounded = precision is None
+        # Pairs of assignments with the same label.
+        self._label_pairs = float(np.square(mask.sum(axis=0, dtype=np.float64)).sum())
+
+    @cached_property
+    def layout(self) -> Layout:
+        """Where the probabilities stand: packed if an iteration goes label by label."""
+        return PackedLayout(self.mask) if self.by_label else DenseLayout()
+
+    @property
+    def by_label(self) -> bool:
+        """Whether an iteration goes label by label instead of over all pairs of instances."""
+        n_samples, n_classes = self.mask.shape
+        if n_classes == 1 or not self.levels.only_equal:
+            return False
+        return VECTOR_COST * self._label_pairs <= float(n_samples) ** 2 * n_classes
+
+    def __call__(self, p: NDArray[np.floating]) -> NDArray[np.floating]:
+        """Return K p."""
+        if self.by_label:
+            support = self.blocks.product(p) + self._base_of_assignments
+        else:
+            support = self._tiles.product(p) + self.base_support[:, None]
+        return np.maximum(support, 0.0, out=support)
+
+    @cached_property
+    def base_support(self) -> NDArray[np.float64]:
+        """F_v0 1: the support of an instance if all labels were at the base level."""
+        return affinity_sums(self.rows, self.final, self.levels.base, self.tile)
+
+    @cached_property
+    def blocks(self) -> LabelBlocks:
+        """What a label gets by products with the probabilities of that label."""
+        assert isinstance(self.layout, PackedLayout)
+        single = self._rounded and self._label_pairs > DOUBLE_PAIRS
+        dtype = np.dtype(np.float32) if single else self.rows.dtype
+        gram, differences = self.gram(), None
+        if gram is not None:
+            self.base_support = affinity_sums(
+                self.rows, self.final, self.levels.base, self.tile, gram
+            )
+            differences = difference_matrix(gram, self.final, dtype)
+        return LabelBlocks(
+            self.rows,
+            self.layout,
+            self.final,
+            tile=self.tile,
+            store_bytes=self.store_bytes,
+            differences=differences,
+            dtype=dtype,
+        )
+
+    @cached_property
+    def _tiles(self) -> LevelTiles:
+        return LevelTiles(
+            self.rows, self.levels, self.final, tile=self.tile, store_bytes=self.store_bytes
+        )
+
+    @cached_property
+    def _base_of_assignments(self) -> NDArray[np.float64]:
+        assert isinstance(self.layout, PackedLayout)
+        return self.base_support[self.layout.instance]
+
+    def gram(self) -> NDArray[np.floating] | None:
+        """Return all inner products, if looking them up is cheaper than making some anew."""
+        n_samples, n_features = self.rows.shape
+        size = self.rows.itemsize * n_samples**2
+        if n_features < LOOKUP_COST or size > min(GRAM_BYTES, self.store_bytes):
+            return None
+        gram = self.rows @ self.rows.T
+        np.fill_diagonal(gram, self.final.steepness)
+        return gram
+
+    def _dtype(
+        self, rows: NDArray[np.floating], statistics: AffinityStatistics, precision: str | None
+    ) -> DTypeLike:
+        if precision is not None:
+            return np.dtype(np.float64 if precision == "highest" else np.float32)
+        return np.dtype(_sufficient_precision(len(rows), statistics))
+
+
+def _sufficient_precision(n_samples: int, statistics: AffinityStatistics) -> DTypeLike:
+    if n_samples <= DOUBLE_ROWS:
+        return np.float64
+    rounding = float(np.finfo(np.float32).eps) / max(statistics.std, np.finfo(np.float64).tiny)
+    return np.float32 if rounding <= SINGLE_ROUNDING else np.float64
+
+
+def affinity_sums(
+    rows: NDArray[np.floating],
+    affinity: FinalAffinity,
+    level: float,
+    tile: int,
+    gram: NDArray[np.floating] | None = None,
+) -> NDArray[np.float64]:
+    """Return the row sums of F_v without keeping F_v.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_samples, n_features)
+        Scaled rows, see :meth:`FinalAffinity.scale`.
+    affinity : FinalAffinity
+        Makes affinities from cosines.
+    level : float
+        The label similarity v.
+    tile : int
+        Rows and columns of a tile.
+    gram : ndarray of shape (n_samples, n_samples), default=None
+        Inner products of the rows, where they are at hand.
+    """
+    n_samples = len(rows)
+    sign = 2.0 * level - 1.0
+    if gram is None:
+        # A feature more on either side, and the product adds the offset, too.
+        right = np.hstack([rows, np.ones((n_samples, 1), dtype=rows.dtype)])
+        left = right * np.append(np.full(rows.shape[1], sign), affinity.offset).astype(rows.dtype)
+    itself = sign * affinity.steepness + affinity.offset
+    weights = np.ones(n_samples, dtype=rows.dtype)
+    sums = np.zeros(n_samples)
+    values = np.empty(min(tile, n_samples) ** 2, dtype=rows.dtype)
+    kept = np.empty(values.shape, dtype=bool)
+    for first, second in upper_triangle(n_samples, tile):
+        shape = (first.stop - first.start, second.stop - second.start)
+        size = shape[0] * shape[1]
+        block, keep = values[:size].reshape(shape), kept[:size].reshape(shape)
+        if gram is None:
+            np.matmul(left[first], right[second].T, out=block)
+        else:
+            np.multiply(gram[first, second], sign, out=block)
+            block += affinity.offset
+        if first == second:
+            np.fill_diagonal(block, itself)
+        np.greater_equal(block, affinity.threshold, out=keep)
+        np.multiply(block, keep, out=block)
+        sums[first] += block @ weights[second]
+        if first != second:
+            sums[second] += weights[first] @ block
+    return sums
+
+
+def same_less_different(
+    affinity: FinalAffinity, products: NDArray[np.floating], dtype: DTypeLike | None = None
+) -> NDArray[np.floating]:
+    """Return f_1 - f_0 from inner products of scaled rows, which are overwritten.
+
+    Thresholds are decided before anything is rounded to the given type, by default that of the
+    products.
+    """
+    cut = affinity.threshold - affinity.offset
+    same = (products >= cut).view(np.int8)
+    different = (products <= -cut).view(np.int8)
+    products = products.astype(dtype or products.dtype, copy=False)
+    products *= same + different
+    products += np.multiply(same - different, affinity.offset, dtype=products.dtype)
+    return products
+
+
+class Batch(NamedTuple):
+    """Blocks of equal shape, and where their rows and columns are in the padded order.
+
+    Attributes
+    ----------
+    first, second : slice
+        Padded assignments of all rows, and of all columns, of the blocks.
+    n_blocks : int
+        How many blocks they are divided into.
+    """
+
+    first: slice
+    second: slice
+    n_blocks: int
+
+    def size(self) -> int:
+        """Return the number of entries."""
+        return _area(self.first, self.second) // self.n_blocks
+
+
+def difference_matrix(
+    gram: NDArray[np.floating], affinity: FinalAffinity, dtype: DTypeLike
+) -> NDArray[np.floating]:
+    """Return F_1 - F_0 from all inner products of scaled rows, which are overwritten.
+
+    Parameters
+    ----------
+    gram : ndarray of shape (n_samples, n_samples)
+        Inner products.
+    affinity : FinalAffinity
+        Makes affinities from cosines.
+    dtype : dtype
+        What the differences are rounded to once they are made.
+    """
+    differences = np.empty(gram.shape, dtype=dtype)
+    for rows in row_blocks(len(gram), max(1, CACHED_ENTRIES // max(len(gram), 1))):
+        differences[rows] = same_less_different(affinity, gram[rows], dtype)
+    return differences
+
+
+class LabelBlocks:
+    r"""Products with F_1 - F_0 where labels are only equal or different.
+
+    Only the candidates' entries of :math:`(F_1 - F_0) P` are asked for, and P is zero outside the
+    candidates. So label l needs the pairs of those :math:`n_l` instances alone that have l among
+    their candidates: :math:`\sum_l n_l^2` entries instead of :math:`m^2`, and a product with a
+    vector for every label instead of one with a matrix of all labels. Labels of about the same
+    size are padded to the same size and handled together.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_samples, n_features)
+        Scaled rows, see :meth:`FinalAffinity.scale`.
+    layout : PackedLayout
+        Where the candidates stand.
+    affinity : FinalAffinity
+        Makes affinities from cosines.
+    tile : int
+        Rows and columns of a block; a label with more instances has several, on and above the
+        diagonal.
+    store_bytes : int
+        Memory in which the blocks may be kept between products; else they are made anew.
+    differences : ndarray of shape (n_samples, n_samples), default=None
+        F_1 - F_0, where it is at hand, see :func:`difference_matrix`.
+    dtype : dtype, default=None
+        What the blocks are rounded to once they are made; by default they stay in the precision
+        of the rows.
+
+    Attributes
+    ----------
+    batches : list of Batch
+        The blocks that are made together.
+    instance : ndarray of shape (n_padded,)
+        The instance of every padded assignment. Padding has one, too: it is never asked for its
+        support, and gives none as its probability is zero.
+    position : ndarray of shape (n_assignments,)
+        Where the assignments, in the order of the layout, are among the padded ones.
+    """
+
+    def __init__(
+        self,
+        rows: NDArray[np.floating],
+        layout: PackedLayout,
+        affinity: FinalAffinity,
+        *,
+        tile: int,
+        store_bytes: int,
+        differences: NDArray[np.floating] | None = None,
+        dtype: DTypeLike | None = None,
+    ) -> None:
+        self.rows = rows
+        self.affinity = affinity
+        self.differences = differences
+        self.dtype = np.dtype(dtype or rows.dtype)
+        counts, label = layout.counts, layout.label
+        by_size = np.argsort(counts, kind="stable")
+        padded = np.where(counts <= tile, -(-counts // PADDING) * PADDING, counts)[by_size]
+        self.batches = list(_batches(padded.tolist(), tile))
+        # The labels with several blocks are the last ones.
+        self._large = slice(int(padded[padded <= tile].sum()), None)
+        starts = np.empty_like(counts)
+        starts[by_size] = np.cumsum(padded) - padded
+        # Assignments are sorted by label: their place is the label's start and their rank in it.
+        self.position = np.arange(len(label)) + (starts - np.cumsum(counts) + counts)[label]
+        self.instance = np.zeros(int(padded.sum()), dtype=np.intp)
+        self.instance[self.position] = layout.instance
+        self._keep = (
+            self.dtype.itemsize * sum(batch.size() for batch in self.batches) <= store_bytes
+        )
+        self._kept: list[NDArray[np.floating]] = []
+
+    def product(self, p: NDArray[np.floating]) -> NDArray[np.floating]:
+        """Return the product with packed probabilities, in double precision."""
+        padded = np.zeros(len(self.instance), dtype=self.dtype)
+        padded[self.position] = p
+        result = np.empty_like(padded)
+        result[self._large] = 0.0  # what several blocks add to
+        for (first, second, n_blocks), blocks in zip(self.batches, self.blocks(), strict=True):
+            if first.start < self._large.start:
+                shape = (n_blocks, -1, 1)
+                np.matmul(blocks, padded[second].reshape(shape), out=result[first].reshape(shape))
+                continue
+            result[first] += blocks[0] @ padded[second]
+            if first != second:
+                result[second] += padded[first] @ blocks[0]
+        return result[self.position].astype(np.float64, copy=False)
+
+    def blocks(self) -> Iterator[NDArray[np.floating]]:
+        """Yield the blocks of every batch."""
+        if self._kept:
+            yield from self._kept
+            return
+        kept = []
+        for batch in self.batches:
+            blocks = self._made(batch)
+            if self._keep:
+                kept.append(blocks)
+            yield blocks
+        self._kept = kept
+        if self._keep:
+            self.differences = None
+
+    def _made(self, batch: Batch) -> NDArray[np.floating]:
+        left = self.instance[batch.first].reshape(batch.n_blocks, -1)
+        right = self.instance[batch.second].reshape(batch.n_blocks, -1)
+        if self.differences is not None:
+            places = left[:, :, None] * len(self.rows) + right[:, None, :]
+            return self.differences.reshape(-1).take(places)
+        left_rows = self.rows[left]
+        if batch.first == batch.second:
+            products = left_rows @ left_rows.transpose(0, 2, 1)
+            diagonal = products.reshape(batch.n_blocks, -1)[:, :: left.shape[1] + 1]
+            diagonal[:] = self.affinity.steepness
+        else:
+            products = left_rows @ self.rows[right].transpose(0, 2, 1)
+        return same_less_different(self.affinity, products, self.dtype)
+
+
+class LevelTiles:
+    r"""Products with :math:`F_v - F_{v_0}` of all instances, for any label similarity.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_samples, n_features)
+        Scaled rows, see :meth:`FinalAffinity.scale`.
+    levels : LabelLevels
+        The levels v of the label similarity and their base v0.
+    affinity : FinalAffinity
+        Makes affinities from cosines.
+    tile : int
+        Rows and columns of a tile.
+    store_bytes : int
+        Memory in which the tiles may be kept between products; else they are made anew.
+    """
+
+    def __init__(
+        self,
+        rows: NDArray[np.floating],
+        levels: LabelLevels,
+        affinity: FinalAffinity,
+        *,
+        tile: int,
+        store_bytes: int,
+    ) -> None:
+        self.rows = rows
+        self.levels = levels
+        self.affinity = affinity
+        self._places = list(upper_triangle(len(rows), tile))
+        entries = len(levels.others) * sum(_area(*place) for place in self._places)
+        self._keep = rows.itemsize * entries <= store_bytes
+        self._kept: list[list[NDArray[np.floating]]] = []
+
+    def product(self, P: NDArray[np.floating]) -> NDArray[np.floating]:
+        """Return the sum over the levels of (F_v - F_v0) P B_v."""
+        spread = [
+            np.ascontiguousarray(part, dtype=self.rows.dtype) for part in self.levels.spread(P)
+        ]
+        result = np.zeros(P.shape, dtype=self.rows.dtype)
+        for (first, second), tiles in zip(self._places, self._tiles(), strict=True):
+            for tile, weights in zip(tiles, spread, strict=True):
+                result[first] += tile @ weights[second]
+                if first != second:
+                    result[second] += tile.T @ weights[first]
+        return result
+
+    def _tiles(self) -> Iterator[list[NDArray[np.floating]]]:
+        if self._kept:
+            yield from self._kept
+            return
+        kept = []
+        for place in self._places:
+            tiles = self._differences(*place)
+            if self._keep:
+                kept.append(tiles)
+            yield tiles
+        self._kept = kept
+
+    def _differences(self, first: slice, second: slice) -> list[NDArray[np.floating]]:
+        products = self.rows[first] @ self.rows[second].T
+        if first == second:
+            np.fill_diagonal(products, self.affinity.steepness)
+        base = self.affinity.at_level(products, self.levels.base)
+        return [self.affinity.at_level(products, level) - base for level in self.levels.others]
+
+
+def _batches(sizes: Sequence[int], tile: int) -> Iterator[Batch]:
+    """Divide the pairs of assignments with the same label, given the labels' ascending sizes."""
+    end = 0
+    for size, group in groupby(sizes):
+        n_labels = len(list(group))
+        if size > tile:
+            for start in range(end, end + n_labels * size, size):
+                for first, second in upper_triangle(size, tile):
+                    yield Batch(_shifted(first, start), _shifted(second, start), 1)
+        elif size > 0:
+            for labels in row_blocks(n_labels, max(1, tile**2 // (2 * size**2))):
+                place = slice(end + labels.start * size, end + labels.stop * size)
+                yield Batch(place, place, labels.stop - labels.start)
+        end += n_labels * size
+
+
+def _shifted(part: slice, start: int) -> slice:
+    return slice(part.start + start, part.stop + start)
+
+
+def _area(first: slice, second: slice) -> int:
+    return (first.stop - first.start) * (second.stop - second.start)
