@@ -29,9 +29,11 @@ except ImportError:  # scikit-learn carries a copy
 __all__ = [
     "Array",
     "array_namespace",
+    "beside",
     "default_float",
     "device",
     "evaluated",
+    "from_host",
     "is_dask_array",
     "is_torch_array",
     "to_host",
@@ -52,6 +54,34 @@ def default_float(xp: Any) -> Any:
     dtype('float64')
     """
     return xp.__array_namespace_info__().default_dtypes()["real floating"]
+
+
+def beside(values: NDArray[Any], reference: Array) -> Array:
+    """Bring a small NumPy array to where it can be combined with an array.
+
+    Tensors get a tensor of their precision on their device; Dask arrays take NumPy arrays as they
+    are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gmpll.arrays import beside
+    >>> beside(np.arange(3), np.zeros(2))
+    array([0, 1, 2])
+    """
+    if not is_torch_array(reference):
+        return values
+    tensor = array_namespace(reference).asarray(values, device=device(reference))
+    return tensor.to(reference.dtype) if values.dtype.kind == "f" else tensor
+
+
+def from_host(values: NDArray[Any], reference: Array) -> Array:
+    """Bring a NumPy array with a row for every row of another array to where that one lives."""
+    if is_dask_array(reference):
+        import dask.array as da
+
+        return da.from_array(values, chunks=(reference.chunks[0], *values.shape[1:]))
+    return beside(values, reference)
 
 
 def evaluated(*arrays: Array) -> tuple[Array, ...]:

@@ -17,7 +17,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gmpll._columns import sets_by_name
 from gmpll._sklearn import Integral, fit_context
+from gmpll.arrays import Array, array_namespace, from_host
 from gmpll.candidates import CandidateSets, as_candidates
+from gmpll.engines import engine_of
+from gmpll.engines.inputs import check_features, keeps_library, labels_of, on_host
 from gmpll.metrics import covering_rate
 from gmpll.rounding import best_labels
 from gmpll.side_information import candidate_prior, narrowed, votes_as_weights
@@ -59,6 +62,8 @@ class BasePartialLabelClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMe
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"random_state": ["random_state"]}
+    #: Whether ``_fit`` and ``_scores`` also take tensors and Dask arrays.
+    _takes_any_library: ClassVar[bool] = False
 
     classes_: NDArray[Any]
     labels_: NDArray[Any]
@@ -110,7 +115,7 @@ class BasePartialLabelClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMe
         self, X: Any, y: Any, *, gold: Any, impossible: Any, candidate_weight: Any = None
     ) -> Self:
         """Fit; a method whose ``fit`` takes candidate weights gets their prior in ``_fit``."""
-        y, candidate_weight = votes_as_weights(self, y, candidate_weight)
+        y, candidate_weight = votes_as_weights(self, on_host(y), candidate_weight)
         features = self._check_X(X, reset=True)
         sets = as_candidates(y, n_samples=features.shape[0])
         sets = narrowed(sets, gold=gold, impossible=impossible)
@@ -120,11 +125,12 @@ class BasePartialLabelClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMe
         rng = check_random_state(getattr(self, "random_state", None))
         self._priority = rng.permutation(int(self._seen.sum()))
 
-        seen_mask = np.ascontiguousarray(mask[:, self._seen])
-        beliefs: dict[str, Any] = {}
+        seen_mask = from_host(np.ascontiguousarray(mask[:, self._seen]), features)
+        priors: dict[str, Any] = {}
         if candidate_weight is not None:
-            beliefs["prior"] = self._prior_of(candidate_weight, sets)[:, self._seen]
-        confidences = self._fit(features, seen_mask, rng, **beliefs)
+            prior = self._prior_of(on_host(candidate_weight), sets)[:, self._seen]
+            priors["prior"] = from_host(prior, features)
+        confidences = self._fit(features, seen_mask, rng, **priors)
         return self._with_confidences(confidences, seen_mask, rng)
 
     def _prior_of(self, candidate_weight: Any, sets: CandidateSets) -> NDArray[np.float64]:
@@ -133,14 +139,15 @@ class BasePartialLabelClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMe
 
     def _with_confidences(
         self,
-        confidences: NDArray[np.float64],
-        mask: NDArray[np.bool_],
+        confidences: Array,
+        mask: Array,
         rng: np.random.RandomState,
     ) -> Self:
         """Take confidences of the training rows for what was learned."""
-        found = best_labels(np.where(mask, confidences, -np.inf), rng=rng)
+        inside = array_namespace(confidences).where(mask, confidences, -np.inf)
+        (found,) = engine_of(confidences).keep(best_labels(inside, rng=rng))
         self.label_confidences_ = self._with_unseen_labels(confidences, 0.0)
-        self.labels_ = self.classes_[self._seen][found]
+        self.labels_ = labels_of(found, self.classes_[self._seen])
         self._prepare_prediction(found)
         return self
 
@@ -174,7 +181,8 @@ class BasePartialLabelClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMe
             ``random_state``.
         """
         scores = self._checked_scores(X)
-        return self.classes_[self._seen][best_labels(scores, priority=self._priority)]
+        found = best_labels(scores, priority=self._priority)
+        return labels_of(found, self.classes_[self._seen])
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of rows whose prediction lies in their candidate set.
@@ -193,10 +201,12 @@ class BasePartialLabelClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMe
         -------
         float
         """
-        predicted = self.predict(X)
+        predicted, y = on_host(self.predict(X)), on_host(y)
         return covering_rate(sets_by_name(y, self.classes_), predicted, sample_weight)
 
-    def _check_X(self, X: Any, *, reset: bool) -> NDArray[np.float64]:
+    def _check_X(self, X: Any, *, reset: bool) -> Array:
+        if self._takes_any_library and keeps_library(X):
+            return check_features(self, X, reset=reset)
         # One order in memory: sums in another order would differ in their last digits.
         checked = validate_data(
             self, X, reset=reset, accept_sparse="csr", dtype=np.float64, order="C"
@@ -216,16 +226,18 @@ class BasePartialLabelClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMe
         check_is_fitted(self)
         return self._scores(self._check_X(X, reset=False))
 
-    def _with_unseen_labels(self, values: NDArray[np.float64], fill: float) -> NDArray[np.float64]:
+    def _with_unseen_labels(self, values: Array, fill: float) -> Array:
         if self._seen.all():
             return values
-        full = np.full((values.shape[0], self._seen.shape[0]), fill)
-        full[:, self._seen] = values
-        return full
+        xp = array_namespace(values)
+        column = xp.full_like(values[:, :1], fill)
+        places = np.where(self._seen, np.cumsum(self._seen) - 1, values.shape[1])
+        return xp.concat([values, column], axis=1)[:, places]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.array_api_support = self._takes_any_library
         return tags
 
 

@@ -12,7 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics.pairwise import euclidean_distances
 
-from gmpll.graph.views import PositionSpace
+from gmpll.arrays import Array, to_host
+from gmpll.engines import engine_of
+from gmpll.graph.views import EuclideanView
 
 __all__ = ["cooccurrence_similarity", "features_vary_with_label", "labels_look_ordinal"]
 
@@ -30,7 +32,7 @@ VARYING_GAP = 0.9
 MAX_COMPARED_ROWS = 1000
 
 
-def cooccurrence_similarity(mask: NDArray[np.bool_]) -> NDArray[np.float64]:
+def cooccurrence_similarity(mask: Array) -> NDArray[np.float64]:
     """Cosine between the columns of the candidate matrix: labels that share sets are similar.
 
     Examples
@@ -42,9 +44,11 @@ def cooccurrence_similarity(mask: NDArray[np.bool_]) -> NDArray[np.float64]:
            [0.71, 1.  , 0.71],
            [0.  , 0.71, 1.  ]])
     """
-    sets = mask.astype(np.float64)
-    sets /= np.maximum(np.sqrt(sets.sum(axis=0)), 1.0)
-    similarity = np.minimum(sets.T @ sets, 1.0)
+    engine = engine_of(mask)
+    sets = engine.xp.astype(mask, engine.xp.float64)
+    (counts,) = engine.small(engine.xp.sum(sets, axis=0))
+    sets = sets / engine.xp.clip(counts**0.5, min=1.0)
+    similarity = np.minimum(to_host(sets.T @ sets), 1.0)
     np.fill_diagonal(similarity, 1.0)
     return similarity
 
@@ -158,7 +162,7 @@ def features_vary_with_label(
     centre = sets @ labels.astype(np.float64) / sets.sum(axis=1)
     gaps = np.abs(centre[:, None] - centre)[compared]
     distinct = distinct[compared]
-    places = PositionSpace(X[rows].astype(np.float64)).rows
+    places = EuclideanView(X[rows].astype(np.float64)).rows
     distances = euclidean_distances(places[compared], places, squared=True)
     alike = np.where(distinct, distances, np.inf).argmin(axis=1)
     near = gaps[np.arange(len(gaps)), alike]

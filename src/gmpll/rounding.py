@@ -12,7 +12,8 @@ from collections.abc import Callable
 import numpy as np
 
 from gmpll._threads import balanced_blocks, in_threads
-from gmpll.arrays import Array, array_namespace, default_float, device
+from gmpll.arrays import Array, array_namespace, default_float, device, is_dask_array
+from gmpll.engines import engine_of
 
 __all__ = ["as_probabilities", "best_labels", "confidences_within", "one_hot"]
 
@@ -55,6 +56,14 @@ def best_labels(
     >>> best_labels(np.array([[0.2, 0.8], [0.5, 0.5]]), priority=np.array([0, 1]))
     array([1, 1])
     """
+    if is_dask_array(scores):
+        seed = None if rng is None else rng.randint(np.iinfo(np.int32).max)
+
+        def of_block(block: Array) -> Array:
+            draws = None if seed is None else np.random.RandomState(seed)
+            return best_labels(block, rng=draws, priority=priority)
+
+        return engine_of(scores).map_rows(of_block, scores)
     xp = array_namespace(scores)
     tied = _by_blocks(_is_tied, scores)
     best = xp.argmax(xp.astype(tied, xp.int8), axis=1)

@@ -15,6 +15,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from gmpll.arrays import Array, array_namespace, beside, from_host, is_torch_array, to_host
+from gmpll.engines import engine_of
 from gmpll.evidence.forest import N_TREES, Forest, grow_forest, oob_prediction
 from gmpll.evidence.ridge import KernelRidge, RidgePredictor
 from gmpll.evidence.scikit import ScikitLearner
@@ -38,8 +40,10 @@ __all__ = [
 
 #: How often regression and forest are asked together after the regression alone.
 FOREST_ITERATIONS = 2
+#: Rows on which the exponent of candidate weights is estimated.
+WEIGHT_ROWS = 100_000
 
-Scores = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+Scores = Callable[[Array], Array]
 
 
 @dataclass(frozen=True)
@@ -87,13 +91,13 @@ class MatchingOptions:
     n_jobs: int | None = None
 
     def graph(
-        self, views: Sequence[NDArray[np.float64]], rng: int | np.random.RandomState
+        self, views: Sequence[Array], rng: int | np.random.RandomState
     ) -> LocalGraphs:
         """Return the local graph of rows in several views."""
         return LocalGraphs(
             views,
             self.n_graph_neighbors,
-            neighbors=self.neighbor_search,
+            neighbor_search=self.neighbor_search,
             random_state=rng,
             n_jobs=self.n_jobs,
         )
@@ -105,10 +109,10 @@ class CandidateRows:
 
     Attributes
     ----------
-    X : ndarray of shape (n_samples, n_features)
+    X : array of shape (n_samples, n_features)
         Features.
-    mask : ndarray of shape (n_samples, n_classes), bool
-        Candidates.
+    mask : array of shape (n_samples, n_classes), bool
+        Candidates, of the library of X.
     labels : ndarray of shape (n_classes,)
         The labels of its columns.
     prior : Prior
@@ -117,34 +121,51 @@ class CandidateRows:
         Similarity of the labels, None if they are all different.
     """
 
-    X: NDArray[np.float64]
-    mask: NDArray[np.bool_]
+    X: Array
+    mask: Array
     labels: NDArray[Any]
     prior: Prior
     similarity: NDArray[np.float64] | None = None
 
     def part(self, rows: NDArray[np.intp], seen: NDArray[np.bool_]) -> CandidateRows:
-        """Return some of the rows and labels."""
+        """Return some of the rows and labels, as NumPy arrays."""
         similarity = self.similarity
         if similarity is not None:
             similarity = similarity[np.ix_(seen, seen)]
-        mask = np.ascontiguousarray(self.mask[rows][:, seen])
-        prior = self.prior.part(rows, seen)
-        return CandidateRows(self.X[rows], mask, self.labels[seen], prior, similarity)
+        mask = np.ascontiguousarray(self.mask_on_host(rows)[:, seen])
+        prior = self.prior
+        if prior.candidates is not None:
+            of_rows = engine_of(prior.candidates).rows_on_host(prior.candidates, rows)
+            prior = replace(prior, candidates=of_rows)
+        prior = prior.part(slice(None), seen)
+        return CandidateRows(self.X_on_host(rows), mask, self.labels[seen], prior, similarity)
+
+    def X_on_host(self, rows: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Return the features of some rows as a NumPy array."""
+        return engine_of(self.X).rows_on_host(self.X, rows).astype(np.float64, copy=False)
+
+    def mask_on_host(self, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
+        """Return the candidates of some rows as a NumPy array."""
+        return engine_of(self.mask).rows_on_host(self.mask, rows)
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows."""
+        return self.mask.shape[0]
 
     @property
     def expected_mass(self) -> NDArray[np.float64] | None:
         """Known number of rows of every label."""
-        return self.prior.expected_mass(len(self.mask))
+        return self.prior.expected_mass(self.n_samples)
 
 
 class Disambiguated(Protocol):
     """Confidences of the candidates before any learner has its say."""
 
-    def probabilities(self, balance: float) -> NDArray[np.float64]:
+    def probabilities(self, balance: float) -> Array:
         """Return the confidences."""
 
-    def priors(self, balance: float) -> NDArray[np.float64] | None:
+    def priors(self, balance: float) -> Array | None:
         """Return what multiplies the support of every candidate; None if that is nothing."""
 
 
@@ -168,7 +189,7 @@ class GraphDisambiguation:
         rows: CandidateRows,
         graph: Any,
         options: MatchingOptions,
-        start: NDArray[np.float64] | None = None,
+        start: Array | None = None,
     ) -> None:
         self.rows = rows
         self.graph = graph
@@ -184,16 +205,17 @@ class GraphDisambiguation:
             self._matchings[balance] = self._match(balance, self.priors(balance), self._start)
         return self._matchings[balance]
 
-    def probabilities(self, balance: float) -> NDArray[np.float64]:
+    def probabilities(self, balance: float) -> Array:
         """Return the matching probabilities."""
         return self.matching(balance).probabilities
 
-    def priors(self, balance: float) -> NDArray[np.float64] | None:
+    def priors(self, balance: float) -> Array | None:
         """Return the weights of the candidates to the power that they deserve."""
         exponent = self.weight_exponent(balance)
         if exponent is None or self.rows.prior.candidates is None:
             return None
-        return np.where(self.rows.mask, self.rows.prior.candidates**exponent, 0.0)
+        weights = self.rows.prior.candidates**exponent
+        return array_namespace(weights).where(self.rows.mask, weights, 0.0)
 
     def weight_exponent(self, balance: float) -> float | None:
         """Return the exponent of the candidates' weights, None if there are none.
@@ -205,8 +227,13 @@ class GraphDisambiguation:
             return None if prior.candidates is None else prior.trust
         if balance not in self._exponents:
             unaided = self._match(balance, None)
+            some = np.linspace(0, self.rows.n_samples - 1, WEIGHT_ROWS).astype(np.intp)
+            some = some if self.rows.n_samples > WEIGHT_ROWS else slice(None)
             self._exponents[balance] = trust_in_weights(
-                prior.candidates, unaided.probabilities, self.rows.mask
+                *(
+                    engine_of(array).rows_on_host(array, some)
+                    for array in (prior.candidates, unaided.probabilities, self.rows.mask)
+                )
             )
         return self._exponents[balance]
 
@@ -221,15 +248,15 @@ class GraphDisambiguation:
             self.rows.expected_mass,
         )
 
-    def support(self, P: NDArray[np.float64]) -> NDArray[np.float64]:
+    def support(self, P: Array) -> Array:
         """Return the share of the support that every candidate gets."""
         return confidences_within(support_of(self.affinity, P), self.rows.mask)
 
     def _match(
         self,
         balance: float,
-        priors: NDArray[np.float64] | None,
-        start: NDArray[np.float64] | None = None,
+        priors: Array | None,
+        start: Array | None = None,
     ) -> Matching:
         if start is None and priors is not None:
             start = confidences_within(priors, self.rows.mask)
@@ -242,6 +269,7 @@ class GraphDisambiguation:
             start=start,
             priors=priors,
             expected_mass=self.rows.expected_mass,
+            keep=engine_of(self.rows.mask).keeper(),
         )
 
 
@@ -249,14 +277,14 @@ class GraphDisambiguation:
 class FixedConfidences:
     """Confidences that another method found, and what the weights of the candidates say."""
 
-    confidences: NDArray[np.float64]
-    weights: NDArray[np.float64] | None = None
+    confidences: Array
+    weights: Array | None = None
 
-    def probabilities(self, balance: float) -> NDArray[np.float64]:
+    def probabilities(self, balance: float) -> Array:
         """Return the confidences."""
         return self.confidences
 
-    def priors(self, balance: float) -> NDArray[np.float64] | None:
+    def priors(self, balance: float) -> Array | None:
         """Return the weights."""
         return self.weights
 
@@ -308,7 +336,7 @@ class Pipeline:
         nothing = FixedConfidences(np.zeros((0, 0)))
         return Pipeline(self.rows, self.views, nothing, self._seed, self._make_table, self.learner)
 
-    def confidences(self, chosen: Hyperparameters) -> NDArray[np.float64]:
+    def confidences(self, chosen: Hyperparameters) -> Array:
         """Disambiguate, then feed the learner's out-of-sample predictions back."""
         P = self.disambiguated.probabilities(chosen.balance)
         if not chosen.feedback:
@@ -317,14 +345,14 @@ class Pipeline:
             return self._fed_back(self.learner.out_of_sample, P, self.learner.n_iterations, chosen)
         ridge = self.ridge(chosen)
 
-        def of_both(P: NDArray[np.float64]) -> NDArray[np.float64]:
-            of_trees = oob_prediction(self.table.rows, P, self._seed)
-            return blended(ridge.leave_one_out(P), of_trees, chosen.forest)
+        def of_both(P: Array) -> Array:
+            of_trees = oob_prediction(self.table.rows, to_host(P), self._seed)
+            return blended(ridge.leave_one_out(P), from_host(of_trees, P), chosen.forest)
 
         P = self._fed_back(ridge.leave_one_out, P, FEEDBACK_ITERATIONS, chosen)
         return self._fed_back(of_both, P, FOREST_ITERATIONS, chosen) if chosen.forest else P
 
-    def predictor(self, chosen: Hyperparameters, P: NDArray[np.float64]) -> Scores:
+    def predictor(self, chosen: Hyperparameters, P: Array) -> Scores:
         """Return a function that scores the labels of unseen rows."""
         if self.learner is not None:
             return self.learner.fit(P)
@@ -333,15 +361,15 @@ class Pipeline:
             return scores
         return BlendedPredictor(scores, self.forest(P, N_TREES), chosen.forest)
 
-    def regression(self, chosen: Hyperparameters, P: NDArray[np.float64]) -> KernelPredictor:
+    def regression(self, chosen: Hyperparameters, P: Array) -> KernelPredictor:
         """Return the regression's part of the predictor, stacking included."""
         fitted = self.ridge(chosen).predictor(P)
         stacked = self.stacked(chosen, P) if chosen.stacking else None
         return KernelPredictor(self.views, fitted, self.rows.similarity, stacked)
 
     def scorer_of(
-        self, X: NDArray[np.float64]
-    ) -> Callable[[Hyperparameters, NDArray[np.float64]], NDArray[np.float64]]:
+        self, X: Array
+    ) -> Callable[[Hyperparameters, Array], Array]:
         """Return a function that scores these unseen rows, before stacking and forest."""
         if self.learner is not None:
             learner = self.learner
@@ -367,8 +395,8 @@ class Pipeline:
     def stacked(
         self,
         chosen: Hyperparameters,
-        P: NDArray[np.float64],
-        scores: NDArray[np.float64] | None = None,
+        P: Array,
+        scores: Array | None = None,
     ) -> StackedScores:
         """Stack a logistic regression on the out-of-sample scores of the training rows."""
         if scores is None:
@@ -379,23 +407,23 @@ class Pipeline:
         return StackedScores(stacker, table)
 
     def out_of_sample_scores(
-        self, chosen: Hyperparameters, P: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+        self, chosen: Hyperparameters, P: Array
+    ) -> Array:
         """Return the regression's leave-one-out scores, shared among similar labels."""
         return shared_scores(self.ridge(chosen).leave_one_out(P), self.rows.similarity)
 
-    def forest(self, P: NDArray[np.float64], n_trees: int) -> ForestPredictor:
+    def forest(self, P: Array, n_trees: int) -> ForestPredictor:
         """Grow trees on confidences."""
-        forest = grow_forest(self.table.rows, P, self._seed, n_trees)
+        forest = grow_forest(self.table.rows, to_host(P), self._seed, n_trees)
         return ForestPredictor(self.table, forest, self.rows.similarity)
 
     def _fed_back(
         self,
         predict: Scores,
-        P: NDArray[np.float64],
+        P: Array,
         n_iterations: int,
         chosen: Hyperparameters,
-    ) -> NDArray[np.float64]:
+    ) -> Array:
         return feedback(
             lambda P: shared_scores(predict(P), self.rows.similarity),
             self.rows.mask,
@@ -407,18 +435,17 @@ class Pipeline:
         )
 
 
-def shared_scores(
-    scores: NDArray[np.float64], similarity: NDArray[np.float64] | None
-) -> NDArray[np.float64]:
+def shared_scores(scores: Array, similarity: NDArray[np.float64] | None) -> Array:
     """Let similar labels share their scores."""
-    return scores if similarity is None else scores @ (similarity / similarity.sum(axis=0))
+    if similarity is None:
+        return scores
+    return scores @ beside(similarity / similarity.sum(axis=0), scores)
 
 
-def blended(
-    of_kernel: NDArray[np.float64], of_trees: NDArray[np.float64], share: float
-) -> NDArray[np.float64]:
+def blended(of_kernel: Array, of_trees: Array, share: float) -> Array:
     """Return the mean of two predictions; scores below zero count as zero."""
-    return (1.0 - share) * np.maximum(of_kernel, 0.0) + share * of_trees
+    xp = array_namespace(of_kernel)
+    return (1.0 - share) * xp.clip(of_kernel, min=0.0) + share * of_trees
 
 
 @dataclass(frozen=True)
@@ -427,14 +454,14 @@ class KernelPredictor:
 
     views: Sequence[Any]
     regression: RidgePredictor
-    similarity: NDArray[np.float64] | None
+    similarity: Array | None
     stacked: StackedScores | None = None
 
-    def __call__(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    def __call__(self, X: Array) -> Array:
         scores = self.of_views([view.transform(X) for view in self.views])
         return scores if self.stacked is None else self.stacked(scores, X)
 
-    def of_views(self, rows: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    def of_views(self, rows: Sequence[Array]) -> Array:
         """Score rows that lie in the views already, without stacking."""
         return shared_scores(self.regression(rows), self.similarity)
 
@@ -446,8 +473,9 @@ class StackedScores:
     stacker: Stacker
     table: Any
 
-    def __call__(self, scores: NDArray[np.float64], X: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self.stacker(scores, None if self.table is None else self.table.transform(X))
+    def __call__(self, scores: Array, X: Array) -> Array:
+        rows = None if self.table is None else on_host(self.table.transform, X)
+        return self.stacker(scores, rows)
 
 
 @dataclass(frozen=True)
@@ -456,10 +484,11 @@ class ForestPredictor:
 
     table: Any
     forest: Forest
-    similarity: NDArray[np.float64] | None
+    similarity: Array | None
 
-    def __call__(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
-        return shared_scores(self.forest(self.table.transform(X)), self.similarity)
+    def __call__(self, X: Array) -> Array:
+        scores = on_host(lambda rows: self.forest(self.table.transform(rows)), X)
+        return shared_scores(scores, self.similarity)
 
 
 @dataclass(frozen=True)
@@ -470,5 +499,12 @@ class BlendedPredictor:
     trees: ForestPredictor
     share: float
 
-    def __call__(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    def __call__(self, X: Array) -> Array:
         return blended(self.regression(X), self.trees(X), self.share)
+
+
+def on_host(function: Callable[[NDArray[Any]], NDArray[Any]], X: Array) -> Array:
+    """Apply a function of NumPy rows: tensors visit the host, Dask's partitions are NumPy arrays."""
+    if is_torch_array(X):
+        return from_host(function(to_host(X)), X)
+    return engine_of(X).map_rows(function, X)

@@ -19,11 +19,15 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 from sklearn.metrics.pairwise import euclidean_distances
+
+from gmpll.arrays import Array, array_namespace, device
+from gmpll.engines import engine_of
 
 __all__ = ["KernelRidge", "LandmarkKernel", "RidgePredictor"]
 
@@ -33,8 +37,6 @@ EXACT_ROWS = 6000
 #: Most landmarks of more rows, and the size that the kernel between rows and landmarks may have.
 MAX_LANDMARKS = 3000
 KERNEL_BYTES = 2**29
-#: Parts in which the rows' leverages are computed: the products with one part are in memory.
-LEVERAGE_BLOCKS = 16
 #: Rows of a block that a triangle is mirrored by.
 MIRRORED_ROWS = 512
 #: Added to the diagonal of the normal equations, relative to its mean: copies of a row make them
@@ -49,8 +51,8 @@ class KernelRidge:
 
     Parameters
     ----------
-    views : sequence of ndarray of shape (n_samples, n_features_v)
-        The training rows in each view.
+    views : sequence of arrays of shape (n_samples, n_features_v)
+        The training rows in each view, of any engine.
     width : float, default=1.0
         The kernel of a view is ``exp(-width d^2 / median(d^2))``.
     ridge : float, default=0.1
@@ -62,7 +64,7 @@ class KernelRidge:
     ----------
     n_landmarks : int
         Rows that carry a coefficient; all of them if there are few.
-    leverage : ndarray of shape (n_samples,)
+    leverage : array of shape (n_samples,)
         How much a row's own value enters its fitted value.
 
     Examples
@@ -77,23 +79,25 @@ class KernelRidge:
 
     def __init__(
         self,
-        views: Sequence[NDArray[np.float64]],
+        views: Sequence[Array],
         *,
         width: float = 1.0,
         ridge: float = 0.1,
         rng: np.random.RandomState,
     ) -> None:
+        self._engine = engine_of(views[0])
         n_samples = views[0].shape[0]
         self.n_landmarks = _number_of_landmarks(n_samples)
         chosen = np.sort(rng.permutation(n_samples)[: self.n_landmarks])
         self._kernel = LandmarkKernel(
-            [rows[chosen] for rows in views],
+            list(self._engine.small(*(rows[chosen, :] for rows in views))),
             [width / _typical_squared_distance(rows, rng) for rows in views],
         )
-        self._between = self._kernel(self._kernel.landmarks)
-        exact = self.n_landmarks == n_samples
-        self._to_landmarks = None if exact else self._kernel(views)
-        self._gram = None if self._to_landmarks is None else _gram(self._to_landmarks)
+        self._between = self._kernel(*self._kernel.landmarks)
+        self._to_landmarks = self._gram = None
+        if self.n_landmarks < n_samples:
+            (self._to_landmarks,) = self._engine.keep(self._engine.map_rows(self._kernel, *views))
+            self._gram = _gram(self._to_landmarks)
         self._regularize(ridge)
 
     def with_ridge(self, ridge: float) -> KernelRidge:
@@ -108,34 +112,30 @@ class KernelRidge:
         self.ridge = ridge
         if self._gram is None:
             self._inverse = _inverse(self._between, ridge)
-            self.leverage = 1.0 - ridge * self._inverse.diagonal()
+            self.leverage = 1.0 - ridge * _diagonal(self._inverse)
             return
-        assert self._to_landmarks is not None
         normal = self._gram + ridge * self._between
-        self._inverse = _inverse(normal, JITTER * normal.diagonal().mean())
-        self.leverage = np.concatenate(
-            [
-                np.einsum("ij,ij->i", rows @ self._inverse, rows)
-                for rows in np.array_split(self._to_landmarks, LEVERAGE_BLOCKS)
-            ]
+        inverse = self._inverse = _inverse(normal, JITTER * float(_diagonal(normal).mean()))
+        (self.leverage,) = self._engine.keep(
+            self._engine.map_rows(lambda rows: (rows @ inverse * rows).sum(1), self._to_landmarks)
         )
 
-    def coefficients(self, confidences: NDArray[np.float64]) -> NDArray[np.float64]:
+    def coefficients(self, confidences: Array) -> Array:
         """Fit the regression to confidences of the training rows."""
-        if self._to_landmarks is None:
-            return self._inverse @ confidences
-        return self._inverse @ (self._to_landmarks.T @ confidences)
+        target = confidences if self._to_landmarks is None else self._to_landmarks.T @ confidences
+        (target,) = self._engine.small(target)
+        return self._inverse @ _double(target)
 
-    def leave_one_out(self, confidences: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return what the regression says of every training row without having seen it."""
+    def leave_one_out(self, confidences: Array) -> Array:
+        """Return the scores of every training row by the regression without it."""
         coefficients = self.coefficients(confidences)
         if self._to_landmarks is None:
-            return confidences - coefficients / self._inverse.diagonal()[:, None]
+            return confidences - coefficients / _diagonal(self._inverse)[:, None]
         own = self.leverage[:, None]
-        fitted = self._to_landmarks @ coefficients
-        return (fitted - own * confidences) / np.maximum(1.0 - own, np.finfo(float).eps)
+        rest = array_namespace(own).clip(1.0 - own, min=float(np.finfo(float).eps))
+        return (self._to_landmarks @ coefficients - own * confidences) / rest
 
-    def predictor(self, confidences: NDArray[np.float64]) -> RidgePredictor:
+    def predictor(self, confidences: Array) -> RidgePredictor:
         """Fit the regression to confidences and return it without the training rows."""
         return RidgePredictor(self._kernel, self.coefficients(confidences))
 
@@ -145,13 +145,29 @@ def _number_of_landmarks(n_samples: int) -> int:
     return min(most, max(1, KERNEL_BYTES // (8 * n_samples)))
 
 
-def _gram(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return ``rows.T @ rows``, computing one triangle only (the other one is a copy)."""
-    return _mirrored(scipy.linalg.blas.dsyrk(1.0, rows, trans=True))
+def _double(array: Array) -> Array:
+    xp = array_namespace(array)
+    return xp.astype(array, xp.float64, copy=False)
 
 
-def _inverse(matrix: NDArray[np.float64], diagonal: float) -> NDArray[np.float64]:
+def _diagonal(matrix: Array) -> Array:
+    return array_namespace(matrix).linalg.diagonal(matrix)
+
+
+def _gram(rows: Array) -> Array:
+    """Return ``rows.T @ rows``; of NumPy arrays one triangle is computed, the other is a copy."""
+    if isinstance(rows, np.ndarray):
+        return _mirrored(scipy.linalg.blas.dsyrk(1.0, rows, trans=True))
+    (gram,) = engine_of(rows).small(rows.T @ rows)
+    return gram
+
+
+def _inverse(matrix: Array, diagonal: float) -> Array:
     """Invert a positive semi-definite matrix with a positive number added to its diagonal."""
+    if not isinstance(matrix, np.ndarray):
+        xp = array_namespace(matrix)
+        identity = xp.eye(matrix.shape[0], dtype=matrix.dtype, device=device(matrix))
+        return xp.linalg.inv(matrix + diagonal * identity)
     shifted = matrix.copy()
     shifted.flat[:: len(matrix) + 1] += diagonal
     factor, failed = scipy.linalg.lapack.dpotrf(shifted, lower=False, overwrite_a=True)
@@ -173,20 +189,29 @@ def _mirrored(upper: NDArray[np.float64]) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class LandmarkKernel:
-    """Mean over the views of a Gaussian kernel between rows and landmarks."""
+    """Mean over the views of a Gaussian kernel between rows and landmarks, in double precision."""
 
-    landmarks: list[NDArray[np.float64]]
+    landmarks: list[Any]
     gammas: list[float]
 
-    def __call__(self, views: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    def __call__(self, *views: Array) -> Array:
         """Return the kernel between rows and landmarks."""
-        total = np.zeros((views[0].shape[0], self.landmarks[0].shape[0]))
+        total = None
         for rows, landmarks, gamma in zip(views, self.landmarks, self.gammas, strict=True):
-            kernel = euclidean_distances(rows, landmarks, squared=True)
+            kernel = _squared_distances(rows, landmarks)
             kernel *= -gamma
-            total += np.exp(kernel, out=kernel)
-        total /= len(self.gammas)
-        return total
+            kernel = array_namespace(kernel).exp(kernel)
+            total = kernel if total is None else total + kernel
+        return total / len(self.gammas)
+
+
+def _squared_distances(rows: Array, landmarks: Array) -> Array:
+    rows, landmarks = _double(rows), _double(landmarks)
+    if isinstance(rows, np.ndarray):
+        return euclidean_distances(rows, landmarks, squared=True)
+    xp = array_namespace(rows)
+    lengths = xp.sum(rows**2, axis=1)[:, None] + xp.sum(landmarks**2, axis=1)[None, :]
+    return xp.clip(lengths - 2.0 * (rows @ landmarks.T), min=0.0)
 
 
 @dataclass(frozen=True)
@@ -194,15 +219,20 @@ class RidgePredictor:
     """A fitted regression: the kernel to the landmarks and their weights."""
 
     kernel: LandmarkKernel
-    weights: NDArray[np.float64]
+    weights: Any
 
-    def __call__(self, views: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    def __call__(self, views: Sequence[Array]) -> Array:
         """Score the labels of unseen rows."""
-        return self.kernel(views) @ self.weights
+        return engine_of(views[0]).map_rows(self._of_block, *views)
+
+    def _of_block(self, *views: Array) -> Array:
+        return self.kernel(*views) @ self.weights
 
 
-def _typical_squared_distance(rows: NDArray[np.float64], rng: np.random.RandomState) -> float:
-    sample = rows[rng.permutation(rows.shape[0])[:DISTANCE_SAMPLE]]
+def _typical_squared_distance(rows: Array, rng: np.random.RandomState) -> float:
+    """Return the median squared distance of some rows, which are brought to the host."""
+    chosen = rng.permutation(rows.shape[0])[:DISTANCE_SAMPLE]
+    sample = engine_of(rows).rows_on_host(rows, chosen).astype(np.float64)
     distances = euclidean_distances(sample, squared=True)
     median = (
         float(np.median(distances[~np.eye(len(sample), dtype=bool)])) if len(sample) > 1 else 0.0

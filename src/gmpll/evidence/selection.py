@@ -173,10 +173,10 @@ def select(
     -------
     Selection
     """
-    if not search.is_open or len(rows.X) < MIN_ROWS:
+    if not search.is_open or rows.n_samples < MIN_ROWS:
         return _nothing_compared(search)
     trials = _trials(make_pipeline, rows, search, rng)
-    comparison = _Comparison(rows.X, trials)
+    comparison = _Comparison(trials)
     chosen = max(search.settings, key=comparison.lift)  # the first of equals
     scores = {setting: comparison.lift(setting) for setting in search.settings}
     stacking_gains: list[tuple[tuple[float, float], Gain]] = []
@@ -187,7 +187,7 @@ def select(
         forest_gains = comparison.forest_gains(chosen, search.shares)
         for share, gain in forest_gains.items():
             scores[replace(chosen, forest=share)] = scores[chosen] + gain.mean
-        small = _n_repetitions(len(rows.X)) > 1
+        small = _n_repetitions(rows.n_samples) > 1
         errors = N_STANDARD_ERRORS_SMALL if small else N_STANDARD_ERRORS
         chosen = replace(chosen, forest=_one_standard_error_rule(forest_gains, errors))
     held_out = comparison.trials[chosen]
@@ -253,6 +253,8 @@ class _Trial:
     ----------
     rows : ndarray of shape (n_held_out,)
         The rows.
+    X : ndarray of shape (n_held_out, n_features)
+        Their features.
     candidates : ndarray of shape (n_held_out, n_seen), bool
         Their candidates among the labels that were there to be learnt.
     seen : ndarray of shape (n_classes,), bool
@@ -270,6 +272,7 @@ class _Trial:
     """
 
     rows: NDArray[np.intp]
+    X: NDArray[np.float64]
     candidates: NDArray[np.bool_]
     seen: NDArray[np.bool_]
     chance: NDArray[np.float64]
@@ -295,7 +298,6 @@ class _Trial:
 class _Comparison:
     """The trials of all that is compared on the same parts."""
 
-    X: NDArray[np.float64]
     trials: dict[Hyperparameters, list[_Trial]]
 
     def lift(self, setting: Hyperparameters) -> float:
@@ -320,13 +322,13 @@ class _Comparison:
 
     def _stacked(self, trial: _Trial, setting: Hyperparameters) -> _Trial:
         stacked = trial.pipeline.stacked(setting, trial.confidences, trial.out_of_sample)
-        return replace(trial, scores=stacked(trial.scores, self.X[trial.rows]))
+        return replace(trial, scores=stacked(trial.scores, trial.X))
 
     def forest_gains(self, best: Hyperparameters, shares: Sequence[float]) -> dict[float, Gain]:
         """Give the forest each share beside the best setting."""
         compared = self.trials[best][:FOREST_PARTS]
         of_trees = [
-            trial.pipeline.forest(trial.confidences, N_TREES)(self.X[trial.rows])
+            trial.pipeline.forest(trial.confidences, N_TREES)(trial.X)
             for trial in compared
         ]
         gains = {}
@@ -361,11 +363,12 @@ def _trials(
     """Fit every setting on every part; settings of the same views share what they can."""
     stacks = any(penalty for penalty, _ in search.stacking)
     trials: dict[Hyperparameters, list[_Trial]] = {setting: [] for setting in search.settings}
-    for train, held_out in _parts(len(rows.X), rng):
-        seen = np.asarray(rows.mask[train].any(axis=0))
+    for train, held_out in _parts(rows.n_samples, rng):
+        seen = np.asarray(rows.mask_on_host(train).any(axis=0))
+        X, candidates = rows.X_on_host(held_out), rows.mask_on_host(held_out)[:, seen]
         for views in dict.fromkeys(setting.views for setting in search.settings):
             pipeline = make_pipeline(rows.part(train, seen), views)
-            score = pipeline.scorer_of(rows.X[held_out])
+            score = pipeline.scorer_of(X)
             light = pipeline.without_kernels()
             for setting in search.settings:
                 if setting.views != views:
@@ -374,7 +377,8 @@ def _trials(
                 trials[setting].append(
                     _Trial(
                         rows=held_out,
-                        candidates=rows.mask[held_out][:, seen],
+                        X=X,
+                        candidates=candidates,
                         seen=seen,
                         chance=chance_of_covering(pipeline.rows.mask.mean(axis=0), P.mean(axis=0)),
                         scores=score(setting, P),

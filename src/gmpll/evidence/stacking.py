@@ -16,12 +16,16 @@ changes. The features say what a kernel is slow to learn: that labels lie on the
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
-from scipy.special import logsumexp, softmax
+from scipy.special import logsumexp
 from threadpoolctl import threadpool_limits
+
+from gmpll.arrays import Array, array_namespace, beside
+from gmpll.engines import engine_of
 
 __all__ = ["Stacker", "fit_stacker", "is_stackable"]
 
@@ -67,36 +71,36 @@ class Stacker:
     shift: NDArray[np.float64]
     of_features: NDArray[np.float64] | None = None
 
-    def __call__(
-        self, scores: NDArray[np.float64], rows: NDArray[np.float64] | None = None
-    ) -> NDArray[np.float64]:
+    def __call__(self, scores: Array, rows: Array | None = None) -> Array:
         """Return probabilities, (n_rows, n_classes)."""
-        logits = scores @ self.weights + self.shift
+        logits = scores @ beside(self.weights, scores) + beside(self.shift, scores)
         if self.of_features is not None and rows is not None:
-            logits += rows @ self.of_features
-        return softmax(logits, axis=1)
+            logits = logits + rows @ beside(self.of_features, rows)
+        xp = array_namespace(logits)
+        grown = xp.exp(logits - xp.max(logits, axis=1, keepdims=True))
+        return grown / xp.sum(grown, axis=1, keepdims=True)
 
 
 # The products are small: threads would wait for each other.
 @threadpool_limits.wrap(limits=1, user_api="blas")  # type: ignore[untyped-decorator]
 def fit_stacker(
-    scores: NDArray[np.float64],
-    confidences: NDArray[np.float64],
+    scores: Array,
+    confidences: Array,
     penalty: float,
-    rows: NDArray[np.float64] | None = None,
+    rows: Array | None = None,
     feature_penalty: float = 1.0,
 ) -> Stacker:
     """Learn what scores mean.
 
     Parameters
     ----------
-    scores : ndarray of shape (n_samples, n_classes)
-        What is said of every row by those who have not seen it.
-    confidences : ndarray of shape (n_samples, n_classes)
+    scores : array of shape (n_samples, n_classes)
+        Out-of-sample scores; so many rows as are needed are brought to the host.
+    confidences : array of shape (n_samples, n_classes)
         What is believed of the labels; rows sum to one.
     penalty : float
         Weight of the squared differences from the scores as they are.
-    rows : ndarray of shape (n_samples, n_features), default=None
+    rows : array of shape (n_samples, n_features), default=None
         Scaled features, if they are to be asked too.
     feature_penalty : float, default=1.0
         Weight of what they say, squared.
@@ -114,11 +118,18 @@ def fit_stacker(
     >>> 1 in scores.argmax(axis=1), 1 in stacker(scores).argmax(axis=1)
     (False, True)
     """
+    n_samples = scores.shape[0]
+    some: Any = slice(None)
+    if n_samples > MAX_ROWS:
+        some = np.linspace(0, n_samples - 1, MAX_ROWS).astype(np.intp)
+    scores, confidences = (
+        engine_of(array).rows_on_host(array, some).astype(np.float64, copy=False)
+        for array in (scores, confidences)
+    )
     if rows is None:
         rows = np.zeros((len(scores), 0))
-    if len(scores) > MAX_ROWS:
-        some = np.linspace(0, len(scores) - 1, MAX_ROWS).astype(np.intp)
-        scores, confidences, rows = scores[some], confidences[some], rows[some]
+    else:
+        rows = engine_of(rows).rows_on_host(rows, some)
     q, d = scores.shape[1], rows.shape[1]
     unit = float(scores.std())
     if unit <= MIN_SPREAD * np.abs(scores).max():  # they say nothing

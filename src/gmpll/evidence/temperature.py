@@ -18,8 +18,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq, minimize_scalar
-from scipy.special import logsumexp, softmax
+from scipy.special import logsumexp
 
+from gmpll.arrays import Array, array_namespace
 from gmpll.metrics import chance_of_covering
 from gmpll.rounding import confidences_within
 
@@ -42,7 +43,7 @@ LOG_EXPONENTS = (-6.0, 6.0)
 MIN_FALSE_RATE = 0.02
 
 
-def temper(probabilities: ArrayLike, temperature: float) -> NDArray[np.float64]:
+def temper(probabilities: Array, temperature: float) -> Array:
     r"""Sharpen (T < 1) or soften (T > 1) probabilities; the order of the labels stays.
 
     Parameters
@@ -63,7 +64,10 @@ def temper(probabilities: ArrayLike, temperature: float) -> NDArray[np.float64]:
     >>> temper([[0.6, 0.4]], 0.5).round(2)
     array([[0.69, 0.31]])
     """
-    return softmax(_log(probabilities) / temperature, axis=1)
+    xp = array_namespace(probabilities)
+    logits = xp.log(probabilities + FLOOR) / temperature
+    grown = xp.exp(logits - xp.max(logits, axis=1, keepdims=True))
+    return grown / xp.sum(grown, axis=1, keepdims=True)
 
 
 def candidate_temperature(
@@ -195,9 +199,7 @@ def confidence_exponent(
     return float(np.exp(brentq(excess, low, high, xtol=1e-6)))
 
 
-def sharpen(
-    confidences: NDArray[np.float64], mask: NDArray[np.bool_], exponent: float
-) -> NDArray[np.float64]:
+def sharpen(confidences: Array, mask: Array, exponent: float) -> Array:
     """Raise confidences to a power within the candidates; the labels found stay.
 
     Parameters
@@ -221,7 +223,8 @@ def sharpen(
     >>> sharpen(np.array([[0.6, 0.4, 0.0]]), np.array([[True, True, False]]), 2.0).round(2)
     array([[0.69, 0.31, 0.  ]])
     """
-    ratios = confidences / confidences.max(axis=1, keepdims=True)
+    largest = array_namespace(confidences).max(confidences, axis=1, keepdims=True)
+    ratios = confidences / largest
     return confidences_within(ratios**exponent, mask)
 
 

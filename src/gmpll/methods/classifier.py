@@ -16,7 +16,9 @@ from sklearn.utils.metaestimators import available_if
 from gmpll._meta import TrainingRows, seeded
 from gmpll._sklearn import HasMethods, Interval, Real, StrOptions, fit_context
 from gmpll.base import N_JOBS, BasePartialLabelClassifier, DecisionMixin, ProbabilityMixin
+from gmpll.arrays import to_host
 from gmpll.candidates import CandidateSets
+from gmpll.engines import engine_of
 from gmpll.evidence.forest import is_forest_feasible
 from gmpll.evidence.pipeline import (
     CandidateRows,
@@ -44,7 +46,7 @@ from gmpll.evidence.temperature import (
     sharpen,
     temper,
 )
-from gmpll.graph.views import TreeSpace, spaces_of
+from gmpll.graph.views import TreeView, views_of
 from gmpll.matching.affinity import check_label_similarity
 from gmpll.methods._fit_state import FitState, batch_digest, warm_probabilities
 from gmpll.methods._incremental import IncrementalMixin
@@ -57,6 +59,8 @@ __all__ = ["PartialLabelClassifier"]
 
 #: Exponent of the class-mass correction.
 DEFAULT_BALANCE = 0.5
+#: Rows by which it is judged whether labels are ordered.
+ORDINAL_ROWS = 20_000
 
 
 class PartialLabelClassifier(
@@ -220,6 +224,8 @@ class PartialLabelClassifier(
         "n_jobs": N_JOBS,
     }
 
+    _takes_any_library = True
+
     def __init__(
         self,
         disambiguator: Any = None,
@@ -296,6 +302,7 @@ class PartialLabelClassifier(
         prior: NDArray[np.float64] | None = None,
     ) -> NDArray[np.float64]:
         before = self._state_before(X)
+        self._library = engine_of(X).name
         rows = self._candidate_rows(X, mask, prior, keep_exponent=before is not None)
         with config_context(skip_parameter_validation=False):  # the parts are the user's own
             self._open_parts(rng)
@@ -320,11 +327,11 @@ class PartialLabelClassifier(
     ) -> CandidateRows:
         """Put together what is known of the rows."""
         labels = self.classes_[self._seen]
-        if isinstance(self.label_similarity, str):
-            ordinal = labels_look_ordinal(labels, mask)
-            self._is_ordinal = ordinal and features_vary_with_label(X, labels, mask)
         priors = self._priors(prior, keep_exponent=keep_exponent)
-        return CandidateRows(X, mask, labels, priors, self._similarity_of(mask))
+        rows = CandidateRows(X, mask, labels, priors)
+        if isinstance(self.label_similarity, str):
+            self._is_ordinal = _are_ordinal(rows)
+        return replace(rows, similarity=self._similarity_of(mask))
 
     def _similarity_of(self, mask: NDArray[np.bool_]) -> NDArray[np.float64] | None:
         """Return the similarity of the labels that some row contains, None if all differ."""
@@ -372,7 +379,7 @@ class PartialLabelClassifier(
         self, rows: CandidateRows, rng: np.random.RandomState, *, keep: bool
     ) -> Hyperparameters:
         """Choose what is left open from the candidate sets alone, or keep what was chosen."""
-        search = self._search(*rows.mask.shape, rows.X.shape[1])
+        search = self._search(rows.n_samples, rows.mask.shape[1], rows.X.shape[1])
         if keep and self.selection_.answers(search, rows.mask.shape[1]):
             return self.selection_.chosen
         make_pipeline = partial(self._pipeline, rng=rng)
@@ -412,7 +419,7 @@ class PartialLabelClassifier(
         start: NDArray[np.float64] | None = None,
     ) -> Pipeline:
         """Return the stages for some rows in some views."""
-        spaces = spaces_of(rows.X, views, rng)
+        spaces = views_of(rows.X, views, rng)
         disambiguated: Disambiguated
         if self._disambiguator is None:
             graph = self._options.graph([space.rows for space in spaces], rng)
@@ -423,7 +430,7 @@ class PartialLabelClassifier(
         learner = None
         if self._learner is not None:
             learner = ScikitLearner(rows.X, self._learner, self.targets, rng)
-        return Pipeline(rows, spaces, disambiguated, seed, partial(TreeSpace, rows.X), learner)
+        return Pipeline(rows, spaces, disambiguated, seed, partial(_tree_view, rows), learner)
 
     def _learned(
         self,
@@ -442,8 +449,11 @@ class PartialLabelClassifier(
         self._keep_matching(disambiguated, chosen.balance, confidences)
         self._views, self._similarity = pipeline.views, rows.similarity
         self._table = pipeline.table if chosen.forest or chosen.linear else None
-        self._state = FitState(rows.labels, rows.mask, confidences, rows.prior.candidates, batches)
-        self.n_samples_seen_ = len(rows.mask)
+        self._state = None
+        if self._library == "numpy":
+            weights = rows.prior.candidates
+            self._state = FitState(rows.labels, rows.mask, confidences, weights, batches)
+        self.n_samples_seen_ = rows.n_samples
         return confidences
 
     def _keep_matching(
@@ -461,7 +471,9 @@ class PartialLabelClassifier(
             self.neighbor_recall_ = disambiguated.graph.recall
             support = disambiguated.support(confidences)
             self.label_support_ = self._with_unseen_labels(support, 0.0)
-            self.matching_ = disambiguated.problem(balance).over_all_labels(self._seen)
+            self.matching_ = None
+            if self._library == "numpy":
+                self.matching_ = disambiguated.problem(balance).over_all_labels(self._seen)
             self._graph = disambiguated.graph
         elif isinstance(disambiguated, FittedDisambiguator):
             self.disambiguator_ = disambiguated.model
@@ -478,13 +490,17 @@ class PartialLabelClassifier(
         rows, held_out = self.selection_.rows, self.selection_.held_out
         if not self.calibrate or not len(rows) or not self._has_probabilities():
             return
-        self.temperature_ = candidate_temperature(held_out, mask[rows])
-        tempered = confidences_within(temper(held_out, self.temperature_), mask[rows])
-        self._exponent = confidence_exponent(confidences[rows], mask[rows], tempered)
+        engine = engine_of(mask)
+        mask, confidences = engine.rows_on_host(mask, rows), engine.rows_on_host(confidences, rows)
+        self.temperature_ = candidate_temperature(held_out, mask)
+        tempered = confidences_within(temper(held_out, self.temperature_), mask)
+        self._exponent = confidence_exponent(confidences, mask, tempered)
 
     def _state_before(self, X: NDArray[np.float64]) -> FitState | None:
         """Return where the previous fit ended if this one is to start from there."""
         before: FitState | None = getattr(self, "_state", None)
+        if self.warm_start and engine_of(X).name != "numpy":
+            raise ValueError("warm_start needs NumPy arrays: leave it out, or pass NumPy arrays.")
         if not self.warm_start or before is None or before.begins(X):
             return before if self.warm_start else None
         warnings.warn(
@@ -539,6 +555,18 @@ class PartialLabelClassifier(
             ``-inf``.
         """
         return super().decision_function(X)
+
+
+def _are_ordinal(rows: CandidateRows) -> bool:
+    """Whether labels are numbers on a scale, judged by as many rows as the host holds easily."""
+    some = np.linspace(0, rows.n_samples - 1, min(rows.n_samples, ORDINAL_ROWS)).astype(np.intp)
+    if not labels_look_ordinal(rows.labels, mask := rows.mask_on_host(some)):
+        return False
+    return features_vary_with_label(rows.X_on_host(some), rows.labels, mask)
+
+
+def _tree_view(rows: CandidateRows) -> TreeView:
+    return TreeView(to_host(rows.X).astype(np.float64, copy=False))
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,14 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from gmpll._sklearn import Integral, Interval, Real, StrOptions
+from gmpll._sklearn import HasMethods, Integral, Interval, Real, StrOptions
 from gmpll.base import N_JOBS, BasePartialLabelClassifier, ProbabilityMixin
+from gmpll.arrays import Array, array_namespace, beside
+from gmpll.engines import Neighbors, engine_of
 from gmpll.graph.local import LocalGraph
-from gmpll.graph.neighbors import nearest_neighbors
 from gmpll.graph.reconstruction import reconstruction_weights
-from gmpll.graph.views import DirectionSpace
-from gmpll.matching import LocalAffinity, full_affinity, match, support_of
+from gmpll.graph.views import CosineView
+from gmpll.matching import LocalAffinity, Matching, full_affinity, match, support_of
 from gmpll.matching.affinity import check_label_similarity
 from gmpll.matching.problem import MatchingProblem
 from gmpll.rounding import confidences_within, one_hot
@@ -54,8 +55,9 @@ class GMPLL(ProbabilityMixin, BasePartialLabelClassifier):
         where one label sits in most candidate sets values about 2 are better.
     n_graph_neighbors : int, default=40
         Local graph: neighbours of an instance.
-    neighbor_search : {"auto", "exact", "approximate"}, default="auto"
-        Local graph: how they are searched for. The approximate search takes close to linear time
+    neighbor_search : {"auto", "exact", "approximate"} or k-NN estimator, default="auto"
+        Local graph: how they are searched for; an estimator has ``fit`` and ``kneighbors`` as
+        :class:`sklearn.neighbors.NearestNeighbors`. The approximate search takes close to linear time
         and needs the extra ``neighbors``; ``"auto"`` uses it from 100,000 rows of more than five
         features on. Neighbours of unseen instances are always exact.
     balance : float, default=0.0
@@ -146,7 +148,10 @@ class GMPLL(ProbabilityMixin, BasePartialLabelClassifier):
         "alpha": [Interval(Real, 0, None, closed="left")],
         "beta": [Interval(Real, 0, None, closed="left")],
         "n_graph_neighbors": [Interval(Integral, 1, None, closed="left")],
-        "neighbor_search": [StrOptions({"auto", "exact", "approximate"})],
+        "neighbor_search": [
+            StrOptions({"auto", "exact", "approximate"}),
+            HasMethods(["fit", "kneighbors"]),
+        ],
         "balance": [Interval(Real, 0, None, closed="left")],
         "label_similarity": [None, "array-like"],
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
@@ -191,16 +196,16 @@ class GMPLL(ProbabilityMixin, BasePartialLabelClassifier):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
+    _takes_any_library = True
+
     # Algorithm 1: the labels of the training instances
 
-    def _fit(
-        self, X: NDArray[np.float64], mask: NDArray[np.bool_], rng: np.random.RandomState
-    ) -> NDArray[np.float64]:
-        self._view = DirectionSpace(X)
+    def _fit(self, X: Array, mask: Array, rng: np.random.RandomState) -> Array:
+        self._view = CosineView(X)
         self._similarity = self._similarity_of_seen_labels()
         self._graph = self._relate(self._view.rows, rng)
         affinity = self._affinity(self._graph, mask)
-        matching = match(affinity, mask, balance=self.balance, max_iter=self.max_iter, tol=self.tol)
+        matching = self._match(affinity, mask)
         self.n_iter_ = matching.n_iter
         self.converged_ = matching.converged
         self.objective_path_ = matching.objective_path
@@ -208,32 +213,44 @@ class GMPLL(ProbabilityMixin, BasePartialLabelClassifier):
         self.r_ = assigned_set_size(mask) if self.r == "auto" else int(self.r)
         support = confidences_within(support_of(affinity, matching.probabilities), mask)
         self.label_support_ = self._with_unseen_labels(support, 0.0)
-        if not self._is_full:
+        self.matching_ = None
+        if not self._is_full and engine_of(X).name == "numpy":
             problem = MatchingProblem(self._graph.weights, mask, self.balance, self._similarity)
             self.matching_ = problem.over_all_labels(self._seen)
         return matching.probabilities
 
-    def _relate(self, rows: NDArray[np.float64], rng: int | np.random.RandomState = 0) -> Any:
+    def _relate(self, rows: Array, rng: int | np.random.RandomState = 0) -> Any:
         """Eq. (1): return the graph of the rows; the full one is made from the rows when used."""
         if not isinstance(self.graph, str):
-            return _checked_graph(self.graph, len(rows))
+            return _checked_graph(self.graph, rows.shape[0])
         if self.graph == "full":
             return rows
         return LocalGraph(
             rows,
             self.n_graph_neighbors,
-            neighbors=self.neighbor_search,
+            neighbor_search=self.neighbor_search,
             random_state=rng,
             n_jobs=self.n_jobs,
         )
 
-    def _affinity(self, graph: Any, mask: NDArray[np.bool_]) -> Any:
+    def _affinity(self, graph: Any, mask: Array) -> Any:
         """Eqs. (2) to (6): the affinity between assignments."""
         if self._is_full:
             return full_affinity(
                 graph, mask, alpha=self.alpha, beta=self.beta, label_similarity=self._similarity
             )
         return LocalAffinity(graph.weights, mask, self._similarity)
+
+    def _match(self, affinity: Any, mask: Array) -> Matching:
+        """Eqs. (7) to (9)."""
+        return match(
+            affinity,
+            mask,
+            balance=self.balance,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            keep=engine_of(mask).keeper(),
+        )
 
     @property
     def _is_full(self) -> bool:
@@ -250,74 +267,78 @@ class GMPLL(ProbabilityMixin, BasePartialLabelClassifier):
 
     # Section 3.3: the labels of unseen instances
 
-    def _prepare_prediction(self, labels: NDArray[np.intp]) -> None:
+    def _prepare_prediction(self, labels: Array) -> None:
         """Make the matched labels the only candidates of the training rows."""
-        self._matched = one_hot(labels, int(self._seen.sum()))
+        n_classes = int(self._seen.sum())
+        self._matched = engine_of(labels).map_rows(lambda found: one_hot(found, n_classes), labels)
         if self._is_full and self.prediction == "independent":
             self._matched_affinity = self._affinity(self._graph, self._matched)
 
-    def _scores(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _scores(self, X: Array) -> Array:
+        engine = engine_of(self._view.rows)
+        xp = engine.xp
         queries = self._view.transform(X)
-        vote = self._vote(queries)
+        near = self._nearest(queries)
+        vote = self._vote(queries, near.indices[:, : self.n_neighbors])
         if self.r_ == 1:
             return vote
-        candidates = self._r_best(vote)
+        candidates = engine.map_rows(self._r_best, vote)
         if self.prediction == "joint":
             return self._match_jointly(queries, candidates)
-        support = vote * self._support_of(queries)
-        support = support / np.maximum(self._matched.sum(axis=0), 1) ** self.balance
-        unsupported = ~(support * candidates).any(axis=1)
-        support[unsupported] = vote[unsupported]
-        return confidences_within(support, candidates)
+        (mass,) = engine.small(xp.sum(xp.astype(self._matched, vote.dtype), axis=0))
+        support = vote * self._support_of(queries, near) / xp.clip(mass, min=1.0) ** self.balance
+        supported = xp.any(xp.where(candidates, support, 0.0) != 0, axis=1)
+        return confidences_within(xp.where(supported[:, None], support, vote), candidates)
 
-    def _vote(self, queries: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _nearest(self, queries: Array) -> Neighbors:
+        """Search once for all that unseen rows are related to."""
+        k = self.n_neighbors
+        if isinstance(self._graph, LocalGraph):
+            k = max(k, self.n_graph_neighbors)
+        engine = engine_of(self._view.rows)
+        return engine.nearest_neighbors(self._view.rows, k, queries, n_jobs=self.n_jobs)
+
+    def _vote(self, queries: Array, near: Array) -> Array:
         """OP (4): the neighbours vote with the weights that reconstruct the query best."""
         rows = self._view.rows
-        near = nearest_neighbors(rows, self.n_neighbors, queries, n_jobs=self.n_jobs).indices
+        engine = engine_of(rows)
         weights = reconstruction_weights(queries, rows, near)
-        n, k = near.shape
-        voters = sp.csr_array(
-            (weights.ravel(), near.ravel(), np.arange(0, n * k + 1, k)), shape=(n, len(rows))
-        )
-        return voters @ self._matched.astype(np.float64)
+        voters = engine.query_weights(near, weights, rows.shape[0])
+        return voters @ engine.xp.astype(self._matched, weights.dtype)
 
-    def _r_best(self, vote: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def _r_best(self, vote: Array) -> Array:
         """Keep the r best labels that got a vote, Eq. (10)."""
-        by_priority = np.argsort(-self._priority)
-        order = by_priority[np.argsort(-vote[:, by_priority], axis=1, kind="stable")]
-        candidates = np.zeros(vote.shape, dtype=bool)
-        np.put_along_axis(candidates, order[:, : self.r_], True, axis=1)
-        return candidates & (vote > 0)
+        xp = array_namespace(vote)
+        by_priority = beside(np.argsort(-self._priority), vote)
+        order = xp.argsort(-vote[:, by_priority], axis=1, stable=True)[:, : self.r_]
+        labels = beside(np.arange(vote.shape[1]), vote)
+        return xp.any(by_priority[order][:, :, None] == labels, axis=1) & (vote > 0)
 
-    def _support_of(self, queries: NDArray[np.float64]) -> NDArray[np.floating]:
+    def _support_of(self, queries: Array, near: Neighbors) -> Array:
         """Return how much the matched training rows support every label of unseen rows."""
-        matched = self._matched.astype(np.float64)
+        matched = array_namespace(queries).astype(self._matched, queries.dtype)
         if self._is_full:
             return self._matched_affinity.to_queries(queries, matched)
-        weights = self._graph.to_queries(queries)
+        if isinstance(self._graph, LocalGraph):
+            weights = self._graph.to_queries(queries, near)
+        else:
+            weights = self._graph.to_queries(queries)
         if weights is None:  # a matrix of the user's knows nothing of unseen rows
-            return np.ones((len(queries), matched.shape[1]))
+            return 1.0
         return LocalAffinity(weights, self._matched, self._similarity).to_queries(weights, matched)
 
-    def _match_jointly(
-        self, queries: NDArray[np.float64], candidates: NDArray[np.bool_]
-    ) -> NDArray[np.float64]:
+    def _match_jointly(self, queries: Array, candidates: Array) -> Array:
         """Match unseen rows among themselves and with the matched training rows."""
         if not isinstance(self.graph, str):
             raise ValueError(
                 "prediction='joint' needs a graph over training and unseen rows, which a graph "
                 "of your own does not have: use prediction='independent'."
             )
-        mask = np.vstack([self._matched, candidates])
-        graph = self._relate(np.vstack([self._view.rows, queries]))
-        matching = match(
-            self._affinity(graph, mask),
-            mask,
-            balance=self.balance,
-            max_iter=self.max_iter,
-            tol=self.tol,
-        )
-        return matching.probabilities[len(self._matched) :]
+        xp = array_namespace(queries)
+        mask = xp.concat([self._matched, candidates])
+        graph = self._relate(xp.concat([self._view.rows, queries]))
+        matching = self._match(self._affinity(graph, mask), mask)
+        return matching.probabilities[self._matched.shape[0] :]
 
 
 def is_local_matching(estimator: Any) -> bool:
@@ -374,6 +395,8 @@ def set_size_rule(mean_size: float, n_classes: int) -> int:
     return 1 if n_classes == 1 else int(np.rint(1 + mean_size / np.log10(n_classes)))
 
 
-def assigned_set_size(mask: NDArray[np.bool_]) -> int:
+def assigned_set_size(mask: Array) -> int:
     """Eq. (10) for the candidate sets of a mask."""
-    return set_size_rule(float(mask.sum(axis=1).mean()), mask.shape[1])
+    xp = array_namespace(mask)
+    (n_candidates,) = engine_of(mask).small(xp.sum(xp.astype(mask, xp.int64)))
+    return set_size_rule(float(n_candidates) / mask.shape[0], mask.shape[1])
