@@ -91,7 +91,7 @@ _MODULES = (
     "base",
     "candidates",
     "datasets",
-    "distributed",
+    "engines",
     "evidence",
     "graph",
     "matching",

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics.pairwise import euclidean_distances
 
-from gmpll.graph.views import PositionSpace
+from gmpll.graph.views import EuclideanView
 
 __all__ = ["cooccurrence_similarity", "features_vary_with_label", "labels_look_ordinal"]
 
@@ -158,7 +158,7 @@ def features_vary_with_label(
     centre = sets @ labels.astype(np.float64) / sets.sum(axis=1)
     gaps = np.abs(centre[:, None] - centre)[compared]
     distinct = distinct[compared]
-    places = PositionSpace(X[rows].astype(np.float64)).rows
+    places = EuclideanView(X[rows].astype(np.float64)).rows
     distances = euclidean_distances(places[compared], places, squared=True)
     alike = np.where(distinct, distances, np.inf).argmin(axis=1)
     near = gaps[np.arange(len(gaps)), alike]

@@ -20,6 +20,16 @@ def test_a_grown_graph_is_the_graph_of_all_rows(first, k):
     np.testing.assert_allclose(grown.weights.toarray(), expected.weights.toarray(), atol=1e-6)
 
 
+def test_rows_are_added_to_numpy_arrays_only(library):
+    if library.name == "numpy":
+        return
+    rows = library.array(some_rows(0))
+    with pytest.raises(ValueError, match="Rows can only be added to the graph of NumPy arrays"):
+        GrowingGraph(rows, 5)
+    with pytest.raises(ValueError, match="Rows can only be added to the graph of NumPy arrays"):
+        edges_of_new_rows(LocalGraphs([rows], 5), [rows])
+
+
 def test_copies_of_rows_are_neighbours_and_no_row_is_its_own():
     rows = some_rows(0)
     rows[[20, 30, 39]] = rows[0]

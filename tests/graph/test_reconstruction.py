@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from scipy.optimize import nnls
 
+from gmpll.arrays import to_host
 from gmpll.graph import reconstruction
 from gmpll.graph.reconstruction import reconstruction_weights
 
@@ -71,7 +72,7 @@ def test_blocks_do_not_change_the_answer(monkeypatch):
     rows, queries = rng.randn(30, 15), rng.randn(25, 15)
     neighbors = np.array([rng.choice(30, 6, replace=False) for _ in queries])
     whole = reconstruction_weights(queries, rows, neighbors)
-    monkeypatch.setattr(reconstruction, "BLOCK_BYTES", 8 * 6 * 15 * 4)
+    monkeypatch.setattr("gmpll.engines.numpy.MAP_BYTES", 8 * 6 * 15 * 4)
     monkeypatch.setattr(reconstruction, "COMPILED_BLOCK", 4)
     np.testing.assert_allclose(reconstruction_weights(queries, rows, neighbors), whole, atol=1e-9)
 
@@ -127,3 +128,13 @@ def test_single_precision_rows_and_small_integers_are_taken():
     neighbors = np.array([rng.choice(20, 4, replace=False) for _ in queries], dtype=np.int32)
     weights = reconstruction_weights(queries, rows, neighbors)
     np.testing.assert_allclose(weights, loop(queries, rows, neighbors, True), atol=1e-4)
+
+
+@pytest.mark.parametrize("sum_to_one", [True, False])
+def test_every_library_finds_the_same(library, sum_to_one):
+    rng = np.random.RandomState(7)
+    rows, queries = rng.randn(50, 12), rng.randn(20, 12)
+    neighbors = np.array([rng.choice(50, 6, replace=False) for _ in queries])
+    arrays = [library.array(values) for values in (queries, rows, neighbors)]
+    found = to_host(reconstruction_weights(*arrays, sum_to_one=sum_to_one))
+    np.testing.assert_allclose(found, loop(queries, rows, neighbors, sum_to_one), atol=1e-6)

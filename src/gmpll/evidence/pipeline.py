@@ -93,7 +93,7 @@ class MatchingOptions:
         return LocalGraphs(
             views,
             self.n_graph_neighbors,
-            neighbors=self.neighbor_search,
+            neighbor_search=self.neighbor_search,
             random_state=rng,
             n_jobs=self.n_jobs,
         )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from gmpll.graph._compiling import compiled
+from gmpll._compiling import compiled
 
 __all__ = ["reconstruct"]
 

@@ -1,4 +1,4 @@
-"""Local graphs to which rows are added, without searching again among the rows they have.
+"""Local graphs of NumPy rows to which rows are added, without a search among those they have.
 
 The neighbours of a row that is there already can only change where an added row is nearer than the
 farthest of them. So the neighbours of the added rows are searched, among all rows, and for the
@@ -10,16 +10,18 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from gmpll.graph.local import LocalGraph, LocalGraphs, _scales, _self_tuned, _symmetric
-from gmpll.graph.neighbors import Neighbors, nearest_neighbors
+from gmpll.engines import Neighbors, engine_of
+from gmpll.engines.numpy import nearest_of_both
+from gmpll.graph.local import LocalGraph, LocalGraphs, row_scales, self_tuning_weights
+from gmpll.graph.neighbors import nearest_neighbors
 
-__all__ = ["GrowingGraph", "GrowingGraphs", "NewEdges", "edges_of_new_rows", "nearest_of_both"]
+__all__ = ["GrowingGraph", "GrowingGraphs", "NewEdges", "edges_of_new_rows"]
 
 
 class GrowingGraph(LocalGraph):
@@ -27,8 +29,8 @@ class GrowingGraph(LocalGraph):
 
     Parameters
     ----------
-    rows, n_neighbors, neighbors, random_state, n_jobs
-        As in :class:`gmpll.graph.local.LocalGraph`.
+    rows, n_neighbors, neighbor_search, random_state, n_jobs
+        As in :class:`gmpll.graph.local.LocalGraph`; rows are a NumPy array.
 
     Attributes
     ----------
@@ -46,9 +48,14 @@ class GrowingGraph(LocalGraph):
 
     near: Neighbors
 
-    def _search(self, random_state: int | np.random.RandomState) -> Neighbors:
-        self.near = super()._search(random_state)
-        return self.near
+    def __init__(self, rows: NDArray[np.floating], n_neighbors: int, **options: Any) -> None:
+        _check_on_host(rows)
+        super().__init__(rows, n_neighbors, **options)
+
+    def relate(self, near: Neighbors) -> None:
+        """Set scales and weights by the neighbours of all rows, and keep these."""
+        self.near = near
+        super().relate(near)
 
     def with_rows(self, added: NDArray[np.floating]) -> GrowingGraph:
         """Return the graph of these rows and the added ones; this one stays as it is.
@@ -64,9 +71,7 @@ class GrowingGraph(LocalGraph):
         of_added = _neighbors_of_new(self, added)
         grown = copy.copy(self)
         grown.rows = np.vstack([self.rows, added])
-        grown.near = Neighbors(*(np.vstack(parts) for parts in zip(of_rows, of_added, strict=True)))
-        grown.scales = _scales(grown.near.distances)
-        grown.weights = _symmetric(grown._weights(grown.near, grown.scales))
+        grown.relate(Neighbors(*map(np.vstack, zip(of_rows, of_added, strict=True))))
         return grown
 
 
@@ -79,14 +84,11 @@ class GrowingGraphs(LocalGraphs):
         The graph of every view.
     """
 
-    _graphs: list[GrowingGraph]  # type: ignore[assignment]
+    graphs: list[GrowingGraph]  # type: ignore[assignment]
 
     def __init__(self, graphs: Sequence[GrowingGraph]) -> None:
-        self._graphs = list(graphs)
-        self.weights = sum((graph.weights for graph in graphs[1:]), start=graphs[0].weights)
-        for graph in graphs:
-            del graph.weights  # their sum is all that is needed
-        self.recall = min(graph.recall for graph in graphs)
+        self.graphs = list(graphs)
+        self.combine()
 
     @classmethod
     def of(cls, graphs: LocalGraphs, *, random_state: int | np.random.RandomState) -> GrowingGraphs:
@@ -106,18 +108,18 @@ class GrowingGraphs(LocalGraphs):
                 GrowingGraph(
                     graph.rows,
                     graph.n_neighbors,
-                    neighbors=graph.search,
+                    neighbor_search=graph.search,
                     random_state=random_state,
                     n_jobs=graph.n_jobs,
                 )
-                for graph in graphs._graphs
+                for graph in graphs.graphs
             ]
         )
 
     def with_rows(self, views: Sequence[NDArray[np.floating]]) -> GrowingGraphs:
         """Return the graphs of these rows and of added ones, given in each view."""
         return GrowingGraphs(
-            [graph.with_rows(rows) for graph, rows in zip(self._graphs, views, strict=True)]
+            [graph.with_rows(rows) for graph, rows in zip(self.graphs, views, strict=True)]
         )
 
 
@@ -158,30 +160,12 @@ def edges_of_new_rows(graphs: LocalGraphs, views: Sequence[NDArray[np.floating]]
     >>> edges.to_graph.nnz, edges.among.toarray().round(2).tolist()
     (0, [[0.0, 0.37], [0.37, 0.0]])
     """
-    parts = [_edges_in_view(graph, rows) for graph, rows in zip(graphs._graphs, views, strict=True)]
+    for rows in views:
+        _check_on_host(rows)
+    parts = [_edges_in_view(graph, rows) for graph, rows in zip(graphs.graphs, views, strict=True)]
     return NewEdges(
         sum((part.to_graph for part in parts[1:]), start=parts[0].to_graph),
         sum((part.among for part in parts[1:]), start=parts[0].among),
-    )
-
-
-def nearest_of_both(first: Neighbors, second: Neighbors, k: int) -> Neighbors:
-    """Merge two lists of neighbours of the same rows; of equally near ones the first wins.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gmpll.graph.growing import nearest_of_both
-    >>> from gmpll.graph.neighbors import Neighbors
-    >>> few = Neighbors(np.array([[1.0, 3.0]]), np.array([[7, 8]]))
-    >>> nearest_of_both(few, Neighbors(np.array([[2.0]]), np.array([[9]])), 2).indices
-    array([[7, 9]])
-    """
-    distances = np.hstack([first.distances, second.distances.astype(first.distances.dtype)])
-    indices = np.hstack([first.indices, second.indices.astype(first.indices.dtype)])
-    order = np.argsort(distances, axis=1, kind="stable")[:, :k]
-    return Neighbors(
-        np.take_along_axis(distances, order, axis=1), np.take_along_axis(indices, order, axis=1)
     )
 
 
@@ -195,15 +179,23 @@ def _neighbors_of_new(graph: LocalGraph, rows: NDArray[np.floating]) -> Neighbor
 
 def _edges_in_view(graph: LocalGraph, rows: NDArray[np.floating]) -> NewEdges:
     near = _neighbors_of_new(graph, rows)
-    scales = _scales(near.distances)
-    spread = scales[:, None] * np.concatenate([graph.scales, scales])[near.indices]
-    values = _self_tuned(np.square(near.distances), spread)
+    scales = np.concatenate([graph.scales, row_scales(near.distances)])
+    values = self_tuning_weights(scales[near.indices], near.distances)
     (n, k), m = near.indices.shape, len(graph.rows)
     edges = sp.csr_array(
         (values.ravel(), near.indices.ravel(), np.arange(n + 1) * k), shape=(n, m + n)
     )
-    return NewEdges(edges[:, :m], _symmetric(sp.csr_array(edges[:, m:])))
+    among = edges[:, m:]
+    return NewEdges(edges[:, :m], sp.csr_array(among.maximum(among.T)))
 
 
 def _moved(near: Neighbors, offset: int) -> Neighbors:
     return Neighbors(near.distances, near.indices + offset)
+
+
+def _check_on_host(rows: Any) -> None:
+    if engine_of(rows).name != "numpy":
+        raise ValueError(
+            "Rows can only be added to the graph of NumPy arrays: fit a model on NumPy arrays for "
+            "resolve and partial_fit, or fit it again with all rows."
+        )

@@ -9,18 +9,22 @@ with about ten unknowns each. An active-set method ends at the exact minimiser o
 from the minimiser without sign constraints, which often is the answer, or from the nearest
 neighbour alone where the neighbours are linearly dependent and the minimiser is not unique.
 
-With few queries all are walked at once, one batched linear solve per step; many are left to
-compiled code where numba is installed (it comes with the extra ``neighbors``).
+With few queries all are walked at once, one batched linear solve per step; many NumPy rows are left
+to compiled code where numba is installed (it comes with the extra ``neighbors``). Of tensors only
+the k x k matrices of the problems visit the host.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from importlib.util import find_spec
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gmpll._threads import balanced_blocks, in_threads
+from gmpll.arrays import Array, array_namespace, device, to_host
+from gmpll.engines import engine_of
 
 __all__ = ["nonnegative_quadratic", "reconstruction_weights"]
 
@@ -32,9 +36,6 @@ OPTIMALITY_TOLERANCE = 1e-10
 #: Neighbours count as linearly independent if leaving one out of the others keeps more than this
 #: share of its squared length.
 INDEPENDENCE = 1e-8
-#: Queries are handled in blocks whose differences to the neighbours take about this many bytes:
-#: they stay in the cache.
-BLOCK_BYTES = 2**22
 #: From this many queries on loading the compiled code, about a second, is worth it.
 COMPILED_QUERIES = 2000
 #: Queries that a thread hands to the compiled code at a time.
@@ -42,21 +43,17 @@ COMPILED_BLOCK = 512
 
 
 def reconstruction_weights(
-    queries: NDArray[np.floating],
-    rows: NDArray[np.floating],
-    neighbors: NDArray[np.integer],
-    *,
-    sum_to_one: bool = True,
-) -> NDArray[np.float64]:
+    queries: Array, rows: Array, neighbors: Array, *, sum_to_one: bool = True
+) -> Array:
     """Weights with which the neighbours of each query reconstruct it best.
 
     Parameters
     ----------
-    queries : ndarray of shape (n_queries, n_features)
+    queries : array of shape (n_queries, n_features)
         Rows to reconstruct.
-    rows : ndarray of shape (n_rows, n_features)
+    rows : array of shape (n_rows, n_features)
         Rows to reconstruct from.
-    neighbors : ndarray of shape (n_queries, k), int
+    neighbors : array of shape (n_queries, k), int
         Which rows each query is reconstructed from.
     sum_to_one : bool, default=True
         Whether the weights of a query must sum to one; without, the problem is non-negative
@@ -64,7 +61,7 @@ def reconstruction_weights(
 
     Returns
     -------
-    ndarray of shape (n_queries, k)
+    array of shape (n_queries, k)
 
     Examples
     --------
@@ -74,21 +71,12 @@ def reconstruction_weights(
     >>> reconstruction_weights(np.array([[1.0, -1.0]]), rows, np.array([[0, 1, 2]])).round(6)
     array([[0.75, 0.25, 0.  ]])
     """
-    n_queries, k = neighbors.shape
-    weights = np.zeros((n_queries, k))
-    if k == 0 or n_queries == 0:
-        return weights
-    if n_queries >= COMPILED_QUERIES and find_spec("numba") is not None:
-        _reconstruct_compiled(queries, rows, neighbors, sum_to_one, weights)
-        return weights
-
-    def reconstruct(part: slice) -> None:
-        gram, linear = _quadratic_forms(queries[part], rows[neighbors[part]], sum_to_one)
-        weights[part] = nonnegative_quadratic(gram, linear, sum_to_one=sum_to_one)
-
-    block = max(1, BLOCK_BYTES // (8 * k * max(rows.shape[1], 1)))
-    in_threads(reconstruct, balanced_blocks(n_queries, block))
-    return weights
+    engine = engine_of(rows)
+    many = neighbors.shape[0] >= COMPILED_QUERIES and neighbors.shape[1] > 0
+    if engine.name == "numpy" and many and find_spec("numba") is not None:
+        return _reconstruct_compiled(queries, rows, neighbors, sum_to_one)
+    solve = partial(_reconstruct, sum_to_one=sum_to_one)
+    return engine.map_neighbors(solve, rows, neighbors, queries)
 
 
 def _reconstruct_compiled(
@@ -96,31 +84,40 @@ def _reconstruct_compiled(
     rows: NDArray[np.floating],
     neighbors: NDArray[np.integer],
     sum_to_one: bool,
-    weights: NDArray[np.float64],
-) -> None:
+) -> NDArray[np.float64]:
     from gmpll.graph._compiled import reconstruct
 
     x = np.ascontiguousarray(queries, dtype=np.float64)
     z = np.ascontiguousarray(rows, dtype=np.float64)
     near = np.ascontiguousarray(neighbors, dtype=np.intp)
+    weights = np.zeros(near.shape)
     limits = (sum_to_one, RIDGE, OPTIMALITY_TOLERANCE, INDEPENDENCE)
     in_threads(
         lambda part: reconstruct(x[part], z, near[part], *limits, weights[part]),
         balanced_blocks(len(x), COMPILED_BLOCK),
     )
+    return weights
 
 
-def _quadratic_forms(
-    queries: NDArray[np.floating], near: NDArray[np.floating], sum_to_one: bool
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _reconstruct(near: Array, queries: Array, *, sum_to_one: bool) -> Array:
+    """Make the small problems of a block of queries where its rows are; solve them on the host."""
+    xp = array_namespace(queries)
+    gram, linear = _quadratic_forms(queries, near, sum_to_one)
+    problems = [to_host(values).astype(np.float64, copy=False) for values in (gram, linear)]
+    weights = nonnegative_quadratic(*problems, sum_to_one=sum_to_one)
+    return xp.asarray(weights, dtype=gram.dtype, device=device(gram))
+
+
+def _quadratic_forms(queries: Array, near: Array, sum_to_one: bool) -> tuple[Array, Array]:
     """Return matrix and vector of every query's objective."""
-    query, near = queries[:, None, :].astype(np.float64), near.astype(np.float64, copy=False)
+    xp = array_namespace(queries)
+    query = queries[:, None, :]
     if sum_to_one:
         # On the simplex x - sum w_c x_c = sum w_c (x - x_c): the linear term disappears.
         offsets = query - near
-        gram = offsets @ offsets.transpose(0, 2, 1)
-        return gram, np.zeros(gram.shape[:2])
-    return near @ near.transpose(0, 2, 1), (near @ query.transpose(0, 2, 1))[:, :, 0]
+        gram = offsets @ xp.matrix_transpose(offsets)
+        return gram, xp.zeros(gram.shape[:2], dtype=gram.dtype, device=device(gram))
+    return near @ xp.matrix_transpose(near), (near @ xp.matrix_transpose(query))[:, :, 0]
 
 
 def nonnegative_quadratic(
@@ -142,6 +139,8 @@ def nonnegative_quadratic(
     ndarray of shape (n_problems, k)
     """
     n, k = linear.shape
+    if linear.size == 0:
+        return np.zeros((n, k))
     scale = np.einsum("nii->n", gram) / k
     scale = np.where(scale > 0, scale, 1.0)
     gram = gram / scale[:, None, None] + RIDGE * np.eye(k)

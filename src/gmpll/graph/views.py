@@ -1,125 +1,84 @@
-"""The space in which instances are compared."""
+"""Views: the spaces in which instances are compared, on every engine.
+
+A view is made from training rows and maps unseen rows with their statistics. Statistics are
+reductions over all rows; the mapping works on blocks of rows (:mod:`gmpll.engines`).
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
-from sklearn.preprocessing import QuantileTransformer, StandardScaler, normalize
-from sklearn.utils.extmath import row_norms
+from sklearn.preprocessing import QuantileTransformer
+from sklearn.utils import resample
+
+from gmpll.arrays import Array, array_namespace, device, to_host
+from gmpll.engines import engine_of
 
 __all__ = [
-    "DirectionSpace",
-    "PositionSpace",
-    "RankSpace",
+    "VIEWS",
+    "CosineView",
+    "EuclideanView",
+    "OutlierCompression",
+    "RankView",
     "Scaling",
-    "Taming",
-    "TreeSpace",
-    "spaces_of",
+    "TreeView",
+    "View",
     "unit_rows",
+    "views_of",
 ]
 
 #: A z-scored row shorter than this equals the mean row up to rounding: it has no direction.
 ZERO_LENGTH = 1e-10
 #: A feature whose spread is a smaller share of its size is left as it is.
 NEARLY_CONSTANT = 1e-9
-#: Rows of other sizes than the training rows' must not overflow when they are squared.
-LARGEST_VALUE = 1e140
+#: Rows of other sizes than the training rows' are cut at this power of the largest number: they
+#: must not overflow when they are squared and added up.
+MAX_POWER = 0.45
 #: Resolution of the ranks, how many rows they are taken from, and where normal scores are cut:
 #: the extreme ones are made of a single row each.
 N_QUANTILES = 200
 RANK_SAMPLE = 100_000
-LARGEST_SCORE = 3.0
+MAX_SCORE = 3.0
 #: So near the smallest or largest value of a feature a value is that up to rounding.
 AT_THE_END = 1e-7
 #: Binary exponents of spreads for which the ranks can be taken as they are.
 USUAL_SPREAD = (-10, 30)
-#: A feature is wild if it goes further from its median than so many times its usual deviation.
-WILD_SPREAD = 2.0**20
-#: Where a wild feature ends; the logarithm of no number is larger.
-LARGEST_LOGARITHM = 1e3
+#: A feature is heavy-tailed if it goes further from its median than so many times its usual
+#: deviation.
+HEAVY_TAILED_SPREAD = 2.0**20
+#: Where a heavy-tailed feature ends; the logarithm of no number is larger.
+MAX_LOGARITHM = 1e3
 
 
-def unit_rows(X: NDArray[np.floating]) -> NDArray[np.float64]:
+class View(Protocol):
+    """A space in which rows are compared: the training rows in it, and the way into it."""
+
+    rows: Array
+
+    def transform(self, X: Array) -> Array:
+        """Map rows into this space."""
+        ...
+
+
+def unit_rows(X: Array) -> Array:
     """Scale every row to length one; a zero row stays zero."""
-    return normalize(X, norm="l2", copy=True)
+    return engine_of(X).map_rows(_unit_rows, X)
 
 
-def spread_exponents(X: NDArray[np.float64]) -> NDArray[np.intc]:
-    """Return e so that ``X / 2**e`` spreads over about one; 0 for a constant feature.
-
-    Powers of two change no digit, but the squares of features that are all near 1e300 or 1e-300
-    would not be numbers any more.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gmpll.graph.views import spread_exponents
-    >>> spread_exponents(np.array([[0.0, 1e-300], [2.0, 3e-300]])).tolist()
-    [1, -996]
-    """
-    high, low = X.max(axis=0), X.min(axis=0)
-    half_range = high / 2 - low / 2  # the whole one may be too large
-    # Enlarging a feature that is constant up to rounding would enlarge the rounding errors.
-    size = np.maximum(np.abs(high), np.abs(low))
-    return np.where(half_range > NEARLY_CONSTANT * size, np.frexp(half_range)[1], 0).astype(np.intc)
+def _unit_rows(X: Array) -> Array:
+    xp = array_namespace(X)
+    lengths = _lengths(X)
+    return X / xp.where(lengths > 0, lengths, xp.ones_like(lengths))[:, None]
 
 
-def _evened(X: NDArray[np.float64], exponents: NDArray[np.intc]) -> NDArray[np.float64]:
-    with np.errstate(over="ignore", under="ignore"):
-        even = np.ldexp(X, -exponents)
-    return np.clip(even, -LARGEST_VALUE, LARGEST_VALUE, out=even)
-
-
-class Taming:
-    """Bring the far outliers of wild features in, so that the other values stay apart.
-
-    Beside one value of 1e10 all others are the same in single precision, and within the tolerance
-    of the ranks. Such a feature becomes ``arcsinh((x - median) / u)``, where u is the median of
-    the deviations from the median that are not zero: linear about the median, logarithmic far
-    out, in the same order. Other features stay as they are.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-        Training rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gmpll.graph.views import Taming
-    >>> X = np.array([[0.0, 1.0], [1.0, 2.0], [2.0, 3.0], [1e10, 4.0]])
-    >>> Taming(X)(X).round(1)
-    array([[-1.2,  1. ],
-           [-0.5,  2. ],
-           [ 0.5,  3. ],
-           [23.7,  4. ]])
-    """
-
-    def __init__(self, X: NDArray[np.float64]) -> None:
-        some = X[:: max(1, len(X) // RANK_SAMPLE)]
-        self._centre = np.median(some, axis=0)
-        self._unit = np.ones(X.shape[1])
-        with np.errstate(over="ignore"):
-            largest = np.maximum(X.max(axis=0) - self._centre, self._centre - X.min(axis=0))
-            for feature, values in enumerate(some.T):
-                deviation = np.abs(values - self._centre[feature])
-                if deviation.any():
-                    self._unit[feature] = np.median(deviation[deviation > 0])
-            self._wild = np.flatnonzero(largest > WILD_SPREAD * self._unit)
-
-    def __call__(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the rows, the wild features changed; X itself if there are none."""
-        if not len(self._wild):
-            return X
-        tamed = X.copy()
-        with np.errstate(over="ignore"):
-            away = (X[:, self._wild] - self._centre[self._wild]) / self._unit[self._wild]
-            logarithms = np.arcsinh(away)
-        tamed[:, self._wild] = np.clip(logarithms, -LARGEST_LOGARITHM, LARGEST_LOGARITHM)
-        return tamed
+def _lengths(X: Array) -> Array:
+    xp = array_namespace(X)
+    return xp.sqrt(xp.einsum("ij,ij->i", X, X))
 
 
 class Scaling:
@@ -128,9 +87,12 @@ class Scaling:
     A constant feature becomes zero, and so does, exactly, a row that equals the mean of the
     training rows up to rounding: otherwise its direction would be made of rounding errors.
 
+    Features are first brought to a spread of about one. Powers of two change no digit, but the
+    squares of features that are all near 1e300 or 1e-300 would not be numbers any more.
+
     Parameters
     ----------
-    X : ndarray of shape (n_samples, n_features)
+    X : array of shape (n_samples, n_features)
         Training rows.
     standardize : bool, default=True
         Whether to z-score at all.
@@ -144,22 +106,73 @@ class Scaling:
            [-2., -4.]])
     """
 
-    def __init__(self, X: NDArray[np.float64], *, standardize: bool = True) -> None:
-        self._scaler = None
-        if standardize:
-            self._exponents = spread_exponents(X)
-            self._scaler = StandardScaler().fit(_evened(X, self._exponents))
+    def __init__(self, X: Array, *, standardize: bool = True) -> None:
+        self.standardize = standardize
+        if not standardize:
+            return
+        engine = engine_of(X)
+        xp = engine.xp
+        low, high = engine.small(xp.min(X, axis=0), xp.max(X, axis=0))
+        self._factors = 2.0 ** -_spread_exponents(low, high)
+        even = engine.map_rows(partial(_evened, factors=self._factors), X)
+        n_samples = X.shape[0]
+        (self._mean,) = engine.small(xp.mean(even, axis=0))
+        even -= self._mean
+        rest = xp.sum(even, axis=0)  # what rounding has left in the mean
+        even *= even
+        squared, rest = engine.small(xp.sum(even, axis=0), rest)
+        variance = (squared - rest * rest / n_samples) / n_samples
+        self._scale = _deviations(variance, self._mean, n_samples)
 
-    def transform(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    def transform(self, X: Array) -> Array:
         """Scale rows."""
-        if self._scaler is None:
+        return engine_of(X).map_rows(self, X)
+
+    def __call__(self, X: Array) -> Array:
+        """Scale a block of rows."""
+        if not self.standardize:
             return X
-        scaled = self._scaler.transform(_evened(X, self._exponents), copy=False)
-        scaled[row_norms(scaled) < ZERO_LENGTH] = 0.0
+        scaled = _evened(X, self._factors)
+        scaled -= self._mean
+        scaled /= self._scale
+        scaled[_lengths(scaled) < ZERO_LENGTH] = 0.0
         return scaled
 
 
-class DirectionSpace:
+def _spread_exponents(low: Array, high: Array) -> Array:
+    """Return e so that features divided by ``2**e`` spread over about one; 0 for constant ones."""
+    xp = array_namespace(low)
+    half_range = high / 2 - low / 2  # the whole one may be too large
+    # Enlarging a feature that is constant up to rounding would enlarge the rounding errors.
+    spreads = half_range > NEARLY_CONSTANT * xp.maximum(xp.abs(high), xp.abs(low))
+    smallest = float(xp.finfo(half_range.dtype).smallest_normal)
+    exponents = xp.floor(xp.log2(xp.where(spreads, half_range, xp.ones_like(half_range)))) + 1
+    exponents = _cut(exponents, -math.log2(smallest))  # so that a power of two is a number
+    return xp.where(spreads, exponents, xp.zeros_like(exponents))
+
+
+def _evened(X: Array, factors: Array) -> Array:
+    """Multiply features by their factors; what would overflow as a square is cut. A new array."""
+    with np.errstate(over="ignore", under="ignore"):
+        even = X * factors
+    return _cut(even, float(array_namespace(X).finfo(even.dtype).max) ** MAX_POWER)
+
+
+def _cut(values: Array, largest: float) -> Array:
+    xp = array_namespace(values)
+    limit = xp.asarray(largest, dtype=values.dtype, device=device(values))
+    return xp.maximum(xp.minimum(values, limit), -limit)
+
+
+def _deviations(variance: Array, mean: Array, n_samples: int) -> Array:
+    """Return standard deviations; 1 where a feature is constant up to rounding."""
+    xp = array_namespace(variance)
+    noise = n_samples * float(xp.finfo(variance.dtype).eps)
+    constant = variance <= noise * variance + (noise * mean) ** 2
+    return xp.sqrt(xp.where(constant, xp.ones_like(variance), variance))
+
+
+class CosineView:
     """Z-scored, row-normalised features: the cosine becomes an inner product.
 
     The z-scores use the statistics of the rows it was made from, so unseen rows are mapped with
@@ -167,54 +180,129 @@ class DirectionSpace:
 
     Parameters
     ----------
-    X : ndarray of shape (n_samples, n_features)
+    X : array of shape (n_samples, n_features)
         Training rows.
 
     Attributes
     ----------
-    rows : ndarray of shape (n_samples, n_features)
+    rows : array of shape (n_samples, n_features)
         The mapped training rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gmpll.graph.views import CosineView
+    >>> CosineView(np.array([[1.0, 5.0], [3.0, 5.0]])).rows
+    array([[-1.,  0.],
+           [ 1.,  0.]])
     """
 
-    def __init__(self, X: NDArray[np.float64]) -> None:
-        self.scaling = Scaling(X)
+    def __init__(self, X: Array) -> None:
+        self._scaling = Scaling(X)
         self.rows = self.transform(X)
 
-    def transform(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    def transform(self, X: Array) -> Array:
         """Map rows into this space."""
-        # In place: z-scoring has made a copy of X already.
-        return normalize(self.scaling.transform(X), norm="l2", copy=False)
+        return engine_of(X).map_rows(partial(_direction, self._scaling), X)
 
 
-class PositionSpace:
+def _direction(scaling: Scaling, X: Array) -> Array:
+    return _unit_rows(scaling(X))
+
+
+class EuclideanView:
     """Z-scored features as they are: how far a row is from the mean counts too.
 
     Parameters
     ----------
-    X : ndarray of shape (n_samples, n_features)
+    X : array of shape (n_samples, n_features)
         Training rows.
 
     Attributes
     ----------
-    rows : ndarray of shape (n_samples, n_features)
+    rows : array of shape (n_samples, n_features)
         The mapped training rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gmpll.graph.views import EuclideanView
+    >>> EuclideanView(np.array([[1.0], [2.0], [3.0]])).rows.round(2).ravel()
+    array([-1.22,  0.  ,  1.22])
     """
 
-    def __init__(self, X: NDArray[np.float64]) -> None:
-        self.scaling = Scaling(X)
+    def __init__(self, X: Array) -> None:
+        self._scaling = Scaling(X)
         self.rows = self.transform(X)
 
-    def transform(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    def transform(self, X: Array) -> Array:
         """Map rows into this space."""
-        return self.scaling.transform(X)
+        return self._scaling.transform(X)
 
 
-class TreeSpace:
-    """Z-scored features after :class:`Taming`, for trees, which ask for the order of values alone.
+class OutlierCompression:
+    """Bring the far outliers of heavy-tailed features in, so that the other values stay apart.
+
+    Beside one value of 1e10 all others are the same in single precision, and within the tolerance
+    of the ranks. Such a feature becomes ``arcsinh((x - median) / u)``, where u is the median of
+    the deviations from the median that are not zero: linear about the median, logarithmic far
+    out, in the same order. Other features stay as they are.
 
     Parameters
     ----------
-    X : ndarray of shape (n_samples, n_features)
+    X : array of shape (n_samples, n_features)
+        Training rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gmpll.graph.views import OutlierCompression
+    >>> X = np.array([[0.0, 1.0], [1.0, 2.0], [2.0, 3.0], [1e10, 4.0]])
+    >>> OutlierCompression(X)(X).round(1)
+    array([[-1.2,  1. ],
+           [-0.5,  2. ],
+           [ 0.5,  3. ],
+           [23.7,  4. ]])
+    """
+
+    def __init__(self, X: Array) -> None:
+        engine = engine_of(X)
+        xp = engine.xp
+        low, high = map(to_host, engine.small(xp.min(X, axis=0), xp.max(X, axis=0)))
+        some = engine.rows_on_host(X, slice(None, None, max(1, X.shape[0] // RANK_SAMPLE)))
+        centre = np.median(some, axis=0)
+        unit = np.ones_like(centre)
+        with np.errstate(over="ignore"):
+            farthest = np.maximum(high - centre, centre - low)
+            for feature, values in enumerate(some.T):
+                deviation = np.abs(values - centre[feature])
+                if deviation.any():
+                    unit[feature] = np.median(deviation[deviation > 0])
+            self._heavy_tailed = farthest > HEAVY_TAILED_SPREAD * unit
+        self._centre, self._unit = centre, unit
+
+    def __call__(self, X: Array) -> Array:
+        """Return a block of rows, heavy-tailed features compressed; X itself if there are none."""
+        if not self._heavy_tailed.any():
+            return X
+        xp = array_namespace(X)
+        heavy_tailed, centre, unit = (
+            xp.asarray(values, device=device(X))
+            for values in (self._heavy_tailed, self._centre, self._unit)
+        )
+        with np.errstate(over="ignore"):
+            logarithms = xp.asinh((X - centre) / unit)
+        return xp.where(heavy_tailed, _cut(logarithms, MAX_LOGARITHM), X)
+
+
+class TreeView:
+    """Z-scored features after :class:`OutlierCompression`: trees ask for the order of values alone.
+
+    Trees live on the host, and so does this view: arrays of other engines are copied there.
+
+    Parameters
+    ----------
+    X : array of shape (n_samples, n_features)
         Training rows.
 
     Attributes
@@ -223,92 +311,156 @@ class TreeSpace:
         The mapped training rows.
     """
 
-    def __init__(self, X: NDArray[np.float64]) -> None:
-        self._taming = Taming(X)
-        self.scaling = Scaling(self._taming(X))
+    def __init__(self, X: Array) -> None:
+        X = to_host(X)
+        self._compression = OutlierCompression(X)
+        self._scaling = Scaling(self._compression(X))
         self.rows = self.transform(X)
 
-    def transform(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    def transform(self, X: Array) -> NDArray[Any]:
         """Map rows into this space."""
-        return self.scaling.transform(self._taming(X))
+        return self._scaling.transform(self._compression(to_host(X)))
 
 
-class RankSpace:
+class RankView:
     """Directions of features that were first replaced by their normal scores.
 
     A value becomes the quantile of the normal distribution that belongs to its rank among the
     training rows: outliers and skewed scales lose their weight. The scores are then z-scored and
-    row-normalised as in :class:`DirectionSpace`.
+    row-normalised as in :class:`CosineView`.
 
     Parameters
     ----------
-    X : ndarray of shape (n_samples, n_features)
+    X : array of shape (n_samples, n_features)
         Training rows.
     random_state : int
         Draws the rows from which the ranks are taken if there are very many.
 
     Attributes
     ----------
-    rows : ndarray of shape (n_samples, n_features)
+    rows : array of shape (n_samples, n_features)
         The mapped training rows.
     """
 
-    _taming: Taming | None = None  # of older saved models
+    def __init__(self, X: Array, random_state: int = 0) -> None:
+        self._scores = _NormalScores(X, random_state)
+        self._scaling = Scaling(engine_of(X).map_rows(self._scores, X))
+        self.rows = self.transform(X)
 
-    def __init__(self, X: NDArray[np.float64], random_state: int = 0) -> None:
-        self._taming = Taming(X)
-        X = self._tamed(X)
+    def transform(self, X: Array) -> Array:
+        """Map rows into this space."""
+        return engine_of(X).map_rows(partial(_ranked_direction, self._scores, self._scaling), X)
+
+
+class _NormalScores:
+    """Replace values by the normal scores of their ranks among the training rows."""
+
+    def __init__(self, X: Array, random_state: int) -> None:
+        engine = engine_of(X)
+        n_samples = X.shape[0]
+        self._compression = OutlierCompression(X)
+        low, high = engine.small(engine.xp.min(X, axis=0), engine.xp.max(X, axis=0))
+        # Compression keeps the order, so the ends of a feature stay its ends.
+        low, high = self._compression(np.stack([to_host(low), to_host(high)]))
         # Values next to the smallest or largest are taken for those: features of a spread at which
         # that is much, or less than their last digit, are evened out.
-        spread = spread_exponents(X)
+        spread = _spread_exponents(low, high)
         ordinary = (spread >= USUAL_SPREAD[0]) & (spread <= USUAL_SPREAD[1])
-        self._exponents = np.where(ordinary, 0, spread)
-        self._ranks = QuantileTransformer(
-            n_quantiles=min(N_QUANTILES, X.shape[0]),
-            output_distribution="uniform",
-            subsample=RANK_SAMPLE,
-            random_state=random_state,
-        ).fit(_evened(X, self._exponents))
-        self._directions = DirectionSpace(self._scores(X))
-        self.rows = self._directions.rows
+        self._factors = np.where(ordinary, 1.0, 2.0**-spread)
+        chosen: Any = slice(None)
+        if n_samples > RANK_SAMPLE:
+            chosen = resample(
+                np.arange(n_samples),
+                replace=False,
+                n_samples=RANK_SAMPLE,
+                random_state=random_state,
+            )
+        sample = _evened(self._compression(engine.rows_on_host(X, chosen)), self._factors)
+        ranks = QuantileTransformer(n_quantiles=min(N_QUANTILES, n_samples), subsample=None)
+        self._quantiles = np.ascontiguousarray(ranks.fit(sample).quantiles_.T)
 
-    def transform(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Map rows into this space."""
-        return self._directions.transform(self._scores(self._tamed(X)))
-
-    def _tamed(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
-        return X if self._taming is None else self._taming(X)
-
-    def _scores(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
-        even = _evened(X, self._exponents)
-        scores = self._ranks.transform(even)
-        # The transformer makes normal scores too, but takes much longer for it; models that were
-        # saved earlier let it.
-        if self._ranks.output_distribution == "uniform":
-            scores[even + AT_THE_END > self._ranks.quantiles_[-1]] = 1.0
-            scores[even - AT_THE_END < self._ranks.quantiles_[0]] = 0.0
-            scores = ndtri(scores)
-        return np.clip(scores, -LARGEST_SCORE, LARGEST_SCORE)
+    def __call__(self, X: Array) -> Array:
+        """Return the scores of a block of rows."""
+        xp = array_namespace(X)
+        factors, quantiles = (
+            xp.asarray(values, dtype=X.dtype, device=device(X))
+            for values in (self._factors, self._quantiles)
+        )
+        even = _evened(self._compression(X), factors)
+        ranks = [_mid_ranks(even[:, j], quantiles[j, :]) for j in range(X.shape[1])]
+        scores = xp.stack(ranks, axis=1)
+        scores[even + AT_THE_END > quantiles[:, -1]] = 1.0
+        scores[even - AT_THE_END < quantiles[:, 0]] = 0.0
+        return _cut(engine_of(X).ndtri(scores), MAX_SCORE)
 
 
-def spaces_of(
-    X: NDArray[np.float64], views: tuple[str, ...], rng: np.random.RandomState
-) -> list[Any]:
-    """Return the views in which rows are compared; each has ``rows`` and ``transform``.
+def _mid_ranks(values: Array, quantiles: Array) -> Array:
+    """Return the ranks in [0, 1] of the values of a feature among sorted ones, ties in the middle.
+
+    A value between two quantiles, or equal to several, lies between the last that is not above it
+    and the first that is not below it; the interpolations from both sides are averaged.
+    """
+    xp = array_namespace(values)
+    n = quantiles.shape[0]
+    ranks = xp.linspace(0.0, 1.0, n, dtype=values.dtype, device=device(values))
+    values = xp.asarray(values, copy=True)  # in one piece
+    above = _within(xp.searchsorted(quantiles, values, side="left"), n - 1)
+    below = _within(xp.searchsorted(quantiles, values, side="right") - 1, n - 1)
+    low, high = quantiles[below], quantiles[above]
+    gap = high - low
+    between = gap > 0
+    slope = xp.where(between, ranks[above] - ranks[below], 0.0) / xp.where(between, gap, 1.0)
+    from_below = slope * (values - low) + ranks[below]
+    from_above = ranks[above] - slope * (high - values)
+    return 0.5 * (from_below + from_above)
+
+
+def _within(places: Array, last: int) -> Array:
+    xp = array_namespace(places)
+    return xp.where(places < 0, 0, xp.where(places > last, last, places))
+
+
+def _ranked_direction(scores: _NormalScores, scaling: Scaling, X: Array) -> Array:
+    return _direction(scaling, scores(X))
+
+
+#: The views by name.
+VIEWS = ("cosine", "rank", "euclidean")
+
+
+def views_of(X: Array, names: Sequence[str], rng: np.random.RandomState) -> list[View]:
+    """Return the views in which rows are compared.
 
     Parameters
     ----------
-    X : ndarray of shape (n_samples, n_features)
+    X : array of shape (n_samples, n_features)
         Training rows.
-    views : tuple of {"cosine", "rank", "euclidean"}
-        Their names.
+    names : sequence of {"cosine", "rank", "euclidean"}
+        Which views.
     rng : RandomState
         Draws the rows from which the ranks are taken if there are very many.
+
+    Returns
+    -------
+    list of View
+        Each has ``rows`` and ``transform``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gmpll.graph.views import views_of
+    >>> views = views_of(np.eye(3), ("cosine", "rank"), np.random.RandomState(0))
+    >>> [type(view).__name__ for view in views]
+    ['CosineView', 'RankView']
     """
-    made: list[Any] = []
-    for name in views:
-        if name == "rank":
-            made.append(RankSpace(X, random_state=rng.randint(np.iinfo(np.int32).max)))
+    made: list[View] = []
+    for name in names:
+        if name == "cosine":
+            made.append(CosineView(X))
+        elif name == "rank":
+            made.append(RankView(X, random_state=rng.randint(np.iinfo(np.int32).max)))
+        elif name == "euclidean":
+            made.append(EuclideanView(X))
         else:
-            made.append(DirectionSpace(X) if name == "cosine" else PositionSpace(X))
+            raise ValueError(f"There is no view {name!r}: choose from {', '.join(VIEWS)}.")
     return made

@@ -19,7 +19,7 @@ import torch
 import triton
 import triton.language as tl
 
-from gmpll.graph._triton import (
+from gmpll.engines.triton_products import (
     BLOCK,
     COLUMN_SHARES,
     Launch,

@@ -44,7 +44,7 @@ from gmpll.evidence.temperature import (
     sharpen,
     temper,
 )
-from gmpll.graph.views import TreeSpace, spaces_of
+from gmpll.graph.views import TreeView, views_of
 from gmpll.matching.affinity import check_label_similarity
 from gmpll.methods._fit_state import FitState, batch_digest, warm_probabilities
 from gmpll.methods._incremental import IncrementalMixin
@@ -412,7 +412,7 @@ class PartialLabelClassifier(
         start: NDArray[np.float64] | None = None,
     ) -> Pipeline:
         """Return the stages for some rows in some views."""
-        spaces = spaces_of(rows.X, views, rng)
+        spaces = views_of(rows.X, views, rng)
         disambiguated: Disambiguated
         if self._disambiguator is None:
             graph = self._options.graph([space.rows for space in spaces], rng)
@@ -423,7 +423,7 @@ class PartialLabelClassifier(
         learner = None
         if self._learner is not None:
             learner = ScikitLearner(rows.X, self._learner, self.targets, rng)
-        return Pipeline(rows, spaces, disambiguated, seed, partial(TreeSpace, rows.X), learner)
+        return Pipeline(rows, spaces, disambiguated, seed, partial(TreeView, rows.X), learner)
 
     def _learned(
         self,

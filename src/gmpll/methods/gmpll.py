@@ -13,7 +13,7 @@ from gmpll.base import N_JOBS, BasePartialLabelClassifier, ProbabilityMixin
 from gmpll.graph.local import LocalGraph
 from gmpll.graph.neighbors import nearest_neighbors
 from gmpll.graph.reconstruction import reconstruction_weights
-from gmpll.graph.views import DirectionSpace
+from gmpll.graph.views import CosineView
 from gmpll.matching import LocalAffinity, full_affinity, match, support_of
 from gmpll.matching.affinity import check_label_similarity
 from gmpll.matching.problem import MatchingProblem
@@ -196,7 +196,7 @@ class GMPLL(ProbabilityMixin, BasePartialLabelClassifier):
     def _fit(
         self, X: NDArray[np.float64], mask: NDArray[np.bool_], rng: np.random.RandomState
     ) -> NDArray[np.float64]:
-        self._view = DirectionSpace(X)
+        self._view = CosineView(X)
         self._similarity = self._similarity_of_seen_labels()
         self._graph = self._relate(self._view.rows, rng)
         affinity = self._affinity(self._graph, mask)
@@ -222,7 +222,7 @@ class GMPLL(ProbabilityMixin, BasePartialLabelClassifier):
         return LocalGraph(
             rows,
             self.n_graph_neighbors,
-            neighbors=self.neighbor_search,
+            neighbor_search=self.neighbor_search,
             random_state=rng,
             n_jobs=self.n_jobs,
         )

@@ -1,16 +1,16 @@
 import sys
+import warnings
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
 
-from gmpll.graph import neighbors as module
-from gmpll.graph.neighbors import (
-    Neighbors,
-    approximate_neighbors,
-    choose_search,
-    nearest_neighbors,
-    neighbor_recall,
-)
+from gmpll.arrays import to_host
+from gmpll.engines import Neighbors, engine_of
+from gmpll.engines import numpy as module
+from gmpll.engines.numpy import neighbor_recall
+from gmpll.graph.neighbors import nearest_neighbors, warn_of_few_rows
+from problems import problems
 
 needs_numba = pytest.mark.skipif(module.find_spec("numba") is None, reason="numba is not installed")
 
@@ -19,6 +19,67 @@ needs_numba = pytest.mark.skipif(module.find_spec("numba") is None, reason="numb
 def without_numba(monkeypatch):
     monkeypatch.setattr(module, "find_spec", lambda name: None)
     monkeypatch.setitem(sys.modules, "numba", None)
+
+
+choose_search = engine_of(np.zeros(1)).choose_search
+
+
+def approximate_neighbors(rows, k, random_state=0):
+    engine = engine_of(rows)
+    return engine.nearest_neighbors(rows, k, search="approximate", random_state=random_state)
+
+
+@settings(
+    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(problem=problems())
+def test_every_library_finds_the_nearest(library, problem):
+    X, _, _ = problem
+    for queries in (None, X[:3] + 0.1):
+        Q = X if queries is None else queries
+        distances = np.linalg.norm(Q[:, None] - X, axis=2)
+        if queries is None:
+            np.fill_diagonal(distances, np.inf)
+        found = nearest_neighbors(
+            library.array(X), 3, None if queries is None else library.array(queries)
+        )
+        indices, measured = to_host(found.indices), to_host(found.distances)
+        np.testing.assert_allclose(measured, np.sort(distances, axis=1)[:, :3], atol=1e-6)
+        np.testing.assert_allclose(
+            np.take_along_axis(distances, indices, axis=1), measured, atol=1e-6
+        )
+        assert all(len(set(row)) == len(row) for row in indices.tolist())
+
+
+def test_a_row_is_not_its_own_neighbour_but_its_copy_is(library):
+    found = nearest_neighbors(library.array(np.array([[0.0, 1.0], [0.0, 1.0], [5.0, 5.0]])), 5)
+    assert to_host(found.indices)[:2, 0].tolist() == [1, 0]
+    assert to_host(found.distances)[:2, 0].tolist() == [0.0, 0.0]
+    assert found.indices.shape == (3, 2)
+
+
+def test_fewer_rows_than_neighbours(library):
+    X = library.array(np.random.RandomState(0).randn(5, 3))
+    assert sorted(to_host(nearest_neighbors(X, 40).indices)[0]) == [1, 2, 3, 4]
+    unseen = nearest_neighbors(X, 40, X)
+    assert to_host(unseen.indices)[:, 0].tolist() == [0, 1, 2, 3, 4]
+    assert unseen.indices.shape == (5, 5)
+
+
+def test_blocks_of_tensors_change_nothing(monkeypatch):
+    torch = pytest.importorskip("torch")
+    X = torch.from_numpy(np.random.RandomState(0).randn(60, 4))
+    whole = nearest_neighbors(X, 4)
+    monkeypatch.setattr("gmpll.engines.torch.BLOCK_BYTES", 8 * 60 * 7)
+    assert torch.equal(whole.indices, nearest_neighbors(X, 4).indices)
+
+
+def test_few_rows_are_warned_of():
+    with pytest.warns(UserWarning, match="PLKNN was given n_samples=10 rows"):
+        warn_of_few_rows("PLKNN", n_neighbors=10, n_samples=10)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_of_few_rows("PLKNN", n_neighbors=10, n_samples=11)
 
 
 @needs_numba
@@ -55,7 +116,7 @@ def test_no_row_is_its_own_approximate_neighbour(copies):
 
 @needs_numba
 def test_rows_that_were_not_served_are_searched_exactly(monkeypatch):
-    from gmpll.graph import cells
+    from gmpll.engines import cells
 
     rows = np.random.RandomState(3).randn(40, 4)
     exact = nearest_neighbors(rows, 5)

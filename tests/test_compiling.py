@@ -2,7 +2,7 @@ import pytest
 
 pytest.importorskip("numba")
 
-from gmpll.graph import _compiling
+from gmpll import _compiling
 
 
 def test_functions_compile_where_nothing_can_be_kept(monkeypatch):

@@ -1,11 +1,9 @@
-"""A small cluster that is always closed, and problems that fit one machine."""
+"""Dask in one thread unless a test starts a small cluster, which is always closed."""
 
 import logging
 from contextlib import ExitStack, contextmanager
 
-import dask
 import pytest
-from dask.distributed import Client, LocalCluster
 
 from gmpll.datasets import make_partial_label_problem
 
@@ -13,6 +11,8 @@ from gmpll.datasets import make_partial_label_problem
 @contextmanager
 def small_cluster(memory_limit=0):
     """Two workers with one thread each, closed whatever happens."""
+    from dask.distributed import Client, LocalCluster
+
     with (
         LocalCluster(
             n_workers=2,
@@ -34,11 +34,19 @@ def make_cluster():
         yield lambda **settings: stack.enter_context(small_cluster(**settings))
 
 
-@pytest.fixture
-def in_threads():
-    """Compute in this process, one task at a time."""
-    with dask.config.set(scheduler="synchronous"):
+@pytest.fixture(autouse=True)
+def one_task_at_a_time(request):
+    """Compute in this process, one task at a time, where there is no cluster."""
+    try:
+        import dask
+    except ImportError:
         yield
+        return
+    if "make_cluster" in request.fixturenames:
+        yield
+    else:
+        with dask.config.set(scheduler="synchronous"):
+            yield
 
 
 @pytest.fixture(scope="session")

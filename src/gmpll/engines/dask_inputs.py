@@ -14,25 +14,12 @@ from numpy.typing import NDArray
 
 from gmpll.candidates import as_candidates
 
-__all__ = ["as_candidate_rows", "as_rows", "default_partition_rows"]
+__all__ = ["as_candidate_rows", "as_rows", "check_finite"]
 
 #: A partition takes about this much as float64, and no more rows than this, because a partition's
 #: neighbours take memory too.
 PARTITION_BYTES = 2**25
-LARGEST_PARTITION_ROWS = 2**15
-
-
-def default_partition_rows(n_columns: int) -> int:
-    """Return how many rows a partition of this many features should have.
-
-    Examples
-    --------
-    >>> from gmpll.distributed.inputs import default_partition_rows
-    >>> default_partition_rows(1000), default_partition_rows(10)
-    (4194, 32768)
-    """
-    rows = PARTITION_BYTES // (8 * max(n_columns, 1))
-    return int(min(max(rows, 1), LARGEST_PARTITION_ROWS))
+MAX_PARTITION_ROWS = 2**15
 
 
 def as_rows(X: Any, partition_rows: int | None = None) -> da.Array:
@@ -43,7 +30,8 @@ def as_rows(X: Any, partition_rows: int | None = None) -> da.Array:
     X : dask array, dask DataFrame, Zarr array, memory map, path or array-like
         A path names a ``.npy`` file or a Zarr array.
     partition_rows : int, default=None
-        Rows of a chunk where X has no chunks of its own; see :func:`default_partition_rows`.
+        Rows of a chunk where X has no chunks of its own (files, arrays); by default as many as
+        take 32 MiB, and 32768 at most.
 
     Returns
     -------
@@ -52,7 +40,7 @@ def as_rows(X: Any, partition_rows: int | None = None) -> da.Array:
     Examples
     --------
     >>> import numpy as np
-    >>> from gmpll.distributed.inputs import as_rows
+    >>> from gmpll.engines.dask_inputs import as_rows
     >>> as_rows(np.ones((5, 3)), partition_rows=2).chunks
     ((2, 2, 1), (3,))
     """
@@ -60,6 +48,24 @@ def as_rows(X: Any, partition_rows: int | None = None) -> da.Array:
     if array.dtype.kind not in "biuf":
         raise ValueError(f"X holds {array.dtype} values; the features must be numbers.")
     return _whole_rows(array, "X")
+
+
+def check_finite(X: da.Array) -> None:
+    """Raise a ValueError that names the first row with a NaN or an infinite value.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gmpll.engines.dask_inputs import as_rows, check_finite
+    >>> check_finite(as_rows(np.array([[1.0], [2.0], [np.nan]]), partition_rows=2))
+    Traceback (most recent call last):
+    ValueError: Input X contains NaN or infinity in row 2: drop the row or fill in the value.
+    """
+    row = _first_row(~da.isfinite(X).all(axis=1))
+    if row is not None:
+        raise ValueError(
+            f"Input X contains NaN or infinity in row {row}: drop the row or fill in the value."
+        )
 
 
 def as_candidate_rows(y: Any, X: da.Array) -> tuple[da.Array, NDArray[Any]]:
@@ -75,8 +81,18 @@ def as_candidate_rows(y: Any, X: da.Array) -> tuple[da.Array, NDArray[Any]]:
 
     Returns
     -------
-    candidates : dask.array.Array of shape (n_samples, n_classes)
+    candidates : dask.array.Array of shape (n_samples, n_classes), bool
+        Every row has at least one.
     classes : ndarray of shape (n_classes,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gmpll.engines.dask_inputs import as_candidate_rows, as_rows
+    >>> rows = as_rows(np.ones((3, 2)), partition_rows=2)
+    >>> candidates, classes = as_candidate_rows([{"a"}, {"a", "b"}, {"b"}], rows)
+    >>> candidates.chunks, classes.tolist()
+    (((2, 1), (2,)), ['a', 'b'])
     """
     rows = X.chunks[0]
     if not _is_stored(y):
@@ -96,7 +112,31 @@ def as_candidate_rows(y: Any, X: da.Array) -> tuple[da.Array, NDArray[Any]]:
                 f"{_shown(array.chunks[0])}: give y those of X, y.rechunk({{0: X.chunks[0]}})."
             )
         array = array.rechunk({0: rows})
-    return array, np.arange(array.shape[1]) if names is None else names
+    _check_entries(array)
+    return array == 1, np.arange(array.shape[1]) if names is None else names
+
+
+def _check_entries(array: da.Array) -> None:
+    """Raise a ValueError that names the first row that is no candidate set."""
+    bad = ((array != 0) & (array != 1)).any(axis=1)
+    row = _first_row(bad | ~(array == 1).any(axis=1))
+    if row is None:
+        return
+    entries = array[row].compute()
+    for column in np.flatnonzero((entries != 0) & (entries != 1)):
+        raise ValueError(
+            f"The candidate matrix has the entry {entries[column]} at row {row}, column {column}; "
+            "entries must be 0 or 1."
+        )
+    raise ValueError(
+        f"Row {row} has an empty candidate set: every row needs at least one candidate. Drop such "
+        "rows, or give them all labels if nothing is known."
+    )
+
+
+def _first_row(flags: da.Array) -> int | None:
+    first = int(da.argmax(flags).compute())
+    return first if bool(flags[first].compute()) else None
 
 
 def _is_stored(y: Any) -> bool:
@@ -156,7 +196,8 @@ def _two_dimensional(array: Any, name: str) -> Any:
 
 
 def _rows_of_chunk(array: Any, partition_rows: int | None) -> int:
-    return partition_rows or default_partition_rows(array.shape[1])
+    rows = max(1, PARTITION_BYTES // (8 * max(array.shape[1], 1)))
+    return partition_rows or min(rows, MAX_PARTITION_ROWS)
 
 
 def _from_zarr(array: Any, partition_rows: int | None) -> da.Array:

@@ -21,21 +21,21 @@ import scipy.linalg.cython_blas  # noqa: F401  # compiled products use it: loade
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from gmpll._compiling import compiled
 from gmpll._threads import balanced_blocks, in_threads
-from gmpll.graph._compiling import compiled
 
 __all__ = ["neighbors_in_cells"]
 
 #: Mean size of a cell, at least twice the number of neighbours.
 CELL_ROWS = 100
 #: A larger group or cell than this many times the mean is cut.
-LARGEST = 4
+MAX_EXCESS = 4
 #: Mean size of a group where this is more than balances the two steps.
 GROUP_CELLS = 50
 #: How often groups are drawn, and cells within them.
-TURNS = 40
+MAX_ITERATIONS = 40
 DRAWS = 2
-#: The search ends when a turn finds less than this share of the neighbours.
+#: The search ends when an iteration finds less than this share of the neighbours.
 SETTLED = 0.002
 #: Rows that a thread works on at a time.
 BLOCK_ROWS = 4096
@@ -64,7 +64,7 @@ def neighbors_in_cells(
     Examples
     --------
     >>> import numpy as np
-    >>> from gmpll.graph.cells import neighbors_in_cells
+    >>> from gmpll.engines.cells import neighbors_in_cells
     >>> rows = np.array([[0.0], [1.0], [3.0]])
     >>> neighbors_in_cells(rows, 1, np.random.RandomState(0))[1].ravel()
     array([1, 0, 1], dtype=int32)
@@ -80,7 +80,7 @@ def neighbors_in_cells(
     indices = np.full((n_rows, k), -1, dtype=np.int32)
     distances = np.full((n_rows, k), np.inf, dtype=np.float32)
     cell_rows = max(CELL_ROWS, 2 * k)
-    largest = LARGEST * cell_rows
+    largest = MAX_EXCESS * cell_rows
 
     def join(group_and_seed: tuple[NDArray[np.intp], int]) -> int:
         group, seed = group_and_seed
@@ -93,7 +93,7 @@ def neighbors_in_cells(
         return found
 
     with threadpool_limits(limits=1, user_api="blas"):  # the threads are here
-        for _ in range(TURNS):
+        for _ in range(MAX_ITERATIONS):
             groups = _draw_groups(rows, half_norms, cell_rows, rng)
             seeds = rng.randint(2**31 - 1, size=len(groups))
             if sum(in_threads(join, zip(groups, seeds, strict=True))) < SETTLED * indices.size:
@@ -132,7 +132,7 @@ def _draw_groups(
     groups = np.split(order, np.cumsum(np.bincount(nearest, minlength=n_groups))[:-1])
     pieces: list[NDArray[np.intp]] = []
     for group in groups:
-        if len(group) > LARGEST * group_rows:  # copies of one row, say: cut elsewhere every time
+        if len(group) > MAX_EXCESS * group_rows:  # copies of one row, say: cut elsewhere every time
             pieces.extend(np.array_split(rng.permutation(group), -(-len(group) // group_rows)))
         elif len(group) > 1:
             pieces.append(group)

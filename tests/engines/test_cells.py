@@ -4,8 +4,8 @@ import pytest
 pytest.importorskip("numba")
 
 from gmpll import _threads as threads
-from gmpll.graph import cells
-from gmpll.graph.cells import neighbors_in_cells
+from gmpll.engines import cells
+from gmpll.engines.cells import neighbors_in_cells
 from gmpll.graph.neighbors import nearest_neighbors
 
 
@@ -26,7 +26,7 @@ def literal_search(rows, k, seed):
     group_rows = max(cells.GROUP_CELLS * cell_rows, int(np.sqrt(cell_rows * n)))
     n_groups = -(-n // group_rows)
     met = np.zeros((n, n), dtype=bool)
-    for _ in range(cells.TURNS):
+    for _ in range(cells.MAX_ITERATIONS):
         of_row = nearest_centres(rows, rng.permutation(n)[:n_groups])
         groups = [np.flatnonzero(of_row == g) for g in range(n_groups)]
         groups = sorted((g for g in groups if len(g) > 1), key=len, reverse=True)
@@ -51,9 +51,9 @@ def small_cells(monkeypatch):
 
 
 @pytest.mark.usefixtures("small_cells")
-@pytest.mark.parametrize("turns", [1, 3])
-def test_a_row_keeps_the_nearest_of_all_that_it_has_met(monkeypatch, turns):
-    monkeypatch.setattr(cells, "TURNS", turns)
+@pytest.mark.parametrize("iterations", [1, 3])
+def test_a_row_keeps_the_nearest_of_all_that_it_has_met(monkeypatch, iterations):
+    monkeypatch.setattr(cells, "MAX_ITERATIONS", iterations)
     rows = np.random.RandomState(0).randn(400, 6)
     distances, indices = search(rows, 5, seed=3)
     expected = literal_search(rows, 5, seed=3)
@@ -64,7 +64,7 @@ def test_a_row_keeps_the_nearest_of_all_that_it_has_met(monkeypatch, turns):
 
 
 @pytest.mark.usefixtures("small_cells")
-def test_turns_find_nearly_all_neighbours():
+def test_iterations_find_nearly_all_neighbours():
     rows = np.random.RandomState(1).randn(2000, 8)
     _, indices = search(rows, 5)
     exact = nearest_neighbors(rows, 5).indices
@@ -121,24 +121,24 @@ def test_copies_do_not_make_endless_groups(monkeypatch, n_different):
     draw_groups = cells._draw_groups
     monkeypatch.setattr(cells, "_draw_groups", noted)
     distances, indices = search(rows, 5)
-    assert max(sizes) <= cells.LARGEST * cells.GROUP_CELLS * cells.CELL_ROWS
+    assert max(sizes) <= cells.MAX_EXCESS * cells.GROUP_CELLS * cells.CELL_ROWS
     assert (indices != np.arange(1000)[:, None]).all()
     assert indices.min() >= 0
     assert distances.max() == 0
 
 
 def test_the_search_ends_when_nothing_is_found_any_more(monkeypatch):
-    turns = []
+    iterations = []
 
     def noted(*arguments):
-        turns.append(1)
+        iterations.append(1)
         return draw_groups(*arguments)
 
     draw_groups = cells._draw_groups
     monkeypatch.setattr(cells, "_draw_groups", noted)
     search(np.random.RandomState(7).randn(1000, 2), 5)
-    assert len(turns) < cells.TURNS
-    turns.clear()
+    assert len(iterations) < cells.MAX_ITERATIONS
+    iterations.clear()
     monkeypatch.setattr(cells, "SETTLED", 0.0)
     search(np.random.RandomState(7).randn(1000, 2), 5)
-    assert len(turns) == cells.TURNS
+    assert len(iterations) == cells.MAX_ITERATIONS

@@ -1,0 +1,157 @@
+"""What every engine offers, and the neighbours that it finds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gmpll.arrays import Array
+
+__all__ = ["Engine", "Neighbors", "Weights"]
+
+
+class Neighbors(NamedTuple):
+    """Distances and indices of the nearest rows, nearest first, each of shape (n_queries, k)."""
+
+    distances: Array
+    indices: Array
+
+
+class Weights(Protocol):
+    """Sparse weights of edges; ``weights @ P`` is all that is asked of them."""
+
+    @property
+    def shape(self) -> Any:
+        """Numbers of rows and columns."""
+        ...
+
+    def __matmul__(self, P: Array, /) -> Array:
+        """Return the product with a dense matrix of the same engine."""
+        ...
+
+
+class Engine(Protocol):
+    """The primitives in which array libraries differ; everything else is written over ``xp``.
+
+    Attributes
+    ----------
+    name : {"numpy", "torch", "dask"}
+        The library.
+    xp : module
+        Its namespace after the array API standard.
+    """
+
+    name: str
+    xp: Any
+
+    def small(self, *arrays: Array) -> tuple[Array, ...]:
+        """Return small results (a number per feature, a matrix of labels) where they can be used.
+
+        Dask computes all of them together, as NumPy arrays; other engines change nothing.
+        """
+        ...
+
+    def keep(self, *arrays: Array) -> tuple[Array, ...]:
+        """Return arrays that are not computed again; Dask persists them together."""
+        ...
+
+    def keeper(self) -> Callable[[Array], Array]:
+        """Return a function that keeps the array of every iteration of a loop.
+
+        On a Dask cluster it also cuts off, every so many iterations, what the array was made from.
+        """
+        ...
+
+    def map_rows(self, function: Callable[..., Array], X: Array, *others: Array) -> Array:
+        """Apply a function of whole rows; it may be given blocks of rows, one after the other.
+
+        Parameters
+        ----------
+        function : callable
+            Takes rows of X and the same rows of ``others``, returns an array with a row for each;
+            what a row becomes depends on that row alone. It gets NumPy arrays from Dask.
+        X, *others : arrays with the same number of rows
+            Their first axis counts.
+        """
+        ...
+
+    def map_neighbors(
+        self, function: Callable[..., Array], array: Array, indices: Array, *others: Array
+    ) -> Array:
+        """Apply a function to what an array holds for the neighbours of queries, block by block.
+
+        Parameters
+        ----------
+        function : callable
+            Takes ``array[indices]`` for a block of queries and the same queries of ``others``,
+            returns an array with a row for each. It gets NumPy arrays from Dask.
+        array : array with a row per instance
+            Of one or two dimensions.
+        indices : array of shape (n_queries, k)
+            Rows of ``array``.
+        *others : arrays with a row per query
+            Further arguments.
+        """
+        ...
+
+    def rows_on_host(self, X: Array, rows: slice | NDArray[np.integer]) -> NDArray[Any]:
+        """Return some rows, no more than fit into the main memory, as a NumPy array."""
+        ...
+
+    def ndtri(self, probabilities: Array) -> Array:
+        """Return quantiles of the standard normal distribution, of a block inside ``map_rows``."""
+        ...
+
+    def choose_search(self, search: Any, n_rows: int, n_features: int) -> Any:
+        """Return what ``"auto"`` means for rows of this shape; refuse what the engine cannot do."""
+        ...
+
+    def nearest_neighbors(
+        self,
+        rows: Array,
+        k: int,
+        queries: Array | None = None,
+        *,
+        search: Any = "exact",
+        random_state: int | np.random.RandomState = 0,
+        n_jobs: int | None = None,
+    ) -> Neighbors:
+        """Find the k nearest rows by Euclidean distance; fewer where there are not so many.
+
+        Parameters
+        ----------
+        rows : array of shape (n_rows, n_features)
+            Where to search.
+        k : int
+            How many.
+        queries : array of shape (n_queries, n_features), default=None
+            Whose neighbours, found exactly; by default those of ``rows`` themselves, where no row
+            is its own neighbour (its duplicates are).
+        search : {"exact", "approximate"} or k-NN estimator, default="exact"
+            How the neighbours of ``rows`` themselves are found.
+        random_state, n_jobs
+            Seed of an approximate search; parallel search as in scikit-learn.
+        """
+        ...
+
+    def symmetric_weights(self, indices: Array, values: Array) -> Weights:
+        """Return the weights of edges from every row to its neighbours, as large both ways.
+
+        Parameters
+        ----------
+        indices, values : arrays of shape (n_rows, k)
+            The neighbours of every row and the weights of the edges to them; of the two weights
+            of a pair the larger one counts.
+        """
+        ...
+
+    def query_weights(self, indices: Array, values: Array, n_rows: int) -> Weights:
+        """Return the weights of edges from queries to ``n_rows`` rows, (n_queries, n_rows)."""
+        ...
+
+    def sum_of_weights(self, first: Any, second: Any) -> Weights:
+        """Return the sum of two weights of the same shape."""
+        ...

@@ -1,0 +1,590 @@
+"""Dask arrays: rows in partitions, of which no task ever holds more than a few.
+
+Arrays are cut into chunks of whole rows, see :func:`gmpll.engines.dask_inputs.as_rows`. Work goes
+to the active ``distributed.Client``, or to threads of this process if there is none. With m rows in
+partitions of b rows, d features and k neighbours a task holds O(b (d + k)) numbers, whatever m is.
+All pairs of partitions meet in the exact search for neighbours, so it takes O(m^2 d) time, and
+every partition of a file is read ``m / b`` times.
+
+Two settings of Dask say what is kept where::
+
+    dask.config.set({"gmpll.directory": "/shared/folder", "gmpll.checkpoint-iterations": 10})
+
+``gmpll.directory`` is a folder that all workers reach under this name. What is kept is then written
+to it, in a folder of its own for every process, and may be removed when the model is no longer
+needed. Without it what a lost worker held is computed again, and checkpoints go through the client
+to the scheduler. ``gmpll.checkpoint-iterations``, 10 by default, says after how many iterations of
+a loop a checkpoint is made: no more iterations are repeated when a worker is lost.
+"""
+
+from __future__ import annotations
+
+import math
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+try:
+    import dask
+    import dask.array as da
+    from dask.distributed import futures_of
+except ImportError as error:
+    raise ImportError(
+        "Dask arrays need Dask with dask.distributed: pip install 'gmpll[dask]'."
+    ) from error
+import numpy as np
+import scipy.sparse as sp
+from dask.core import flatten
+from dask.delayed import Delayed
+from dask.optimization import cull
+from numpy.typing import NDArray
+
+from gmpll.arrays import Array, array_namespace
+from gmpll.engines.base import Neighbors
+from gmpll.engines.dask_inputs import as_candidate_rows, as_rows, check_finite
+from gmpll.engines.numpy import NumpyEngine, nearest_of_both
+
+__all__ = [
+    "BlockWeights",
+    "DaskEngine",
+    "QueryWeights",
+    "as_candidate_rows",
+    "as_rows",
+    "check_finite",
+]
+
+#: A recipe for reading a block is sent along with every task that reads it. Larger ones hold data.
+RECIPE_BYTES = 2**20
+#: A task reads this many stored blocks, one after the other: a lost worker costs no more.
+BLOCKS_PER_TASK = 16
+#: What one task gathers from other partitions takes about this much.
+GATHERED_BYTES = 2**25
+#: Edges of a partition are kept in parts that lead to so many rows at most, or to one partition.
+PART_ROWS = 2**17
+#: The start of a block that is not among the rows searched.
+UNSEEN = -1
+#: Folder of this process in ``gmpll.directory``: processes that share one keep out of each
+#: other's way.
+_RUN = f"gmpll-{uuid.uuid4().hex[:12]}"
+
+_NUMPY = NumpyEngine()
+
+
+class DaskEngine:
+    """See :class:`gmpll.engines.base.Engine`."""
+
+    name = "dask"
+    xp = array_namespace(da.zeros(1))
+
+    def small(self, *arrays: Array) -> tuple[Array, ...]:
+        """Compute the arrays together."""
+        return dask.compute(*arrays)
+
+    def keep(self, *arrays: Array) -> tuple[Array, ...]:
+        """Persist the arrays together, in ``gmpll.directory`` if there is one."""
+        folder = _folder()
+        return dask.persist(*arrays) if folder is None else tuple(_in_files(arrays, folder)[0])
+
+    def keeper(self) -> Callable[[Array], Array]:
+        """Return a function that persists and sometimes makes a checkpoint."""
+        return _Keeper()
+
+    def map_rows(self, function: Callable[..., Array], X: Array, *others: Array) -> Array:
+        """Apply the function to every partition, as NumPy arrays."""
+        arrays = [X, *others]
+        made = function(*(np.zeros((1, *array.shape[1:]), array.dtype) for array in arrays))
+        arguments: list[Any] = []
+        for number, array in enumerate(arrays):
+            axes = [f"{number}.{axis}" for axis in range(1, array.ndim)]
+            arguments += [array.rechunk(dict.fromkeys(range(1, array.ndim), -1)), ["rows", *axes]]
+        new_axes = {f"new.{axis}": size for axis, size in enumerate(made.shape[1:])}
+        return da.blockwise(
+            function,
+            ["rows", *new_axes],
+            *arguments,
+            new_axes=new_axes,
+            concatenate=True,
+            dtype=made.dtype,
+            meta=made[:0],
+        )
+
+    def map_neighbors(
+        self, function: Callable[..., Array], array: Array, indices: Array, *others: Array
+    ) -> Array:
+        """Gather what is needed from the partitions, a few at a time, then apply the function."""
+        k = indices.shape[1]
+        rows = RowBlocks(array)
+        row_bytes = array.dtype.itemsize * math.prod(array.shape[1:])
+        empty = np.zeros((1, k, *array.shape[1:]), array.dtype)
+        made = function(empty, *(np.zeros((1, *o.shape[1:]), o.dtype) for o in others))
+        blocks = _row_blocks(indices), *(_row_blocks(_cut_like(o, indices)) for o in others)
+        piece = max(1, GATHERED_BYTES // max(1, k * row_bytes))
+        gather, apply = dask.delayed(_gather, pure=False), dask.delayed(function, pure=False)
+        results = []
+        for size, near, *rest in zip(indices.chunks[0], *blocks, strict=True):
+            parts = []
+            for start in range(0, size, piece):
+                part = slice(start, start + piece)
+                found: Any = None
+                for held, starts in rows.parts():
+                    found = gather(near[part], held, starts, found)
+                parts.append(apply(found, *(other[part] for other in rest)))
+            whole = parts[0] if len(parts) == 1 else dask.delayed(np.concatenate)(parts)
+            results.append(da.from_delayed(whole, (size, *made.shape[1:]), dtype=made.dtype))
+        return da.concatenate(results)
+
+    def rows_on_host(self, X: Array, rows: slice | NDArray[np.integer]) -> NDArray[Any]:
+        """Compute some rows."""
+        if isinstance(rows, slice):
+            return X[rows].compute()
+        order = np.argsort(rows)
+        drawn = X[rows[order]].compute()
+        return drawn[np.argsort(order)]
+
+    def ndtri(self, probabilities: Array) -> Array:
+        """Return quantiles of the standard normal distribution; blocks are NumPy arrays."""
+        return _NUMPY.ndtri(probabilities)
+
+    def choose_search(self, search: Any, n_rows: int, n_features: int) -> str:
+        """Return ``"exact"``."""
+        if search not in ("auto", "exact"):
+            raise ValueError(
+                f"The neighbours of rows in Dask arrays are searched exactly, not by {search!r}: "
+                "leave that out, or pass NumPy arrays."
+            )
+        return "exact"
+
+    def nearest_neighbors(
+        self,
+        rows: Array,
+        k: int,
+        queries: Array | None = None,
+        *,
+        search: Any = "exact",
+        random_state: int | np.random.RandomState = 0,
+        n_jobs: int | None = None,
+    ) -> Neighbors:
+        """Find the k nearest rows, one pair of partitions at a time."""
+        blocks = RowBlocks(rows)
+        k = max(0, min(k, rows.shape[0] - (queries is None)))
+        if queries is None:
+            searched, starts, sizes = blocks.blocks, blocks.starts, blocks.sizes
+        else:
+            searched, sizes = _row_blocks(queries), queries.chunks[0]
+            starts = [UNSEEN] * len(sizes)
+        find = dask.delayed(_search, pure=False)
+        distances, indices = [], []
+        for block, start, size in zip(searched, starts, sizes, strict=True):
+            best: Any = None
+            for others, other_starts in blocks.parts():
+                best = find(block, start, others, other_starts, k, best)
+            distances.append(da.from_delayed(best[0], (size, k), dtype=np.float64))
+            indices.append(da.from_delayed(best[1], (size, k), dtype=np.int64))
+        return Neighbors(da.concatenate(distances), da.concatenate(indices))
+
+    def symmetric_weights(self, indices: Array, values: Array) -> BlockWeights:
+        """Return the weights in parts.
+
+        To be made symmetric by the maximum, the edges of a partition have to meet those that point
+        to it, wherever they were found: every piece goes, transposed, to the partition at its
+        other end.
+        """
+        sizes = indices.chunks[0]
+        near, weights = _row_blocks(indices), _row_blocks(_cut_like(values, indices))
+        bounds = np.concatenate([[0], np.cumsum(sizes)])
+        aims = dask.compute(*(dask.delayed(_aims)(block, bounds) for block in near))
+        cut = dask.delayed(_edges, pure=False)
+        pieces = {
+            (i, j): cut(near[i], weights[i], int(bounds[j]), int(bounds[j + 1]))
+            for i, aimed in enumerate(aims)
+            for j in aimed
+        }
+        join = dask.delayed(_joined_both_ways, pure=False)
+        edges = []
+        for i in range(len(sizes)):
+            related = [j for j in range(len(sizes)) if (i, j) in pieces or (j, i) in pieces]
+            edges.append(
+                [
+                    Edges(
+                        join([pieces.get((i, j)) for j in to], [pieces.get((j, i)) for j in to]), to
+                    )
+                    for to in _groups(related, sizes, PART_ROWS)
+                ]
+            )
+        made = iter(dask.persist(*(part.weights for parts in edges for part in parts)))
+        return BlockWeights(
+            [[Edges(next(made), part.to) for part in parts] for parts in edges], sizes
+        )
+
+    def query_weights(self, indices: Array, values: Array, n_rows: int) -> QueryWeights:
+        """Return the weights as they are; they are sorted by partitions when they are used."""
+        return QueryWeights([(indices, values)], (indices.shape[0], n_rows))
+
+    def sum_of_weights(self, first: Any, second: Any) -> BlockWeights | QueryWeights:
+        """Return weights with the edges of both."""
+        return first + second
+
+
+class Edges(NamedTuple):
+    """Edges from the rows of a partition to those of some partitions.
+
+    Attributes
+    ----------
+    weights : Delayed
+        Of a csr_array; its columns are the rows of the partitions ``to``, one after the other.
+    to : list of int
+        Numbers of those partitions.
+    """
+
+    weights: Any
+    to: list[int]
+
+
+class BlockWeights:
+    """Symmetric weights: the edges of every partition of rows, in parts.
+
+    Parameters
+    ----------
+    edges : list of list of Edges
+        For every partition. Between two partitions without an edge there is nothing.
+    sizes : sequence of int
+        Numbers of rows.
+    """
+
+    def __init__(self, edges: list[list[Edges]], sizes: Sequence[int]) -> None:
+        self.edges = edges
+        self.sizes = tuple(sizes)
+        self.shape = (sum(sizes), sum(sizes))
+
+    def __matmul__(self, P: Array) -> Array:
+        """Return the product with a Dask array, cut into the same partitions."""
+        P = P.rechunk({0: self.sizes, 1: -1})
+        blocks = _row_blocks(P)
+        product = dask.delayed(_product, pure=False)
+        results = []
+        for size, parts in zip(self.sizes, self.edges, strict=True):
+            total: Any = dask.delayed(np.zeros)((size, P.shape[1]), dtype=P.dtype)
+            for part in parts:  # one after the other: a task holds the rows of one part only
+                total = product(part.weights, [blocks[j] for j in part.to], total)
+            results.append(da.from_delayed(total, (size, P.shape[1]), dtype=P.dtype))
+        return da.concatenate(results)
+
+    def __add__(self, other: BlockWeights) -> BlockWeights:
+        """Return the sum."""
+        edges = [mine + theirs for mine, theirs in zip(self.edges, other.edges, strict=True)]
+        return BlockWeights(edges, self.sizes)
+
+
+class QueryWeights:
+    """Weights from queries to rows, made when they are multiplied.
+
+    Parameters
+    ----------
+    edges : list of (indices, values)
+        Dask arrays of shape (n_queries, k) each; the weights of all pairs add up.
+    shape : tuple of int
+        Numbers of queries and rows.
+    """
+
+    def __init__(self, edges: list[tuple[Array, Array]], shape: tuple[int, int]) -> None:
+        self.edges = edges
+        self.shape = shape
+
+    def __matmul__(self, P: Array) -> Array:
+        """Return the product with a Dask array of a row per row."""
+        first, _ = self.edges[0]
+        rows = RowBlocks(P.rechunk({1: -1}))
+        product = dask.delayed(_query_product, pure=False)
+        arrays = [_row_blocks(_cut_like(array, first)) for pair in self.edges for array in pair]
+        results = []
+        for size, *blocks in zip(first.chunks[0], *arrays, strict=True):
+            total: Any = dask.delayed(np.zeros)((size, P.shape[1]), dtype=P.dtype)
+            for held, starts in rows.parts():
+                for indices, values in zip(blocks[::2], blocks[1::2], strict=True):
+                    total = product(indices, values, held, starts, total)
+            results.append(da.from_delayed(total, (size, P.shape[1]), dtype=P.dtype))
+        return da.concatenate(results)
+
+    def __add__(self, other: QueryWeights) -> QueryWeights:
+        """Return the sum."""
+        return QueryWeights(self.edges + other.edges, self.shape)
+
+
+# Partitions as tasks see them
+
+
+class StoredBlock:
+    """Rows that a task reads for itself, when it needs them, and drops when it is done.
+
+    An ordinary dependency of a task is kept in the memory of a worker until its last user is
+    done; here every pair of partitions meets, so that would be all data at once.
+
+    Parameters
+    ----------
+    block : dask.array.Array
+        Of a single chunk.
+    """
+
+    def __init__(self, block: da.Array) -> None:
+        (block,) = dask.optimize(block)
+        self._graph = dict(block.__dask_graph__())
+        self._key = next(iter(flatten(block.__dask_keys__())))
+
+    def load(self) -> NDArray[Any]:
+        """Read the rows."""
+        return dask.get(self._graph, self._key)
+
+
+class RowBlocks:
+    """The row partitions of an array.
+
+    Parameters
+    ----------
+    array : dask.array.Array
+        With a single column chunk. If it is persisted in the cluster, or holds its data itself,
+        its blocks are passed between workers; otherwise tasks read them from where they are
+        stored.
+
+    Attributes
+    ----------
+    blocks : list
+        :class:`StoredBlock` or Delayed; :func:`loaded` makes arrays of them inside a task.
+    starts : list of int
+        Number of the first row of each block.
+    sizes : tuple of int
+        Numbers of rows.
+    """
+
+    def __init__(self, array: da.Array) -> None:
+        self.sizes = array.chunks[0]
+        self.starts = np.concatenate([[0], np.cumsum(self.sizes)[:-1]]).astype(int).tolist()
+        in_memory = bool(futures_of(array))
+        if not in_memory and _embedded_bytes(array.blocks[0]) > RECIPE_BYTES:
+            array, in_memory = array.persist(), True
+        self.blocks: list[Any]
+        if in_memory:
+            self.blocks = _row_blocks(array)
+        else:
+            self.blocks = [StoredBlock(array.blocks[i]) for i in range(len(self.sizes))]
+        block_bytes = int(array.nbytes) // max(1, len(self.sizes))
+        together = max(1, GATHERED_BYTES // max(1, block_bytes))
+        self._per_task = together if in_memory else max(together, BLOCKS_PER_TASK)
+
+    def parts(self) -> list[tuple[list[Any], list[int]]]:
+        """Return what one task goes through, as blocks and their starts, for all tasks."""
+        step = self._per_task
+        return [
+            (self.blocks[first : first + step], self.starts[first : first + step])
+            for first in range(0, len(self.blocks), step)
+        ]
+
+
+def loaded(block: StoredBlock | NDArray[Any]) -> NDArray[Any]:
+    """Return the rows of a block, inside a task."""
+    return np.asarray(block.load() if isinstance(block, StoredBlock) else block)
+
+
+def _embedded_bytes(block: da.Array) -> int:
+    """Count the bytes of the arrays inside a block's graph."""
+    graph, _ = cull(dict(block.__dask_graph__()), list(flatten(block.__dask_keys__())))
+    arrays = [getattr(value, "value", value) for value in graph.values()]
+    if any(isinstance(array, np.memmap) for array in arrays):
+        raise ValueError(
+            "A Dask array was made from a memory map, which Dask sends along with every task: "
+            "pass the memory map itself, or the path of its file."
+        )
+    return sum(array.nbytes for array in arrays if isinstance(array, np.ndarray))
+
+
+def _row_blocks(array: da.Array) -> list[Delayed]:
+    return array.to_delayed().ravel().tolist()
+
+
+def _cut_like(array: da.Array, other: da.Array) -> da.Array:
+    return array if array.chunks[0] == other.chunks[0] else array.rechunk({0: other.chunks[0]})
+
+
+def _groups(numbers: Iterable[int], sizes: Sequence[int], most: int) -> list[list[int]]:
+    """Cut partitions into runs of no more than ``most`` rows (or a single one)."""
+    groups: list[list[int]] = []
+    room = 0
+    for number in numbers:
+        if not groups or sizes[number] > room:
+            groups.append([])
+            room = most
+        groups[-1].append(number)
+        room -= sizes[number]
+    return groups
+
+
+# Inside of tasks
+
+
+def _search(
+    block: StoredBlock | NDArray[Any],
+    start: int,
+    others: list[StoredBlock | NDArray[Any]],
+    starts: list[int],
+    k: int,
+    best: Neighbors | None,
+) -> Neighbors:
+    """Search some blocks for neighbours of one, and keep the best of these and earlier ones."""
+    queries = loaded(block)
+    for other, other_start in zip(others, starts, strict=True):
+        if other_start == start:
+            distances, indices = _NUMPY.nearest_neighbors(queries, k)
+        else:
+            distances, indices = _NUMPY.nearest_neighbors(loaded(other), k, queries)
+        found = Neighbors(distances.astype(np.float64), indices.astype(np.int64) + other_start)
+        best = found if best is None else nearest_of_both(best, found, k)
+    assert best is not None
+    return best
+
+
+def _gather(
+    indices: NDArray[np.integer],
+    held: list[StoredBlock | NDArray[Any]],
+    starts: list[int],
+    found: NDArray[Any] | None,
+) -> NDArray[Any]:
+    """Put the rows that some blocks hold into their places."""
+    for block, start in zip(held, starts, strict=True):
+        rows = loaded(block)
+        if found is None:
+            found = np.zeros((*indices.shape, *rows.shape[1:]), dtype=rows.dtype)
+        inside = (indices >= start) & (indices < start + len(rows))
+        if inside.any():
+            found = found if found.flags.writeable else found.copy()
+            found[inside] = rows[indices[inside] - start]
+    assert found is not None
+    return found
+
+
+def _aims(indices: NDArray[np.integer], bounds: NDArray[np.integer]) -> list[int]:
+    """Return the partitions that some neighbour lies in."""
+    return np.unique(np.searchsorted(bounds, indices.ravel(), side="right") - 1).tolist()
+
+
+def _edges(
+    indices: NDArray[np.integer], values: NDArray[np.floating], start: int, stop: int
+) -> sp.csr_array:
+    """Return the edges to the rows from ``start`` to ``stop``."""
+    inside = (indices >= start) & (indices < stop)
+    columns = (indices[inside] - start).astype(np.int32)
+    ends = np.concatenate([[0], np.cumsum(inside.sum(axis=1))]).astype(np.int32)
+    return sp.csr_array((values[inside], columns, ends), shape=(len(indices), stop - start))
+
+
+def _joined_both_ways(
+    there: Sequence[sp.csr_array | None], back: Sequence[sp.csr_array | None]
+) -> sp.csr_array:
+    """Join pieces side by side, each the maximum of those of the two directions."""
+    joined = []
+    for out, into in zip(there, back, strict=True):
+        ways = [way for way in (out, None if into is None else into.T.tocsr()) if way is not None]
+        joined.append(ways[0] if len(ways) == 1 else ways[0].maximum(ways[1]))
+    return sp.hstack(joined, format="csr")
+
+
+def _product(
+    weights: sp.csr_array, P: list[NDArray[np.floating]], total: NDArray[np.floating]
+) -> NDArray[np.floating]:
+    return total + weights @ np.concatenate(P)
+
+
+def _query_product(
+    indices: NDArray[np.integer],
+    values: NDArray[np.floating],
+    held: list[StoredBlock | NDArray[Any]],
+    starts: list[int],
+    total: NDArray[np.floating],
+) -> NDArray[np.floating]:
+    for block, start in zip(held, starts, strict=True):
+        P = loaded(block)
+        total = total + _edges(indices, values, start, start + len(P)) @ P
+    return total
+
+
+# Results that survive their worker
+
+
+class _Keeper:
+    """Persist the array of every iteration; every so many make a checkpoint.
+
+    Dask repeats the tasks whose results a lost worker held, and those that they were made from,
+    back to the start. A checkpoint is a new start: what was made before it is never made again.
+    """
+
+    def __init__(self) -> None:
+        self._every = int(dask.config.get("gmpll.checkpoint-iterations", 10))
+        if self._every < 1:
+            raise ValueError(
+                f"The setting gmpll.checkpoint-iterations is {self._every}; it must be 1 or more."
+            )
+        self._count = 0
+        self._files: list[Path] = []
+
+    def __call__(self, array: Array) -> Array:
+        self._count += 1
+        if self._count % self._every:
+            return array.persist()
+        folder = _folder()
+        if folder is None:
+            return _in_scheduler(array)
+        earlier = self._files
+        (kept,), self._files = _in_files([array], folder)
+        for file in earlier:  # only the newest checkpoint stays
+            file.unlink(missing_ok=True)
+        return kept
+
+
+def _folder() -> Path | None:
+    directory = dask.config.get("gmpll.directory", None)
+    if directory is None:
+        return None
+    folder = Path(directory).resolve() / _RUN
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _in_files(arrays: Sequence[da.Array], folder: Path) -> tuple[list[da.Array], list[Path]]:
+    """Write arrays to files of a partition each; return arrays that are read from there."""
+    blocks = [_row_blocks(array) for array in arrays]
+    files = [[folder / f"{uuid.uuid4().hex}.npy" for _ in parts] for parts in blocks]
+    write, read = dask.delayed(_write, pure=False), dask.delayed(np.load, pure=False)
+    names = [file for group in files for file in group]
+    parts = [block for group in blocks for block in group]
+    dask.compute(*(write(*pair) for pair in zip(parts, names, strict=True)))
+    kept = [
+        _from_blocks([read(str(file)) for file in group], array)
+        for group, array in zip(files, arrays, strict=True)
+    ]
+    return list(dask.persist(*kept)), names
+
+
+def _write(array: NDArray[Any], file: Path) -> None:
+    # A repeated task may write while another one reads: only whole files get the name.
+    beside = file.with_name(f"{uuid.uuid4().hex}.tmp")
+    with open(beside, "wb") as stream:
+        np.save(stream, array)
+    beside.replace(file)
+
+
+def _in_scheduler(array: da.Array) -> da.Array:
+    """Collect an array in the client and let the scheduler keep it."""
+    values = dask.compute(*_row_blocks(array))
+    # One at a time: what is sent along with a task is meant to be small.
+    kept = [dask.persist(dask.delayed(np.asarray, pure=False)(value))[0] for value in values]
+    return _from_blocks(kept, array)
+
+
+def _from_blocks(blocks: Sequence[Delayed], like: da.Array) -> da.Array:
+    rest = like.shape[1:]
+    sizes = like.chunks[0]
+    return da.concatenate(
+        [
+            da.from_delayed(block, (size, *rest), dtype=like.dtype)
+            for block, size in zip(blocks, sizes, strict=True)
+        ]
+    )

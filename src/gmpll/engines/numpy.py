@@ -1,0 +1,347 @@
+"""NumPy arrays: neighbours found exactly, approximately or by a given estimator; CSR weights."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.special import ndtri
+from sklearn.base import clone
+from sklearn.neighbors import NearestNeighbors
+from sklearn.utils import check_random_state
+
+from gmpll._threads import balanced_blocks, in_threads
+from gmpll.arrays import Array, array_namespace
+from gmpll.engines.base import Neighbors
+
+__all__ = ["APPROXIMATE_ROWS", "NumpyEngine", "nearest_of_both", "neighbor_recall"]
+
+#: From this many rows on ``"auto"`` searches approximately. An exact search takes O(m^2 d) time,
+#: for 64 features on two cores about half a minute here; the approximate one takes a fifth of that.
+APPROXIMATE_ROWS = 100_000
+#: With few features trees make the exact search fast however many rows there are.
+TREE_FEATURES = 5
+#: Rows on which the share of true neighbours is estimated.
+RECALL_SAMPLE = 200
+#: Distances that differ by less, relatively, are ties: the approximate search is in single
+#: precision.
+DISTANCE_TOLERANCE = 1e-5
+#: Rows that are mapped at a time, and bytes of neighbours: temporary arrays stay in the cache.
+MAP_ROWS = 4096
+MAP_BYTES = 2**22
+#: Rows that a thread works on at a time: temporary arrays stay small beside the graph.
+BLOCK_ROWS = 50_000
+
+
+class NumpyEngine:
+    """See :class:`gmpll.engines.base.Engine`."""
+
+    name = "numpy"
+    xp = array_namespace(np.zeros(1))
+
+    def small(self, *arrays: Array) -> tuple[Array, ...]:
+        """Return the arrays themselves."""
+        return arrays
+
+    def keep(self, *arrays: Array) -> tuple[Array, ...]:
+        """Return the arrays themselves."""
+        return arrays
+
+    def keeper(self) -> Callable[[Array], Array]:
+        """Return a function that returns its argument."""
+        return _same
+
+    def map_rows(self, function: Callable[..., Array], X: Array, *others: Array) -> Array:
+        """Apply a function to blocks of rows."""
+
+        def compute(block: slice) -> Array:
+            return function(X[block], *(other[block] for other in others))
+
+        return _in_blocks(compute, len(X), MAP_ROWS, threads=False)
+
+    def map_neighbors(
+        self, function: Callable[..., Array], array: Array, indices: Array, *others: Array
+    ) -> Array:
+        """Apply a function to blocks of queries, several at a time."""
+
+        def compute(block: slice) -> Array:
+            return function(array[indices[block]], *(other[block] for other in others))
+
+        bytes_of_query = indices.shape[1] * array[:1].nbytes
+        return _in_blocks(compute, len(indices), MAP_BYTES // max(bytes_of_query, 1))
+
+    def rows_on_host(self, X: Array, rows: slice | NDArray[np.integer]) -> NDArray[Any]:
+        """Return ``X[rows]``."""
+        return np.asarray(X[rows])
+
+    def ndtri(self, probabilities: Array) -> Array:
+        """Return quantiles of the standard normal distribution."""
+        return ndtri(probabilities)
+
+    def choose_search(self, search: Any, n_rows: int, n_features: int) -> Any:
+        """Return ``"exact"``, ``"approximate"`` or the estimator that is given.
+
+        ``"auto"`` is exact below :data:`APPROXIMATE_ROWS` rows, in few dimensions and, with a
+        warning, where the library for the approximate search is missing.
+        """
+        if search == "exact" or hasattr(search, "kneighbors"):
+            return search
+        installed = find_spec("numba") is not None
+        if search == "approximate":
+            if not installed:
+                raise ImportError(
+                    "The approximate search for neighbours needs numba: "
+                    "pip install 'gmpll[neighbors]', or ask for an exact search."
+                )
+            return search
+        if search != "auto":
+            raise ValueError(
+                f"Neighbours are searched by 'auto', 'exact', 'approximate' or an estimator with "
+                f"kneighbors, not by {search!r}."
+            )
+        if n_rows < APPROXIMATE_ROWS or n_features <= TREE_FEATURES:
+            return "exact"
+        if not installed:
+            warnings.warn(
+                f"The exact search for neighbours among {n_rows} rows takes long: "
+                "pip install 'gmpll[neighbors]' for an approximate one.",
+                stacklevel=3,
+            )
+            return "exact"
+        return "approximate"
+
+    def nearest_neighbors(
+        self,
+        rows: Array,
+        k: int,
+        queries: Array | None = None,
+        *,
+        search: Any = "exact",
+        random_state: int | np.random.RandomState = 0,
+        n_jobs: int | None = None,
+    ) -> Neighbors:
+        """Find the k nearest rows.
+
+        An approximate search returns single precision and 32 bit integers: half the memory.
+        """
+        available = len(rows) - (queries is None)
+        k = min(k, available)
+        if k <= 0:
+            n_queries = len(rows) if queries is None else len(queries)
+            return Neighbors(np.zeros((n_queries, 0)), np.zeros((n_queries, 0), dtype=np.intp))
+        if queries is not None or search == "exact":
+            exact = NearestNeighbors(n_neighbors=k, n_jobs=n_jobs).fit(rows)
+            return Neighbors(*exact.kneighbors(queries))
+        if search == "approximate":
+            from gmpll.engines.cells import neighbors_in_cells
+
+            found = Neighbors(*neighbors_in_cells(rows, k, check_random_state(random_state)))
+        else:
+            estimator = clone(search, safe=False).fit(rows)
+            with_self = Neighbors(*estimator.kneighbors(rows, n_neighbors=k + 1))
+            found = _without_self(with_self, np.arange(len(rows)))
+        return _completed(found, rows, n_jobs)
+
+    def symmetric_weights(self, indices: Array, values: Array) -> sp.csr_array:
+        """Return canonical CSR weights, blocks of rows made in parallel."""
+        one_sided = self.query_weights(indices, values, len(indices))
+        return _combined(one_sided, one_sided.T.tocsr(), "maximum")
+
+    def query_weights(self, indices: Array, values: Array, n_rows: int) -> sp.csr_array:
+        """Return canonical CSR weights."""
+        n, k = indices.shape
+        entries = np.empty((n, k), dtype=values.dtype)
+        columns = np.empty((n, k), dtype=_index_type(n * k, n_rows))
+
+        def sort(block: slice) -> None:
+            order = np.argsort(indices[block], axis=1)
+            columns[block] = np.take_along_axis(indices[block], order, axis=1)
+            entries[block] = np.take_along_axis(values[block], order, axis=1)
+
+        in_threads(sort, balanced_blocks(n, BLOCK_ROWS))
+        starts = np.arange(n + 1, dtype=columns.dtype) * columns.dtype.type(k)
+        matrix = sp.csr_array((entries.ravel(), columns.ravel(), starts), shape=(n, n_rows))
+        matrix.has_canonical_format = True  # sorted above: saves SciPy from looking
+        return matrix
+
+    def sum_of_weights(self, first: sp.csr_array, second: sp.csr_array) -> sp.csr_array:
+        """Return the sum, blocks of rows in parallel."""
+        return _combined(first, second, "__add__")
+
+
+def neighbor_recall(
+    rows: NDArray[np.floating],
+    found: Neighbors,
+    *,
+    random_state: int | np.random.RandomState = 0,
+    n_jobs: int | None = None,
+) -> float:
+    """Estimate the share of the true nearest neighbours that a search found.
+
+    A sample of rows is searched exactly. A neighbour counts as true if it is no farther than the
+    farthest of the exact ones, so that ties do not matter.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_rows, n_features)
+        The rows that were searched.
+    found : Neighbors
+        Neighbours of all rows.
+    random_state : int or RandomState, default=0
+        Draws the sample.
+    n_jobs : int, default=None
+        Parallel search, as in scikit-learn.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gmpll.engines import engine_of
+    >>> from gmpll.engines.numpy import neighbor_recall
+    >>> rows = np.random.RandomState(0).randn(50, 3)
+    >>> neighbor_recall(rows, engine_of(rows).nearest_neighbors(rows, 5))
+    1.0
+    """
+    n_rows, k = found.indices.shape
+    if k == 0:
+        return 1.0
+    sample = check_random_state(random_state).permutation(n_rows)[:RECALL_SAMPLE]
+    exact = _neighbors_of_some(rows, sample, k, n_jobs)
+    reach = exact.distances[:, -1:] * (1 + DISTANCE_TOLERANCE)
+    return float((found.distances[sample] <= reach).mean())
+
+
+def nearest_of_both(first: Neighbors, second: Neighbors, k: int) -> Neighbors:
+    """Merge two lists of neighbours of the same rows; of equally near ones the first wins.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gmpll.engines import Neighbors
+    >>> from gmpll.engines.numpy import nearest_of_both
+    >>> few = Neighbors(np.array([[1.0, 3.0]]), np.array([[7, 8]]))
+    >>> nearest_of_both(few, Neighbors(np.array([[2.0]]), np.array([[9]])), 2).indices
+    array([[7, 9]])
+    """
+    distances = np.hstack([first.distances, second.distances.astype(first.distances.dtype)])
+    indices = np.hstack([first.indices, second.indices.astype(first.indices.dtype)])
+    order = np.argsort(distances, axis=1, kind="stable")[:, :k]
+    return Neighbors(
+        np.take_along_axis(distances, order, axis=1), np.take_along_axis(indices, order, axis=1)
+    )
+
+
+def _same(array: Array) -> Array:
+    return array
+
+
+def _in_blocks(
+    compute: Callable[[slice], Array], n_rows: int, block_rows: int, *, threads: bool = True
+) -> Array:
+    """Put the results for blocks of rows into one array; the first one says which."""
+    blocks = balanced_blocks(n_rows, block_rows) or [slice(0, 0)]
+    first = compute(blocks[0])
+    if len(blocks) == 1:
+        return first
+    result = np.empty((n_rows, *first.shape[1:]), dtype=first.dtype)
+    result[blocks[0]] = first
+
+    def fill(block: slice) -> None:
+        result[block] = compute(block)
+
+    if threads:
+        in_threads(fill, blocks[1:])
+    else:
+        for block in blocks[1:]:
+            fill(block)
+    return result
+
+
+# Neighbours
+
+
+def _completed(found: Neighbors, rows: NDArray[np.floating], n_jobs: int | None) -> Neighbors:
+    """Search exactly for the rows with which the approximate search had no luck."""
+    missed = np.flatnonzero((found.indices < 0).any(axis=1))
+    if missed.size:
+        exact = _neighbors_of_some(rows, missed, found.indices.shape[1], n_jobs)
+        found.distances[missed], found.indices[missed] = exact
+    return found
+
+
+def _neighbors_of_some(
+    rows: NDArray[np.floating], chosen: NDArray[np.intp], k: int, n_jobs: int | None
+) -> Neighbors:
+    """Search exactly for the neighbours of some rows, which are not their own neighbours."""
+    search = NearestNeighbors(n_neighbors=k + 1, n_jobs=n_jobs).fit(rows)
+    return _without_self(Neighbors(*search.kneighbors(rows[chosen])), chosen)
+
+
+def _without_self(found: Neighbors, own: NDArray[np.intp]) -> Neighbors:
+    """Take every row out of its own neighbours, or else the farthest of them."""
+    distances, indices = found
+    others = indices != own[:, None]
+    others[others.all(axis=1), -1] = False
+    shape = (len(own), indices.shape[1] - 1)
+    return Neighbors(distances[others].reshape(shape), indices[others].reshape(shape))
+
+
+# Sparse weights
+
+
+def _combined(first: sp.csr_array, second: sp.csr_array, operation: str) -> sp.csr_array:
+    """Combine two canonical matrices entry by entry, blocks of rows in parallel."""
+
+    def combine(block: slice) -> Any:
+        return getattr(_rows_of(first, block), operation)(_rows_of(second, block))
+
+    blocks = balanced_blocks(first.shape[0], BLOCK_ROWS)
+    return _stacked(in_threads(combine, blocks), first.shape)
+
+
+def _rows_of(matrix: sp.csr_array, block: slice) -> sp.csr_array:
+    """Return a block of rows without copying its entries."""
+    starts = matrix.indptr[block.start : block.stop + 1]
+    entries = slice(starts[0], starts[-1])
+    part = sp.csr_array(
+        (matrix.data[entries], matrix.indices[entries], starts - starts[0]),
+        shape=(block.stop - block.start, matrix.shape[1]),
+    )
+    part.has_canonical_format = True
+    return part
+
+
+def _stacked(parts: list[Any], shape: tuple[int, int]) -> sp.csr_array:
+    """Put blocks of rows under each other, in threads; unlike SciPy's, it frees them on the way."""
+    n_entries = sum(part.nnz for part in parts)
+    kind = _index_type(n_entries, shape[1])
+    data = np.empty(n_entries, dtype=parts[0].dtype)
+    indices = np.empty(n_entries, dtype=kind)
+    starts = np.zeros(shape[0] + 1, dtype=kind)
+    rows = np.cumsum([0, *(part.shape[0] for part in parts)])
+    entries = np.cumsum([0, *(part.nnz for part in parts)])
+
+    def place(number: int) -> None:
+        part, parts[number] = parts[number], None
+        entry = entries[number]
+        data[entry : entry + part.nnz] = part.data[: part.nnz]
+        indices[entry : entry + part.nnz] = part.indices[: part.nnz]
+        starts[rows[number] + 1 : rows[number + 1] + 1] = part.indptr[1:] + kind(entry)
+
+    in_threads(place, range(len(parts)))
+    matrix = sp.csr_array((data, indices, starts), shape=shape)
+    matrix.has_canonical_format = True
+    return matrix
+
+
+def _index_type(n_entries: int, n_columns: int) -> Any:
+    return np.int32 if max(n_entries, n_columns) <= np.iinfo(np.int32).max else np.int64
