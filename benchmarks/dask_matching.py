@@ -18,10 +18,10 @@ from pathlib import Path
 
 import numpy as np
 from dask.distributed import Client, LocalCluster
+from gmpll.distributed import DaskGMPLL
 
 from gmpll import GMPLL
 from gmpll.datasets import load_dataset, make_partial_label_problem
-from gmpll.distributed import DaskGMPLL
 
 #: A tenth of the rows is kept apart.
 TEST_SHARE = 0.1

@@ -98,11 +98,11 @@ def measure_reconstruction(features):
     from gmpll.datasets import make_partial_label_problem
     from gmpll.graph.neighbors import nearest_neighbors
     from gmpll.graph.reconstruction import reconstruction_weights
-    from gmpll.graph.views import DirectionSpace
+    from gmpll.graph.views import CosineView
 
     n = RECONSTRUCTION_ROWS
     X = make_partial_label_problem(2 * n, features, LABELS, CANDIDATES, random_state=0).data
-    space = DirectionSpace(X[:n])
+    space = CosineView(X[:n])
     queries = space.transform(X[n:])
     near = nearest_neighbors(space.rows, NEIGHBORS, queries).indices
     reconstruction_weights(queries, space.rows, near)  # loads compiled code

@@ -27,9 +27,9 @@ COLUMNS = ("data", "rows", "method", "seconds", "recall", "first_seconds")
 
 def clusters(n_rows):
     from gmpll.datasets import make_partial_label_problem
-    from gmpll.graph.views import DirectionSpace
+    from gmpll.graph.views import CosineView
 
-    return DirectionSpace(
+    return CosineView(
         make_partial_label_problem(n_rows, FEATURES, 20, 3.0, random_state=0).data
     ).rows
 

@@ -30,7 +30,7 @@ import torch
 from sklearn.model_selection import KFold
 from study_problems import problems
 
-from gmpll.graph.views import DirectionSpace, PositionSpace, RankSpace
+from gmpll.graph.views import CosineView, EuclideanView, RankView
 from gmpll.matching.feedback import FLOOR
 from gmpll.methods import _selection
 
@@ -42,7 +42,7 @@ CRITERIA = ("covering rate", "candidate lift", "lift with prior", "approximated 
             "partial likelihood", "expected lift")  # fmt: skip
 
 
-SPACES = {"z": DirectionSpace, "r": RankSpace, "p": PositionSpace}
+SPACES = {"z": CosineView, "r": RankView, "p": EuclideanView}
 
 
 @dataclass(frozen=True)

@@ -24,13 +24,10 @@ CYCLES: set[tuple[str, str]] = {
 #: Modules that still import a private name of another package.
 PRIVATE_IMPORTS: set[str] = {
     "gmpll.learner",
-    "gmpll.matching._triton",
-    "gmpll.matching.full_tensors",
 }
 #: Modules that still read a private attribute of something defined elsewhere.
 PRIVATE_ATTRIBUTES: set[str] = {
     "gmpll.explain",
-    "gmpll.graph.growing",
     "gmpll.methods._tensor_fit",
 }
 #: Modules of the library that still import an application, and applications out of order.

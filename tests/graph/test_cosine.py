@@ -1,7 +1,7 @@
 import numpy as np
 
 from gmpll.graph.cosine import cosine_similarity_tile, upper_triangle
-from gmpll.graph.views import DirectionSpace, RankSpace, unit_rows
+from gmpll.graph.views import CosineView, RankView, unit_rows
 
 
 def test_similarity_is_the_normalised_cosine():
@@ -31,15 +31,17 @@ def test_tiles_cover_the_upper_triangle_once():
 
 def test_unseen_rows_are_scaled_with_training_statistics():
     X = np.array([[1.0, 5.0, 2.0], [3.0, 5.0, 0.0], [5.0, 5.0, 1.0]])
-    space = DirectionSpace(X)
+    view = CosineView(X)
     z = (np.array([4.0, 5.0, 4.0]) - X.mean(axis=0)) / np.array([X[:, 0].std(), 1, X[:, 2].std()])
-    np.testing.assert_allclose(space.transform([[4.0, 5.0, 4.0]])[0], z / np.linalg.norm(z))
-    assert (space.rows[:, 1] == 0).all()
+    np.testing.assert_allclose(
+        view.transform(np.array([[4.0, 5.0, 4.0]]))[0], z / np.linalg.norm(z)
+    )
+    assert (view.rows[:, 1] == 0).all()
 
 
 def test_ranks_ignore_the_scale_of_a_feature():
     X = np.random.RandomState(0).randn(50, 3)
     stretched = np.column_stack([np.exp(5 * X[:, 0]), X[:, 1] ** 3, X[:, 2]])
-    np.testing.assert_allclose(RankSpace(X).rows, RankSpace(stretched).rows, atol=1e-6)
-    np.testing.assert_allclose(RankSpace(X).transform(X), RankSpace(X).rows)
-    assert np.isfinite(RankSpace(np.ones((4, 2))).rows).all()
+    np.testing.assert_allclose(RankView(X).rows, RankView(stretched).rows, atol=1e-6)
+    np.testing.assert_allclose(RankView(X).transform(X), RankView(X).rows)
+    assert np.isfinite(RankView(np.ones((4, 2))).rows).all()

@@ -12,7 +12,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
-from gmpll.graph.tensors import _GroupedSearch, tensor_nearest_neighbors  # noqa: E402
+from gmpll.engines.torch import GroupedSearch, tensor_neighbors  # noqa: E402
 from gmpll.graph.views import unit_rows  # noqa: E402
 from gmpll.matching import FullAffinity, match, uniform_start  # noqa: E402
 from literal import standardize_features  # noqa: E402
@@ -116,8 +116,8 @@ def test_the_grouped_search_is_exact(d):
     for queries in (None, rows[:130] + 0.01):
         if queries is None and INTERPRETED:
             continue  # takes minutes there
-        found = tensor_nearest_neighbors(rows, 6, queries, grouped=True)
-        expected = tensor_nearest_neighbors(rows, 6, queries, grouped=False)
+        found = tensor_neighbors(rows, 6, queries, grouped=True)
+        expected = tensor_neighbors(rows, 6, queries, grouped=False)
         torch.testing.assert_close(found.distances, expected.distances, rtol=1e-5, atol=1e-6)
 
 
@@ -126,9 +126,9 @@ def test_uncertain_rows_are_found_out():
     rng = np.random.RandomState(0)
     heap = np.array([1.0, 0.0, 0.0]) + 1e-4 * rng.randn(3000, 3)
     rows = torch.from_numpy(heap).float().to(DEVICE)
-    search = _GroupedSearch(rows, 3)
+    search = GroupedSearch(rows, 3)
     _, certain = search._search(rows[:64], None, 1)
     assert not certain.any()
-    found = tensor_nearest_neighbors(rows, 3, rows[:64], grouped=True)
-    expected = tensor_nearest_neighbors(rows, 3, rows[:64], grouped=False)
+    found = tensor_neighbors(rows, 3, rows[:64], grouped=True)
+    expected = tensor_neighbors(rows, 3, rows[:64], grouped=False)
     torch.testing.assert_close(found.distances, expected.distances, rtol=0, atol=1e-6)

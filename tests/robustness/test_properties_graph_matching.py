@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from gmpll.graph.local import LocalGraph
 from gmpll.graph.neighbors import nearest_neighbors
 from gmpll.graph.reconstruction import reconstruction_weights
-from gmpll.graph.views import DirectionSpace, RankSpace, Scaling, unit_rows
+from gmpll.graph.views import CosineView, RankView, Scaling, unit_rows
 from gmpll.matching import (
     AssignmentAffinity,
     FullAffinity,
@@ -35,7 +35,7 @@ def assert_probabilities(P, mask):
 @given(st.data(), masks(), betas, st.sampled_from([0.0, 0.3]), st.floats(0, 2))
 @examples(60)
 def test_matching_yields_probabilities(data, mask, beta, alpha, balance):
-    rows = DirectionSpace(data.draw(awkward_features(len(mask)))).rows
+    rows = CosineView(data.draw(awkward_features(len(mask)))).rows
     affinity = full_affinity(rows, mask, alpha=alpha, beta=beta)
     assert isinstance(affinity, (FullAffinity, AssignmentAffinity))
     assert_probabilities(uniform_start(mask), mask)
@@ -51,7 +51,7 @@ def test_matching_yields_probabilities(data, mask, beta, alpha, balance):
 @examples(30)
 def test_the_full_matching_ignores_the_order_of_rows_and_labels(problem, random, beta):
     X, mask, _ = problem
-    rows = DirectionSpace(X).rows
+    rows = CosineView(X).rows
     m, q = mask.shape
     r, c = random.sample(range(m), m), random.sample(range(q), q)
     one = match(full_affinity(rows, mask, beta=beta), mask, max_iter=10).probabilities
@@ -63,7 +63,7 @@ def test_the_full_matching_ignores_the_order_of_rows_and_labels(problem, random,
 @given(st.data(), masks(), st.integers(1, 9))
 @examples(60)
 def test_the_local_graph_is_symmetric_and_bounded(data, mask, k):
-    rows = DirectionSpace(data.draw(awkward_features(len(mask)))).rows
+    rows = CosineView(data.draw(awkward_features(len(mask)))).rows
     weights = LocalGraph(rows, k).weights
     assert isinstance(weights, sp.csr_array)
     dense = weights.toarray()
@@ -77,7 +77,7 @@ def test_the_local_graph_is_symmetric_and_bounded(data, mask, k):
 @given(st.data(), st.integers(1, 8), st.integers(1, 9))
 @examples(60)
 def test_neighbours_are_others_nearest_first(data, m, k):
-    rows = DirectionSpace(data.draw(awkward_features(m))).rows
+    rows = CosineView(data.draw(awkward_features(m))).rows
     found = nearest_neighbors(rows, k)
     assert found.indices.shape == (m, min(k, m - 1))
     assert (np.diff(found.distances, axis=1) >= 0).all()
@@ -94,7 +94,7 @@ def test_neighbours_are_others_nearest_first(data, m, k):
 @examples(80)
 def test_spaces_are_finite_and_units_do_not_matter(data, m):
     X = data.draw(awkward_features(m))
-    for space in (DirectionSpace(X), RankSpace(X)):
+    for space in (CosineView(X), RankView(X)):
         lengths = np.linalg.norm(space.rows, axis=1)
         assert ((np.abs(lengths - 1) < 1e-9) | (lengths == 0)).all()
         for queries in (X, np.zeros_like(X), np.full_like(X, 1e308), np.full_like(X, 5e-324)):
@@ -121,6 +121,6 @@ def test_a_wrong_label_similarity_is_refused_in_a_sentence(problem, kind):
     else:
         similarity = similarity / 2
     error, _ = refused(
-        lambda: full_affinity(DirectionSpace(X).rows, mask, label_similarity=similarity)
+        lambda: full_affinity(CosineView(X).rows, mask, label_similarity=similarity)
     )
     assert "label_similarity" in str(error)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from gmpll.arrays import Array, array_namespace, to_host
 from gmpll.engines.base import Neighbors
-from gmpll.graph._halves import ROW_SCALE, padded, split
+from gmpll.engines.halves import ROW_SCALE, padded, split
 
 __all__ = ["GroupedSearch", "TorchEngine", "tensor_neighbors"]
 

@@ -21,7 +21,6 @@ from gmpll.engines import engine_of
 
 __all__ = [
     "VIEWS",
-    "VIEWS_OF_SCALING",
     "CosineView",
     "EuclideanView",
     "OutlierCompression",
@@ -396,7 +395,7 @@ class _NormalScores:
 
 
 def _mid_ranks(values: Array, quantiles: Array) -> Array:
-    """Return the ranks, in [0, 1], of the values of a feature among sorted ones; ties in the middle.
+    """Return the ranks in [0, 1] of the values of a feature among sorted ones, ties in the middle.
 
     A value between two quantiles, or equal to several, lies between the last that is not above it
     and the first that is not below it; the interpolations from both sides are averaged.
@@ -427,13 +426,6 @@ def _ranked_direction(scores: _NormalScores, scaling: Scaling, X: Array) -> Arra
 
 #: The views by name.
 VIEWS = ("cosine", "rank", "euclidean")
-#: What the scalings of estimators mean.
-VIEWS_OF_SCALING = {
-    "standard": ("cosine",),
-    "rank": ("rank",),
-    "both": ("cosine", "rank"),
-    "all": VIEWS,
-}
 
 
 def views_of(X: Array, names: Sequence[str], rng: np.random.RandomState) -> list[View]:

@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from gmpll.graph._halves import ROW_SCALE, padded, split
+from gmpll.engines.halves import ROW_SCALE, padded, split
 from gmpll.graph.cosine import row_blocks
 from gmpll.matching.affinity import AffinityStatistics
 from gmpll.matching.full_tiles import TILE, LabelLevels, TiledProduct

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from gmpll.apps.review.evidence import Similarity
-from gmpll.graph.views import DirectionSpace, PositionSpace
+from gmpll.graph.views import CosineView, EuclideanView
 
 
 def test_neighbours_and_weights_agree_with_all_distances():
     X = np.random.RandomState(0).normal(size=(60, 4))
-    points = PositionSpace(X).rows
+    points = EuclideanView(X).rows
     distances = np.linalg.norm(points[:, None] - points, axis=2)
     np.fill_diagonal(distances, np.inf)
     rows = np.array([3, 41])
@@ -36,8 +36,8 @@ def test_directions_are_compared_where_they_tell_the_labels_apart():
     labels = np.repeat(np.arange(6), 40)
     lengths = rng.lognormal(sigma=0.5, size=(240, 1))
     X = lengths * (rng.normal(size=(6, 20))[labels] + 1.5 * rng.normal(size=(240, 20)))
-    np.testing.assert_array_equal(Similarity(X)._points, PositionSpace(X).rows)
-    np.testing.assert_array_equal(Similarity(X, labels=labels)._points, DirectionSpace(X).rows)
+    np.testing.assert_array_equal(Similarity(X)._points, EuclideanView(X).rows)
+    np.testing.assert_array_equal(Similarity(X, labels=labels)._points, CosineView(X).rows)
 
 
 def test_a_far_outlier_does_not_hide_the_other_values():

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.neighbors import NearestNeighbors
 
 from gmpll.graph.local import SCALE_NEIGHBOR
-from gmpll.graph.views import DirectionSpace, TreeSpace
+from gmpll.graph.views import CosineView, TreeView
 
 __all__ = ["SimilarRows", "Similarity"]
 
@@ -71,10 +71,10 @@ def _points(
     features: NDArray[np.float64], labels: NDArray[np.integer] | None
 ) -> NDArray[np.float64]:
     """Return the rows in the space in which they are compared."""
-    positions = TreeSpace(features).rows
+    positions = TreeView(features).rows
     if labels is None or features.shape[1] < 2:  # a single feature has two directions only
         return positions
-    directions = DirectionSpace(features).rows
+    directions = CosineView(features).rows
     gain = _agreement(directions, labels) - _agreement(positions, labels)
     return directions if gain > CLEARLY_MORE else positions
 

@@ -18,7 +18,7 @@ def split(values: torch.Tensor, n_parts: int) -> list[torch.Tensor]:
     --------
     >>> import pytest
     >>> torch = pytest.importorskip("torch")
-    >>> from gmpll.graph._halves import split
+    >>> from gmpll.engines.halves import split
     >>> third = torch.tensor(1 / 3)
     >>> first, second = split(third, 2)
     >>> bool((third - first.float()).abs() < 1e-7)
@@ -40,7 +40,7 @@ def padded(values: torch.Tensor, n_rows: int, n_columns: int) -> torch.Tensor:
     --------
     >>> import pytest
     >>> torch = pytest.importorskip("torch")
-    >>> from gmpll.graph._halves import padded
+    >>> from gmpll.engines.halves import padded
     >>> padded(torch.ones(1, 2), 2, 3)
     tensor([[1., 1., 0.],
             [0., 0., 0.]])
