@@ -90,9 +90,7 @@ class MatchingOptions:
     tol: float = 1e-4
     n_jobs: int | None = None
 
-    def graph(
-        self, views: Sequence[Array], rng: int | np.random.RandomState
-    ) -> LocalGraphs:
+    def graph(self, views: Sequence[Array], rng: int | np.random.RandomState) -> LocalGraphs:
         """Return the local graph of rows in several views."""
         return LocalGraphs(
             views,
@@ -367,9 +365,7 @@ class Pipeline:
         stacked = self.stacked(chosen, P) if chosen.stacking else None
         return KernelPredictor(self.views, fitted, self.rows.similarity, stacked)
 
-    def scorer_of(
-        self, X: Array
-    ) -> Callable[[Hyperparameters, Array], Array]:
+    def scorer_of(self, X: Array) -> Callable[[Hyperparameters, Array], Array]:
         """Return a function that scores these unseen rows, before stacking and forest."""
         if self.learner is not None:
             learner = self.learner
@@ -406,9 +402,7 @@ class Pipeline:
         stacker = fit_stacker(scores, P, chosen.stacking, rows, chosen.linear)
         return StackedScores(stacker, table)
 
-    def out_of_sample_scores(
-        self, chosen: Hyperparameters, P: Array
-    ) -> Array:
+    def out_of_sample_scores(self, chosen: Hyperparameters, P: Array) -> Array:
         """Return the regression's leave-one-out scores, shared among similar labels."""
         return shared_scores(self.ridge(chosen).leave_one_out(P), self.rows.similarity)
 

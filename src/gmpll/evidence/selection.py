@@ -328,8 +328,7 @@ class _Comparison:
         """Give the forest each share beside the best setting."""
         compared = self.trials[best][:FOREST_PARTS]
         of_trees = [
-            trial.pipeline.forest(trial.confidences, N_TREES)(trial.X)
-            for trial in compared
+            trial.pipeline.forest(trial.confidences, N_TREES)(trial.X) for trial in compared
         ]
         gains = {}
         for share in shares:

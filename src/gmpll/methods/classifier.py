@@ -15,8 +15,8 @@ from sklearn.utils.metaestimators import available_if
 
 from gmpll._meta import TrainingRows, seeded
 from gmpll._sklearn import HasMethods, Interval, Real, StrOptions, fit_context
-from gmpll.base import N_JOBS, BasePartialLabelClassifier, DecisionMixin, ProbabilityMixin
 from gmpll.arrays import to_host
+from gmpll.base import N_JOBS, BasePartialLabelClassifier, DecisionMixin, ProbabilityMixin
 from gmpll.candidates import CandidateSets
 from gmpll.engines import engine_of
 from gmpll.evidence.forest import is_forest_feasible

@@ -9,8 +9,8 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from gmpll._sklearn import HasMethods, Integral, Interval, Real, StrOptions
-from gmpll.base import N_JOBS, BasePartialLabelClassifier, ProbabilityMixin
 from gmpll.arrays import Array, array_namespace, beside
+from gmpll.base import N_JOBS, BasePartialLabelClassifier, ProbabilityMixin
 from gmpll.engines import Neighbors, engine_of
 from gmpll.graph.local import LocalGraph
 from gmpll.graph.reconstruction import reconstruction_weights
