@@ -27,10 +27,9 @@ from gmpll.arrays import to_host
 from gmpll.graph.local import LocalGraph
 from gmpll.graph.tensors import TensorDirectionSpace, TensorLocalGraph, tensor_nearest_neighbors
 from gmpll.matching import FullAffinity, LocalAffinity, match, uniform_start
-from gmpll.matching.tensors import TensorFullAffinity, TensorLocalAffinity
 
 DEVICE = "cuda"
-TURNS = 50
+ITERATIONS = 50
 BETA = 0.6
 NEIGHBORS = 40
 BALANCE = 0.5
@@ -85,9 +84,9 @@ def compared(P, expected, mask):
 
 
 def full_matching(rows, mask, **options):
-    affinity = TensorFullAffinity(rows, mask, beta=BETA, **options)
+    affinity = FullAffinity(rows, mask, beta=BETA, **options)
     start = uniform_start(mask, rows.dtype)
-    return match(affinity, mask, max_iter=TURNS, tol=0.0, start=start).probabilities
+    return match(affinity, mask, max_iter=ITERATIONS, tol=0.0, start=start).probabilities
 
 
 def row_tiles(rows):
@@ -120,7 +119,7 @@ def plain_full_matching(rows, mask):
         difference[block] = F - G
         base[block] = G.sum(dim=1, keepdim=True)
     P = sets / sizes[:, None]
-    for _ in range(TURNS):
+    for _ in range(ITERATIONS):
         support = P * (difference @ P + base)
         total = support.sum(dim=1, keepdim=True)
         P = torch.where(total > 0, support / total, P)
@@ -137,7 +136,7 @@ def plain_sweep(rows, P, statistics_of_k):
 
 def variants(rows, mask):
     """Our ways to run, the default first."""
-    kept = TensorFullAffinity(rows, mask).stored
+    kept = FullAffinity(rows, mask).product.stored
     yield f"default (high, {'kept' if kept else 'fused'})", {}
     if kept:
         yield "high, fused", {"precision": "high", "store_bytes": 0}
@@ -159,7 +158,7 @@ def measure_full(name, record):
     with tf32():
         plain, plain_seconds = timed(lambda: plain_full_matching(rows, mask))
     record(
-        task=f"full graph, {TURNS} turns",
+        task=f"full graph, {ITERATIONS} iterations",
         shape=name,
         variant="plain PyTorch, TF32",
         seconds=plain_seconds,
@@ -175,7 +174,7 @@ def measure_full(name, record):
         full_matching(rows, mask, **options)
         P, seconds = timed(lambda o=options: full_matching(rows, mask, **o))
         record(
-            task=f"full graph, {TURNS} turns",
+            task=f"full graph, {ITERATIONS} iterations",
             shape=name,
             variant=variant,
             seconds=seconds,
@@ -200,9 +199,9 @@ def compare_full_with_cpu(name, record):
     X, mask, _ = make_problem(CPU_ROWS, d, q, candidates)
     space = TensorDirectionSpace(X.double())
     host_rows, host_mask = to_host(space.rows), to_host(mask)
-    affinity = FullAffinity(host_rows, host_mask, beta=BETA, dtype=np.float64)
+    affinity = FullAffinity(host_rows, host_mask, beta=BETA, precision="highest")
     start = time.perf_counter()
-    expected = match(affinity, host_mask, max_iter=TURNS, tol=0.0).probabilities
+    expected = match(affinity, host_mask, max_iter=ITERATIONS, tol=0.0).probabilities
     cpu_seconds = time.perf_counter() - start
     single = space.rows.float()
     ways = [(single, *way) for way in variants(single, mask)]
@@ -229,21 +228,19 @@ def measure_sweep(record, m):
     P = uniform_start(mask, rows.dtype)
     sample = torch.arange(0, m, max(1, m // 512), device=DEVICE)
     for precision in ("high", "half"):
-        small = TensorFullAffinity(rows[:4096], mask[:4096], precision=precision, store_bytes=0)
+        small = FullAffinity(rows[:4096], mask[:4096], precision=precision, store_bytes=0)
         for _ in range(2):  # with and without the row sums
             small.apply(P[:4096])
-        affinity = TensorFullAffinity(rows, mask, beta=BETA, precision=precision, store_bytes=0)
+        affinity = FullAffinity(rows, mask, beta=BETA, precision=precision, store_bytes=0)
         support, with_base = timed(lambda a=affinity: a.apply(P), 1)
         _, seconds = timed(lambda a=affinity: a.apply(P), 1)
-        double = TensorFullAffinity(
-            rows.double(), mask, beta=BETA, precision="highest", store_bytes=0
-        )
+        double = FullAffinity(rows.double(), mask, beta=BETA, precision="highest", store_bytes=0)
         exact = double.to_queries(rows[sample].double(), P.double())
         inside = mask[sample]
         error = ((support[sample] - exact).abs() / exact)[inside]
         if precision == "high":
             with tf32():
-                found = affinity.statistics()
+                found = affinity.statistics
                 plain_sweep(rows[:4096], P[:4096], found)
                 _, plain_seconds = timed(lambda s=found: plain_sweep(rows, P, s), 1)
             record(
@@ -252,7 +249,7 @@ def measure_sweep(record, m):
                 variant="plain PyTorch, TF32",
                 seconds=plain_seconds,
             )
-        for variant, took in (("first turn", with_base), ("later turn", seconds)):
+        for variant, took in (("first iteration", with_base), ("later iteration", seconds)):
             record(
                 task="full graph, one sweep",
                 shape=f"{m:,} x {d}",
@@ -279,10 +276,10 @@ def local_matching(host_X, host_mask, stages, grouped=None):
     X, mask = step("to the device", lambda: (host_X.to(DEVICE), host_mask.to(DEVICE)))
     rows = step("directions", lambda: TensorDirectionSpace(X).rows)
     graph = step("graph", lambda: TensorLocalGraph(rows, NEIGHBORS, grouped=grouped))
-    affinity = TensorLocalAffinity(graph.weights, mask)
+    affinity = LocalAffinity(graph.weights, mask)
     P = step(
         "matching",
-        lambda: match(affinity, mask, balance=BALANCE, max_iter=TURNS, tol=0.0).probabilities,
+        lambda: match(affinity, mask, balance=BALANCE, max_iter=ITERATIONS, tol=0.0).probabilities,
     )
     labels = step("labels to the host", lambda: labels_of(P, mask).cpu())
     return P, labels
@@ -304,7 +301,7 @@ def measure_local(record, m):
         )
         found[variant] = (P, labels, seconds, stages)
         record(
-            task=f"local graph, {TURNS} turns, host to host",
+            task=f"local graph, {ITERATIONS} iterations, host to host",
             shape=f"{m:,} x {d}",
             variant=variant,
             seconds=seconds,
@@ -316,7 +313,7 @@ def measure_local(record, m):
     P, labels, seconds, stages = found["default"]
     plain = found["plain search"]
     record(
-        task=f"local graph, {TURNS} turns, host to host",
+        task=f"local graph, {ITERATIONS} iterations, host to host",
         shape=f"{m:,} x {d}",
         variant="default over plain search",
         plain_over_ours=plain[2] / seconds,
@@ -338,15 +335,15 @@ def compare_local_with_cpu(record):
         LocalAffinity(graph.weights, host_mask),
         host_mask,
         balance=BALANCE,
-        max_iter=TURNS,
+        max_iter=ITERATIONS,
         tol=0.0,
     ).probabilities
     cpu_seconds = time.perf_counter() - start
 
     def ours():
         graph = TensorLocalGraph(rows, NEIGHBORS)
-        affinity = TensorLocalAffinity(graph.weights, mask)
-        return match(affinity, mask, balance=BALANCE, max_iter=TURNS, tol=0.0).probabilities
+        affinity = LocalAffinity(graph.weights, mask)
+        return match(affinity, mask, balance=BALANCE, max_iter=ITERATIONS, tol=0.0).probabilities
 
     _, first = timed(ours, 1)
     P, seconds = timed(ours)
