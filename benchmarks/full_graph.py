@@ -2,15 +2,15 @@
 
     python benchmarks/full_graph.py [--out results/full_graph.csv] [--shapes MSRCv2 FG-NET]
 
-At the shape of every real-world set, fifty turns on the full graph (making the affinity included)
-are timed beside
+At the shape of every real-world set, fifty iterations on the full graph (making the affinity
+included) are timed beside
 
 * the bare products: the matrix products that remain, on the same tiles in the same precision, and
   nothing else;
 * the literal dense algorithm, where its u x u matrix takes no more than 4 GiB: Algorithm 1 with K
-  as one array that is rewritten in every turn.
+  as one array that is rewritten in every iteration.
 
-The sides take turns in one process, and the best time of each counts, so that other work on the
+The sides alternate in one process, and the best time of each counts, so that other work on the
 machine disturbs the ratio little. On a machine that is busy all the time, --clock cpu with
 OMP_NUM_THREADS=1 counts processor time instead. Peak memory is that of a process of its own,
 Python and the data included: of the matching with all tiles kept, of the matching that keeps none,
@@ -31,9 +31,9 @@ import numpy as np
 from gmpll import GMPLL
 from gmpll.datasets import make_partial_label_problem
 from gmpll.graph.cosine import upper_triangle
-from gmpll.graph.views import CosineView
+from gmpll.graph.views import DirectionSpace
 from gmpll.matching import FullAffinity, match
-from gmpll.matching.full import TILE
+from gmpll.matching.full_tiles import TILE
 
 #: rows, features, labels, mean candidates of the real-world sets.
 SHAPES = {
@@ -47,8 +47,8 @@ SHAPES = {
 BETA = 0.6
 #: The literal version is left out if K alone would be larger than this.
 DENSE_BYTES = 4 * 2**30
-#: The sides of a ratio take turns for at least so long.
-LEAST_SECONDS = 4.0
+#: The sides of a ratio alternate for at least so long.
+MIN_SECONDS = 4.0
 #: The table's columns and how their numbers are printed.
 COLUMNS = {
     "shape": "",
@@ -74,24 +74,24 @@ def problem_of(shape):
     return problem.data, problem.candidates
 
 
-def ours(rows, mask, turns, **options):
+def ours(rows, mask, iterations, **options):
     affinity = FullAffinity(rows, mask, beta=BETA, **options)
-    return match(affinity, mask, max_iter=turns, tol=0.0).probabilities
+    return match(affinity, mask, max_iter=iterations, tol=0.0).probabilities
 
 
 class BareProducts:
     """The products of the matching, with all that they need made beforehand."""
 
-    def __init__(self, rows, mask, turns):
-        affinity = FullAffinity(rows, mask, beta=BETA)
-        self.turns = turns
+    def __init__(self, rows, mask, iterations):
+        product = FullAffinity(rows, mask, beta=BETA).product
+        self.iterations = iterations
         self.wide_rows = np.ascontiguousarray(rows, dtype=np.float64)
         self.sets = mask.astype(np.float64)
-        self.rows = affinity.rows
-        self.all_at_once = affinity._gram() is not None
+        self.rows = product.rows
+        self.all_at_once = product.gram() is not None
         self.tiles = list(upper_triangle(len(rows), TILE))
         self.products = np.empty((TILE, TILE), dtype=self.rows.dtype)
-        blocks, _ = affinity._label_blocks()
+        blocks = product.blocks
         self.batches = blocks.batches
         self.blocks = list(blocks.blocks())
         self.sides = [self.rows[blocks.instance[batch.first]] for batch in self.batches]
@@ -105,7 +105,7 @@ class BareProducts:
             self.rows @ self.rows.T
         else:
             self.inner_products()
-        for _ in range(self.turns):
+        for _ in range(self.iterations):
             for (first, second, n_blocks), blocks in zip(self.batches, self.blocks, strict=True):
                 blocks @ self.p[second].reshape(n_blocks, -1, 1)
                 if first != second:
@@ -121,7 +121,7 @@ class BareProducts:
             left @ (left if batch.first == batch.second else right).transpose(0, 2, 1)
 
 
-def dense_algorithm_1(rows, mask, turns):
+def dense_algorithm_1(rows, mask, iterations):
     """Algorithm 1 with K as one dense array, as fast as NumPy makes it."""
     instance, label = np.nonzero(mask)
     A = np.clip((1 + rows @ rows.T) / 2, 0, 1)
@@ -132,7 +132,7 @@ def dense_algorithm_1(rows, mask, turns):
     K *= K >= BETA
     p = 1 / mask.sum(axis=1)[instance]
     starts = np.flatnonzero(np.r_[True, np.diff(instance) > 0])
-    for _ in range(turns):
+    for _ in range(iterations):
         q = K @ p
         total = np.add.reduceat(q, starts)[instance]
         new = np.where(total > 0, q / np.where(total > 0, total, 1), p)
@@ -141,11 +141,11 @@ def dense_algorithm_1(rows, mask, turns):
     return p
 
 
-def measure_speed(shape, turns, repeats, clock):
+def measure_speed(shape, iterations, repeats, clock):
     X, mask = problem_of(shape)
-    rows = CosineView(X).rows
-    bare = BareProducts(rows, mask, turns)
-    sides = {"seconds": lambda: ours(rows, mask, turns), "bare_seconds": bare}
+    rows = DirectionSpace(X).rows
+    bare = BareProducts(rows, mask, iterations)
+    sides = {"seconds": lambda: ours(rows, mask, iterations), "bare_seconds": bare}
     best = interleaved(sides, repeats, clock)
     found = {
         "assignments": int(mask.sum()),
@@ -153,28 +153,28 @@ def measure_speed(shape, turns, repeats, clock):
         **best,
         "to_bare": best["seconds"] / best["bare_seconds"],
     }
-    P = ours(rows, mask, turns)
+    P = ours(rows, mask, iterations)
     if bare.rows.dtype != np.float64:
-        double = ours(rows, mask, turns, dtype=np.float64)
+        double = ours(rows, mask, iterations, precision="highest")
         changed = P.argmax(axis=1) != double.argmax(axis=1)
         found["labels_changed"] = int(changed.sum())
     if 8 * int(mask.sum()) ** 2 <= DENSE_BYTES:
         both = {
             "seconds": sides["seconds"],
-            "dense_seconds": lambda: dense_algorithm_1(rows, mask, turns),
+            "dense_seconds": lambda: dense_algorithm_1(rows, mask, iterations),
         }
         beside = interleaved(both, repeats, clock)
         found["dense_seconds"] = beside["dense_seconds"]
         found["dense_to_ours"] = beside["dense_seconds"] / beside["seconds"]
-        difference = np.abs(P[mask] - dense_algorithm_1(rows, mask, turns)).max()
+        difference = np.abs(P[mask] - dense_algorithm_1(rows, mask, iterations)).max()
         found["largest_difference"] = float(difference)
     return found
 
 
 def interleaved(sides, repeats, clock):
-    """Return the best time of every side; the sides take turns, for some seconds at least."""
+    """Return the best time of every side; the sides alternate, for some seconds at least."""
     times = {name: [] for name in sides}
-    while min(map(len, times.values())) < repeats or sum(map(sum, times.values())) < LEAST_SECONDS:
+    while min(map(len, times.values())) < repeats or sum(map(sum, times.values())) < MIN_SECONDS:
         for name, side in sides.items():
             start = clock()
             side()
@@ -182,28 +182,28 @@ def interleaved(sides, repeats, clock):
     return {name: min(found) for name, found in times.items()}
 
 
-def measure_stored(shape, turns, repeats, clock):
+def measure_stored(shape, iterations, repeats, clock):
     X, mask = problem_of(shape)
-    ours(CosineView(X).rows, mask, turns, store_bytes=sys.maxsize)
+    ours(DirectionSpace(X).rows, mask, iterations, store_bytes=sys.maxsize)
     return {"stored_mib": peak_mib()}
 
 
-def measure_streamed(shape, turns, repeats, clock):
+def measure_streamed(shape, iterations, repeats, clock):
     X, mask = problem_of(shape)
-    rows = CosineView(X).rows
+    rows = DirectionSpace(X).rows
     start = clock()
-    ours(rows, mask, turns, store_bytes=0)
+    ours(rows, mask, iterations, store_bytes=0)
     return {"streamed_seconds": clock() - start, "streamed_mib": peak_mib()}
 
 
-def measure_fit(shape, turns, repeats, clock):
+def measure_fit(shape, iterations, repeats, clock):
     X, mask = problem_of(shape)
     model = GMPLL(
         graph="full",
         balance=0,
         prediction="independent",
         beta=BETA,
-        max_iter=turns,
+        max_iter=iterations,
         tol=0.0,
         random_state=0,
     )
@@ -227,7 +227,7 @@ MEASURES = {
 
 def in_own_process(measure, shape, options):
     command = [sys.executable, __file__, "--one", measure, shape]
-    command += ["--turns", str(options.turns), "--repeats", str(options.repeats)]
+    command += ["--iterations", str(options.iterations), "--repeats", str(options.repeats)]
     command += ["--clock", options.clock]
     return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
 
@@ -243,7 +243,7 @@ def cell(name, value):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--shapes", nargs="+", choices=SHAPES, default=list(SHAPES))
-    parser.add_argument("--turns", type=int, default=50, help="of the matching (default: 50)")
+    parser.add_argument("--iterations", type=int, default=50, help="of the matching (default: 50)")
     parser.add_argument("--repeats", type=int, default=5, help="at least, of which the best counts")
     parser.add_argument("--clock", choices=CLOCKS, default="wall", help="(default: wall)")
     parser.add_argument("--out", help="also write the table to this CSV file")
@@ -252,9 +252,11 @@ def main():
     if options.one:
         measure, shape = options.one
         clock = CLOCKS[options.clock]
-        print(json.dumps(MEASURES[measure](shape, options.turns, options.repeats, clock)))
+        print(json.dumps(MEASURES[measure](shape, options.iterations, options.repeats, clock)))
         return
-    print(f"{options.turns} turns, {options.clock} clock; peak memory of the whole process")
+    print(
+        f"{options.iterations} iterations, {options.clock} clock; peak memory of the whole process"
+    )
     print(*(cell(name, name) for name in COLUMNS))
     table = []
     for shape in options.shapes:

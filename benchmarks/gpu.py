@@ -24,14 +24,12 @@ import numpy as np
 import torch
 
 from gmpll.arrays import to_host
-from gmpll.engines import torch as engine
 from gmpll.graph.local import LocalGraph
-from gmpll.graph.views import CosineView
+from gmpll.graph.tensors import TensorDirectionSpace, TensorLocalGraph, tensor_nearest_neighbors
 from gmpll.matching import FullAffinity, LocalAffinity, match, uniform_start
-from gmpll.matching.tensors import TensorFullAffinity, TensorLocalAffinity
 
 DEVICE = "cuda"
-TURNS = 50
+ITERATIONS = 50
 BETA = 0.6
 NEIGHBORS = 40
 BALANCE = 0.5
@@ -86,9 +84,9 @@ def compared(P, expected, mask):
 
 
 def full_matching(rows, mask, **options):
-    affinity = TensorFullAffinity(rows, mask, beta=BETA, **options)
+    affinity = FullAffinity(rows, mask, beta=BETA, **options)
     start = uniform_start(mask, rows.dtype)
-    return match(affinity, mask, max_iter=TURNS, tol=0.0, start=start).probabilities
+    return match(affinity, mask, max_iter=ITERATIONS, tol=0.0, start=start).probabilities
 
 
 def row_tiles(rows):
@@ -121,7 +119,7 @@ def plain_full_matching(rows, mask):
         difference[block] = F - G
         base[block] = G.sum(dim=1, keepdim=True)
     P = sets / sizes[:, None]
-    for _ in range(TURNS):
+    for _ in range(ITERATIONS):
         support = P * (difference @ P + base)
         total = support.sum(dim=1, keepdim=True)
         P = torch.where(total > 0, support / total, P)
@@ -138,7 +136,7 @@ def plain_sweep(rows, P, statistics_of_k):
 
 def variants(rows, mask):
     """Our ways to run, the default first."""
-    kept = TensorFullAffinity(rows, mask).stored
+    kept = FullAffinity(rows, mask).product.stored
     yield f"default (high, {'kept' if kept else 'fused'})", {}
     if kept:
         yield "high, fused", {"precision": "high", "store_bytes": 0}
@@ -153,14 +151,14 @@ def variants(rows, mask):
 def measure_full(name, record):
     m, d, q, candidates, target = FULL[name]
     X, mask, truth = make_problem(m, d, q, candidates)
-    rows = CosineView(X).rows
+    rows = TensorDirectionSpace(X).rows
     exact = None
     if m <= 30_000:
         exact = full_matching(rows.double(), mask, store_bytes=2**36)
     with tf32():
         plain, plain_seconds = timed(lambda: plain_full_matching(rows, mask))
     record(
-        task=f"full graph, {TURNS} turns",
+        task=f"full graph, {ITERATIONS} iterations",
         shape=name,
         variant="plain PyTorch, TF32",
         seconds=plain_seconds,
@@ -176,7 +174,7 @@ def measure_full(name, record):
         full_matching(rows, mask, **options)
         P, seconds = timed(lambda o=options: full_matching(rows, mask, **o))
         record(
-            task=f"full graph, {TURNS} turns",
+            task=f"full graph, {ITERATIONS} iterations",
             shape=name,
             variant=variant,
             seconds=seconds,
@@ -199,11 +197,11 @@ def compare_full_with_cpu(name, record):
     """The same problem with fewer rows, on the GPU and by the NumPy classes."""
     _, d, q, candidates, _ = FULL[name]
     X, mask, _ = make_problem(CPU_ROWS, d, q, candidates)
-    space = CosineView(X.double())
+    space = TensorDirectionSpace(X.double())
     host_rows, host_mask = to_host(space.rows), to_host(mask)
-    affinity = FullAffinity(host_rows, host_mask, beta=BETA, dtype=np.float64)
+    affinity = FullAffinity(host_rows, host_mask, beta=BETA, precision="highest")
     start = time.perf_counter()
-    expected = match(affinity, host_mask, max_iter=TURNS, tol=0.0).probabilities
+    expected = match(affinity, host_mask, max_iter=ITERATIONS, tol=0.0).probabilities
     cpu_seconds = time.perf_counter() - start
     single = space.rows.float()
     ways = [(single, *way) for way in variants(single, mask)]
@@ -226,25 +224,23 @@ def measure_sweep(record, m):
     """One product with the affinity of a million rows, its row sums on the way."""
     _, d, q, candidates = MILLION
     X, mask, _ = make_problem(m, d, q, candidates)
-    rows = CosineView(X).rows
+    rows = TensorDirectionSpace(X).rows
     P = uniform_start(mask, rows.dtype)
     sample = torch.arange(0, m, max(1, m // 512), device=DEVICE)
     for precision in ("high", "half"):
-        small = TensorFullAffinity(rows[:4096], mask[:4096], precision=precision, store_bytes=0)
+        small = FullAffinity(rows[:4096], mask[:4096], precision=precision, store_bytes=0)
         for _ in range(2):  # with and without the row sums
             small.apply(P[:4096])
-        affinity = TensorFullAffinity(rows, mask, beta=BETA, precision=precision, store_bytes=0)
+        affinity = FullAffinity(rows, mask, beta=BETA, precision=precision, store_bytes=0)
         support, with_base = timed(lambda a=affinity: a.apply(P), 1)
         _, seconds = timed(lambda a=affinity: a.apply(P), 1)
-        double = TensorFullAffinity(
-            rows.double(), mask, beta=BETA, precision="highest", store_bytes=0
-        )
+        double = FullAffinity(rows.double(), mask, beta=BETA, precision="highest", store_bytes=0)
         exact = double.to_queries(rows[sample].double(), P.double())
         inside = mask[sample]
         error = ((support[sample] - exact).abs() / exact)[inside]
         if precision == "high":
             with tf32():
-                found = affinity.statistics()
+                found = affinity.statistics
                 plain_sweep(rows[:4096], P[:4096], found)
                 _, plain_seconds = timed(lambda s=found: plain_sweep(rows, P, s), 1)
             record(
@@ -253,7 +249,7 @@ def measure_sweep(record, m):
                 variant="plain PyTorch, TF32",
                 seconds=plain_seconds,
             )
-        for variant, took in (("first turn", with_base), ("later turn", seconds)):
+        for variant, took in (("first iteration", with_base), ("later iteration", seconds)):
             record(
                 task="full graph, one sweep",
                 shape=f"{m:,} x {d}",
@@ -266,7 +262,7 @@ def measure_sweep(record, m):
             )
 
 
-def local_matching(host_X, host_mask, stages, grouped_rows):
+def local_matching(host_X, host_mask, stages, grouped=None):
     """Features on the host -> labels on the host."""
 
     def step(name, function):
@@ -277,14 +273,13 @@ def local_matching(host_X, host_mask, stages, grouped_rows):
         stages[name] = time.perf_counter() - start
         return result
 
-    engine.MIN_GROUPED_ROWS = grouped_rows
     X, mask = step("to the device", lambda: (host_X.to(DEVICE), host_mask.to(DEVICE)))
-    rows = step("directions", lambda: CosineView(X).rows)
-    graph = step("graph", lambda: LocalGraph(rows, NEIGHBORS))
-    affinity = TensorLocalAffinity(graph.weights, mask)
+    rows = step("directions", lambda: TensorDirectionSpace(X).rows)
+    graph = step("graph", lambda: TensorLocalGraph(rows, NEIGHBORS, grouped=grouped))
+    affinity = LocalAffinity(graph.weights, mask)
     P = step(
         "matching",
-        lambda: match(affinity, mask, balance=BALANCE, max_iter=TURNS, tol=0.0).probabilities,
+        lambda: match(affinity, mask, balance=BALANCE, max_iter=ITERATIONS, tol=0.0).probabilities,
     )
     labels = step("labels to the host", lambda: labels_of(P, mask).cpu())
     return P, labels
@@ -294,11 +289,11 @@ def measure_local(record, m):
     _, d, q, candidates = MILLION
     X, mask, truth = make_problem(m, d, q, candidates)
     host_X, host_mask, truth = X.cpu(), mask.cpu(), truth.cpu()
-    engine.tensor_neighbors(CosineView(X[:40_000]).rows, NEIGHBORS)
+    tensor_nearest_neighbors(TensorDirectionSpace(X[:40_000]).rows, NEIGHBORS)
     del X, mask
     torch.cuda.empty_cache()
     found = {}
-    for variant, grouped in (("default", engine.MIN_GROUPED_ROWS), ("plain search", m + 1)):
+    for variant, grouped in (("default", None), ("plain search", False)):
         stages = {}
         torch.cuda.reset_peak_memory_stats()
         (P, labels), seconds = timed(
@@ -306,11 +301,11 @@ def measure_local(record, m):
         )
         found[variant] = (P, labels, seconds, stages)
         record(
-            task=f"local graph, {TURNS} turns, host to host",
+            task=f"local graph, {ITERATIONS} iterations, host to host",
             shape=f"{m:,} x {d}",
             variant=variant,
             seconds=seconds,
-            target=LOCAL_TARGET if variant == "default" else None,
+            target=LOCAL_TARGET if grouped is None else None,
             peak_gib=torch.cuda.max_memory_allocated() / 2**30,
             accuracy=float((labels == truth).double().mean()),
             stages={name: round(value, 4) for name, value in stages.items()},
@@ -318,7 +313,7 @@ def measure_local(record, m):
     P, labels, seconds, stages = found["default"]
     plain = found["plain search"]
     record(
-        task=f"local graph, {TURNS} turns, host to host",
+        task=f"local graph, {ITERATIONS} iterations, host to host",
         shape=f"{m:,} x {d}",
         variant="default over plain search",
         plain_over_ours=plain[2] / seconds,
@@ -332,7 +327,7 @@ def measure_local(record, m):
 def compare_local_with_cpu(record):
     _, d, q, candidates = MILLION
     X, mask, _ = make_problem(CPU_LOCAL_ROWS, d, q, candidates)
-    rows = CosineView(X).rows
+    rows = TensorDirectionSpace(X).rows
     start = time.perf_counter()
     host_mask = to_host(mask)
     graph = LocalGraph(to_host(rows).astype(np.float64), NEIGHBORS, n_jobs=-1)
@@ -340,15 +335,15 @@ def compare_local_with_cpu(record):
         LocalAffinity(graph.weights, host_mask),
         host_mask,
         balance=BALANCE,
-        max_iter=TURNS,
+        max_iter=ITERATIONS,
         tol=0.0,
     ).probabilities
     cpu_seconds = time.perf_counter() - start
 
     def ours():
-        graph = LocalGraph(rows, NEIGHBORS)
-        affinity = TensorLocalAffinity(graph.weights, mask)
-        return match(affinity, mask, balance=BALANCE, max_iter=TURNS, tol=0.0).probabilities
+        graph = TensorLocalGraph(rows, NEIGHBORS)
+        affinity = LocalAffinity(graph.weights, mask)
+        return match(affinity, mask, balance=BALANCE, max_iter=ITERATIONS, tol=0.0).probabilities
 
     _, first = timed(ours, 1)
     P, seconds = timed(ours)
