@@ -16,6 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state, gen_batches
 
+from gmpll.rounding import one_hot
+
 __all__ = [
     "class_dependent_candidates",
     "cooccurring_candidates",
@@ -70,7 +72,7 @@ def random_candidates(
     _check_share(p, "p")
     _check_extra(r, q - 1, f"{q} labels leave only {q - 1} besides the true one")
     rng = check_random_state(random_state)
-    mask = _true_mask(labels, q)
+    mask = one_hot(labels, q)
     rows = _drawn_rows(len(labels), p, rng)
     _add_distinct(mask, rows, labels[rows, None], r, rng)
     return mask
@@ -135,7 +137,7 @@ def cooccurring_candidates(
         _drawn_companions(q, rng) if companions is None else _check_companions(companions, q)
     )
 
-    mask = _true_mask(labels, q)
+    mask = one_hot(labels, q)
     rows = _drawn_rows(len(labels), p, rng)
     with_companion = rng.random_sample(len(rows)) < epsilon
     if r == 0:
@@ -185,7 +187,7 @@ def class_dependent_candidates(
     if not (np.diag(inclusion) == 1).all():
         raise ValueError("transition must have ones on its diagonal: the truth is a candidate.")
     labels, q = _check_labels(y, inclusion.shape[0])
-    mask = _true_mask(labels, q)
+    mask = one_hot(labels, q)
     rng = check_random_state(random_state)
     for part in _blocks(len(labels), q):
         mask[part] = rng.random_sample(mask[part].shape) < inclusion[labels[part]]
@@ -250,7 +252,7 @@ def instance_dependent_candidates(
         raise ValueError(f"mean_candidates must be between 1 and {q}, not {mean_candidates}.")
     rng = check_random_state(random_state)
     confusion = _out_of_fold_probabilities(X, labels, q, classifier, n_folds, rng)
-    mask = _true_mask(labels, q)
+    mask = one_hot(labels, q)
     confusion[mask] = 0.0
     inclusion = np.minimum(1.0, _confusion_scale(confusion, mean_candidates) * confusion)
     for part in _blocks(len(labels), q):
@@ -338,12 +340,6 @@ def _check_companions(companions: ArrayLike, q: int) -> NDArray[np.intp]:
     if len(companion) != n_companions or (companion == np.arange(q)).any():
         raise ValueError(f"companions must name another label for each of the {q} labels.")
     return companion
-
-
-def _true_mask(labels: NDArray[np.intp], q: int) -> NDArray[np.bool_]:
-    mask = np.zeros((len(labels), q), dtype=bool)
-    mask[np.arange(len(labels)), labels] = True
-    return mask
 
 
 def _blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
