@@ -70,8 +70,9 @@ class ConformalPartialClassifier(PartialLabelWrapper):
     Parameters
     ----------
     estimator : partial label learner, default=None
-        With ``predict_proba`` or ``decision_function``; :class:`gmpll.PartialLabelClassifier` by default. The
-        better its probabilities order the labels, the smaller the sets.
+        With ``predict_proba`` or ``decision_function``; by default
+        :class:`gmpll.PartialLabelClassifier`. The better its probabilities order the labels, the
+        smaller the sets.
     confidence_level : float, default=0.9
         The probability :math:`1 - \alpha` with which a set is to contain the true label.
     mode : {"guaranteed", "approximate", "optimistic"}, default="guaranteed"

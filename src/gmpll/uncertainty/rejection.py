@@ -56,8 +56,9 @@ class RejectingClassifier(PartialLabelWrapper):
     Parameters
     ----------
     estimator : partial label learner, default=None
-        With ``predict_proba`` or ``decision_function``; :class:`gmpll.PartialLabelClassifier` by default. Wrapped
-        in :class:`gmpll.CalibratedPartialClassifier`, the level reads as a probability.
+        With ``predict_proba`` or ``decision_function``; by default
+        :class:`gmpll.PartialLabelClassifier`. Wrapped in
+        :class:`gmpll.CalibratedPartialClassifier`, the level reads as a probability.
     threshold : float in [0, 1], default=None
         Least probability of the predicted label.
     coverage : float in (0, 1], default=0.9
