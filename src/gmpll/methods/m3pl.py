@@ -36,7 +36,7 @@ INFEASIBLE = 2
 #: Tolerance of HiGHS.
 LP_TOL = 1e-7
 #: In units of the largest difference between the costs of a row.
-LARGEST_PRICE = 1e6
+MAX_PRICE = 1e6
 #: Share of the edges beyond the best of each row with which a linear programme begins.
 KEPT_SHARE = 0.1
 
@@ -373,7 +373,7 @@ class LabelAssignment:
         cost, unit = self._edge_costs(costs)
         # Any prices will do to begin with; where all costs are equal the last ones have no unit.
         with np.errstate(over="ignore"):
-            slack = self._slack(cost, np.clip(self._price / unit, -LARGEST_PRICE, LARGEST_PRICE))
+            slack = self._slack(cost, np.clip(self._price / unit, -MAX_PRICE, MAX_PRICE))
         kept = slack <= self._few(slack)
         while True:
             solution = self._solve_over(kept, cost)

@@ -71,7 +71,7 @@ class PLECOC(DecisionMixin, BasePartialLabelClassifier):
         Number of random splits to try. If they hold fewer good columns than asked, those found
         are used and a warning says so. If they hold none, as many splits are drawn again and
         any with a row on either side is accepted; without even such a split all labels are
-        rated alike.
+        scored alike.
     C : float, default=1.0
         Penalty of the binary support vector machines.
     gamma : "auto" or float, default="auto"

@@ -34,7 +34,7 @@ class PLKNN(ProbabilityMixin, BasePartialLabelClassifier):
               w_r = 1 - \frac{d_r}{\sum_s d_s}.
 
     The label found for a training row is the candidate on which its neighbours (without itself)
-    agree most. Where no neighbour shares a candidate with it, the candidates are rated by how
+    agree most. Where no neighbour shares a candidate with it, the candidates are scored by how
     often they occur: :math:`\sum_j [c \in S_j] / |S_j|`.
 
     Parameters

@@ -100,7 +100,7 @@ class PLSVM(LinearScorer):
       random start in 10 of 16 cases and higher in 5.
     * The answer is the best of the steps. The start itself does not count: where no label has
       half of the probability anywhere (Abalone), its objective is the smallest of all, yet it
-      rates all labels alike.
+      scores all labels alike.
     * Each label has its own bias, through a constant feature (and so a regularised one).
     * The scores are linear. For a kernel, put ``sklearn.kernel_approximation.Nystroem`` before.
 
@@ -156,7 +156,7 @@ class PLSVM(LinearScorer):
         decay = self.regularization
         weights = best = np.zeros((mask.shape[1], rows.shape[1]))
         value, pull = objective(weights, rows, mask, decay)
-        # The start is never the answer: it rates all labels alike.
+        # The start is never the answer: it scores all labels alike.
         path, lowest = [value], np.inf
         for step in range(1, self.max_iter + 1):
             weights = (1.0 - 1.0 / step) * weights + pull / (decay * step)
