@@ -99,10 +99,8 @@ def cooccurring_candidates(
 
     Parameters
     ----------
-    y : array-like of shape (n_samples,), int
-        True labels, ``0 .. n_classes - 1``.
-    p : float in [0, 1]
-        Share of rows with more than one candidate; exactly ``round(p * n)`` rows.
+    y, p, n_classes, random_state
+        As for :func:`random_candidates`.
     r : int, default=1
         Number of labels added there.
     epsilon : float in [0, 1]
@@ -110,10 +108,6 @@ def cooccurring_candidates(
     companions : array-like of shape (n_classes,), int, default=None
         Companion of every label; by default drawn with ``random_state`` so that every label is
         the companion of exactly one other.
-    n_classes : int, default=None
-        Number of labels; by default the largest in ``y`` plus one.
-    random_state : int, RandomState or None, default=None
-        Seed.
 
     Returns
     -------
@@ -161,12 +155,10 @@ def class_dependent_candidates(
 
     Parameters
     ----------
-    y : array-like of shape (n_samples,), int
-        True labels, ``0 .. n_classes - 1``.
+    y, random_state
+        As for :func:`random_candidates`.
     transition : array-like of shape (n_classes, n_classes)
         The probabilities :math:`T`, with ones on the diagonal; rows need not sum to one.
-    random_state : int, RandomState or None, default=None
-        Seed.
 
     Returns
     -------
@@ -218,16 +210,14 @@ def instance_dependent_candidates(
     ----------
     X : array-like of shape (n_samples, n_features)
         Features.
-    y : array-like of shape (n_samples,), int
-        True labels, ``0 .. n_classes - 1``.
+    y, n_classes
+        As for :func:`random_candidates`.
     mean_candidates : float in [1, n_classes], default=2.0
         Expected mean size of the sets.
     classifier : scikit-learn classifier with ``predict_proba``, default=None
         The weak model; by default a regularised logistic regression on z-scored features.
     n_folds : int, default=5
         Number of folds.
-    n_classes : int, default=None
-        Number of labels; by default the largest in ``y`` plus one.
     random_state : int, RandomState or None, default=None
         Seed of the folds and of the draws. A probability that the model computes differently in
         its last digits on another platform can, rarely, change a set.
