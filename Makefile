@@ -43,15 +43,18 @@ faults: export OMP_NUM_THREADS ?= 1
 faults: venv
 	$(BIN)/python tools/faults.py --faults $(FAULTS)
 
-# The dependencies against the advisory services, or against what is known without them.
+# The dependencies against the advisory services; without the internet it says so and checks less.
 audit: venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pip-audit>=2.7'
-	$(BIN)/python tools/audit.py
+	$(BIN)/python -m tools.audit
 
-# Changes of the core that a test must notice; MUTANTS_ARGS=--all tries all instead of a sample.
+# Changes of the core that a test must notice. What has run before is kept in mutants/.
 mutants: export OMP_NUM_THREADS ?= 1
 mutants: venv
-	$(BIN)/python tools/mutants.py --output results/mutants.csv $(MUTANTS_ARGS)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'mutmut>=3.8'
+	$(BIN)/mutmut run --max-children 2
+	$(BIN)/mutmut export-cicd-stats
+	$(BIN)/python tools/mutants.py
 
 # With COVERAGE_CORE=sysmon, from Python 3.12 on, this costs next to nothing.
 coverage: venv
@@ -59,8 +62,8 @@ coverage: venv
 	$(MAKE) test PYTEST_ARGS='--cov=gmpll --cov-report=term:skip-covered $(PYTEST_ARGS)'
 
 lint: venv
-	$(BIN)/ruff check src tests benchmarks examples tools fuzz docs/conf.py docs/_ext docs/figures
-	$(BIN)/ruff format --check src tests benchmarks examples tools fuzz docs/conf.py docs/_ext docs/figures
+	$(BIN)/ruff check src tests benchmarks examples tools fuzz noxfile.py docs/conf.py docs/_ext docs/figures
+	$(BIN)/ruff format --check src tests benchmarks examples tools fuzz noxfile.py docs/conf.py docs/_ext docs/figures
 	$(BIN)/mypy
 
 $(VENV)/.docs-installed: $(VENV)/.installed
@@ -72,14 +75,16 @@ docs: export MPLBACKEND = agg
 docs: $(VENV)/.docs-installed
 	$(BIN)/sphinx-build -W --keep-going -n -b html docs docs/_build/html
 
+# COMPATIBILITY='-s oldest -- tests/test_metrics.py' runs one session, and some tests only.
 compatibility: venv
-	$(BIN)/python tools/compatibility.py
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'nox>=2024.4'
+	$(BIN)/nox --envdir .compat $(COMPATIBILITY)
 
 release-check: venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'build>=1.2' 'twine>=6'
 	$(BIN)/python tools/release.py
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache gmpll-demo
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .compat mutants gmpll-demo
 	rm -rf docs/_build docs/api docs/auto_examples
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

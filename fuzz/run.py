@@ -1,6 +1,6 @@
 """Fuzz every reader, one process after the other: ``python -m fuzz.run --runs 2000``.
 
-Inputs that show a fault are put into ``--out/<target>/``; mend the reader, then move them to
+Inputs that show a fault are put into ``--out/<target>/``; fix the reader, then move them to
 ``fuzz/corpus/<target>/``, where the tests replay them. Exits with 1 if anything was found.
 """
 

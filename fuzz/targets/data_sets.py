@@ -1,4 +1,4 @@
-"""Readers of data sets: MATLAB files, UCI tables, RAR archives."""
+"""Readers of data sets: MATLAB files, UCI tables, NumPy and RAR archives."""
 
 from __future__ import annotations
 
@@ -8,13 +8,21 @@ from unittest.mock import patch
 
 import numpy as np
 import scipy.sparse as sp
-from fuzz.mutators import after_the_first_byte, bytes_changed, csv_changed, mat_changed
+from fuzz.mutators import (
+    after_the_first_byte,
+    bytes_changed,
+    csv_changed,
+    mat_changed,
+    npy_changed,
+    zip_changed,
+)
 from fuzz.target import Target, scratch, written
 from scipy.io import savemat
 
 from gmpll.datasets import DatasetFormatError, archive, load_uci
 from gmpll.datasets.catalogue import dataset_info, list_datasets
 from gmpll.datasets.matfile import read_mat
+from gmpll.datasets.prepared import read_npz
 
 
 def _read_mat(data: bytes) -> None:
@@ -61,6 +69,27 @@ def _uci_seeds() -> list[bytes]:
             cells[layout.class_column] = str(row % 2)
             lines.append(",".join(cells))
         seeds.append(bytes([place]) + "\n".join(lines).encode())
+    return seeds
+
+
+def _read_npz(data: bytes) -> None:
+    arrays = read_npz(written("npz", "set.npz", data))
+    assert np.isfinite(arrays["data"]).all()
+    assert len(arrays["data"]) == len(arrays["target"])
+
+
+def _npz_seeds() -> list[bytes]:
+    arrays: dict[str, Any] = {"X": np.arange(8.0).reshape(4, 2), "y": np.arange(4) % 3}
+    votes = np.array([[0, -1], [1, 2], [2, 2], [0, 1]])
+    counts = np.stack([(votes == label).sum(axis=1) for label in range(3)], axis=1)
+    crowd = {"S": counts > 0, "counts": counts, "votes": votes, "texts": np.array(list("abcd"))}
+    parts = {"X_test": np.ones((2, 2)), "y_test": np.array([0, 1])}
+    plain = {"names": np.array(list("xyz")), "is_train": np.array([True, True, True, False])}
+    seeds = []
+    for more in (crowd | parts, plain):
+        file = io.BytesIO()
+        np.savez(file, **arrays | more)
+        seeds.append(file.getvalue())
     return seeds
 
 
@@ -120,6 +149,9 @@ TARGETS = (
     Target("mat", _read_mat, _mat_seeds, (DatasetFormatError,), mat_changed),
     Target(
         "uci", _read_uci, _uci_seeds, (DatasetFormatError,), after_the_first_byte(csv_changed)
+    ),
+    Target(
+        "npz", _read_npz, _npz_seeds, (DatasetFormatError,), zip_changed(lambda name: npy_changed)
     ),
     Target(
         "archive", _read_archive, _archive_seeds, (archive.ArchiveError,),

@@ -103,3 +103,21 @@ def test_confidences_of_training_rows_go_halfway():
     single = np.eye(5, dtype=bool)[found]
     assert confidence_exponent(single * 1.0, single, single * 1.0) == 1.0
     np.testing.assert_array_equal(sharpen(single * 1.0, single, 3.0), single)
+
+
+def test_a_model_that_is_right_three_times_of_four_claims_no_more():
+    probabilities = np.tile([0.99, 0.005, 0.005], (400, 1))
+    mask = np.tile([True, False, False], (400, 1))
+    mask[::4] = [False, True, False]
+    tempered = temper(probabilities[:1], candidate_temperature(probabilities, mask))
+    assert tempered.max() == pytest.approx(0.75, abs=0.005)
+
+
+def test_powers_by_hand():
+    np.testing.assert_allclose(temper([[0.6, 0.4]], 0.5), [[0.69, 0.31]], atol=0.005)
+    mask = np.array([[True, True, False]])
+    squared = sharpen(np.array([[0.6, 0.4, 0.0]]), mask, 2.0)
+    np.testing.assert_allclose(squared, [[0.36 / 0.52, 0.16 / 0.52, 0.0]])
+    sure, less_sure = np.array([[0.9, 0.1, 0.0]]), np.array([[0.7, 0.3, 0.0]])
+    halfway = sharpen(sure, mask, confidence_exponent(sure, mask, less_sure))
+    np.testing.assert_allclose(halfway, [[0.8, 0.2, 0.0]], atol=1e-4)

@@ -41,32 +41,17 @@ class PaperStatistics:
 
 @dataclass(frozen=True)
 class TableLayout:
-    """What the columns of a comma separated file mean; columns in neither role are dropped.
-
-    Attributes
-    ----------
-    n_columns : int
-        Columns in the file.
-    class_column : int
-        Where the label is.
-    first_feature : int
-        Where the features begin.
-    feature_names : tuple of str
-        Their names, column by column.
-    categories : dict of int to tuple of str
-        Columns of words, which become indicator columns, and the words.
-    missing_allowed : tuple of int
-        Columns in which ``?`` stands for an unknown value; the median of the others is put there.
-    default_rows : int or None
-        How many rows are taken unless all are asked for.
-    """
+    """What the columns of a comma separated file mean; columns in neither role are dropped."""
 
     n_columns: int
     class_column: int
     first_feature: int
     feature_names: tuple[str, ...]
+    #: Columns of words, which become indicator columns, and the words.
     categories: dict[int, tuple[str, ...]]
+    #: Columns in which ``?`` stands for an unknown value; the median of the others is put there.
     missing_allowed: tuple[int, ...] = ()
+    #: How many rows are taken unless all are asked for.
     default_rows: int | None = None
 
     @property

@@ -16,6 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state, gen_batches
 
+from gmpll.rounding import one_hot
+
 __all__ = [
     "class_dependent_candidates",
     "cooccurring_candidates",
@@ -70,7 +72,7 @@ def random_candidates(
     _check_share(p, "p")
     _check_extra(r, q - 1, f"{q} labels leave only {q - 1} besides the true one")
     rng = check_random_state(random_state)
-    mask = _true_mask(labels, q)
+    mask = one_hot(labels, q)
     rows = _drawn_rows(len(labels), p, rng)
     _add_distinct(mask, rows, labels[rows, None], r, rng)
     return mask
@@ -97,10 +99,8 @@ def cooccurring_candidates(
 
     Parameters
     ----------
-    y : array-like of shape (n_samples,), int
-        True labels, ``0 .. n_classes - 1``.
-    p : float in [0, 1]
-        Share of rows with more than one candidate; exactly ``round(p * n)`` rows.
+    y, p, n_classes, random_state
+        As for :func:`random_candidates`.
     r : int, default=1
         Number of labels added there.
     epsilon : float in [0, 1]
@@ -108,10 +108,6 @@ def cooccurring_candidates(
     companions : array-like of shape (n_classes,), int, default=None
         Companion of every label; by default drawn with ``random_state`` so that every label is
         the companion of exactly one other.
-    n_classes : int, default=None
-        Number of labels; by default the largest in ``y`` plus one.
-    random_state : int, RandomState or None, default=None
-        Seed.
 
     Returns
     -------
@@ -135,7 +131,7 @@ def cooccurring_candidates(
         _drawn_companions(q, rng) if companions is None else _check_companions(companions, q)
     )
 
-    mask = _true_mask(labels, q)
+    mask = one_hot(labels, q)
     rows = _drawn_rows(len(labels), p, rng)
     with_companion = rng.random_sample(len(rows)) < epsilon
     if r == 0:
@@ -159,12 +155,10 @@ def class_dependent_candidates(
 
     Parameters
     ----------
-    y : array-like of shape (n_samples,), int
-        True labels, ``0 .. n_classes - 1``.
+    y, random_state
+        As for :func:`random_candidates`.
     transition : array-like of shape (n_classes, n_classes)
         The probabilities :math:`T`, with ones on the diagonal; rows need not sum to one.
-    random_state : int, RandomState or None, default=None
-        Seed.
 
     Returns
     -------
@@ -185,7 +179,7 @@ def class_dependent_candidates(
     if not (np.diag(inclusion) == 1).all():
         raise ValueError("transition must have ones on its diagonal: the truth is a candidate.")
     labels, q = _check_labels(y, inclusion.shape[0])
-    mask = _true_mask(labels, q)
+    mask = one_hot(labels, q)
     rng = check_random_state(random_state)
     for part in _blocks(len(labels), q):
         mask[part] = rng.random_sample(mask[part].shape) < inclusion[labels[part]]
@@ -216,16 +210,14 @@ def instance_dependent_candidates(
     ----------
     X : array-like of shape (n_samples, n_features)
         Features.
-    y : array-like of shape (n_samples,), int
-        True labels, ``0 .. n_classes - 1``.
+    y, n_classes
+        As for :func:`random_candidates`.
     mean_candidates : float in [1, n_classes], default=2.0
         Expected mean size of the sets.
     classifier : scikit-learn classifier with ``predict_proba``, default=None
         The weak model; by default a regularised logistic regression on z-scored features.
     n_folds : int, default=5
         Number of folds.
-    n_classes : int, default=None
-        Number of labels; by default the largest in ``y`` plus one.
     random_state : int, RandomState or None, default=None
         Seed of the folds and of the draws. A probability that the model computes differently in
         its last digits on another platform can, rarely, change a set.
@@ -250,7 +242,7 @@ def instance_dependent_candidates(
         raise ValueError(f"mean_candidates must be between 1 and {q}, not {mean_candidates}.")
     rng = check_random_state(random_state)
     confusion = _out_of_fold_probabilities(X, labels, q, classifier, n_folds, rng)
-    mask = _true_mask(labels, q)
+    mask = one_hot(labels, q)
     confusion[mask] = 0.0
     inclusion = np.minimum(1.0, _confusion_scale(confusion, mean_candidates) * confusion)
     for part in _blocks(len(labels), q):
@@ -338,12 +330,6 @@ def _check_companions(companions: ArrayLike, q: int) -> NDArray[np.intp]:
     if len(companion) != n_companions or (companion == np.arange(q)).any():
         raise ValueError(f"companions must name another label for each of the {q} labels.")
     return companion
-
-
-def _true_mask(labels: NDArray[np.intp], q: int) -> NDArray[np.bool_]:
-    mask = np.zeros((len(labels), q), dtype=bool)
-    mask[np.arange(len(labels)), labels] = True
-    return mask
 
 
 def _blocks(n_rows: int, n_columns: int) -> Iterator[slice]:

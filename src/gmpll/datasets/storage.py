@@ -29,7 +29,6 @@ DATA_HOME_VARIABLE = "GMPLL_DATA"
 #: What came through OpenML lies apart from what a user put into the data folder, because its rows
 #: may stand in another order.
 OPENML_FOLDER = "openml"
-_CHUNK_BYTES = 2**20
 
 
 def get_data_home(data_home: str | os.PathLike[str] | None = None) -> Path:
@@ -133,18 +132,12 @@ def has_checksum(path: Path, checksum: str) -> bool:
     else:
         raise ValueError(f"A checksum begins with sha256: or git-blob:, not {checksum!r}.")
     with path.open("rb") as file:
-        while chunk := file.read(_CHUNK_BYTES):
-            state.update(chunk)
-    return state.hexdigest() == digest
+        return hashlib.file_digest(file, lambda: state).hexdigest() == digest
 
 
 @contextmanager
 def atomic_file(path: Path) -> Iterator[Path]:
-    """Give a temporary file that takes the place of ``path`` if the block ends well.
-
-    Nobody ever sees half a file, also where two processes write the same one; whatever goes
-    wrong in the block, nothing is left behind.
-    """
+    """Give a temporary file that takes the place of ``path``; make its folder if missing."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with written_beside(path) as temporary:
         yield temporary

@@ -44,25 +44,9 @@ MIN_FALSE_RATE = 0.02
 
 
 def temper(probabilities: Array, temperature: float) -> Array:
-    r"""Sharpen (T < 1) or soften (T > 1) probabilities; the order of the labels stays.
+    """Sharpen (T < 1) or soften (T > 1) probabilities; the order of the labels stays.
 
-    Parameters
-    ----------
-    probabilities : array-like of shape (n_samples, n_classes)
-        Probabilities; a small share is added to each, so that zeros can be softened as well.
-    temperature : float
-        The temperature T.
-
-    Returns
-    -------
-    ndarray of shape (n_samples, n_classes)
-        Rows sum to one.
-
-    Examples
-    --------
-    >>> from gmpll.evidence.temperature import temper
-    >>> temper([[0.6, 0.4]], 0.5).round(2)
-    array([[0.69, 0.31]])
+    A small share is added to each, so that zeros can be softened as well.
     """
     xp = array_namespace(probabilities)
     logits = xp.log(probabilities + FLOOR) / temperature
@@ -77,33 +61,10 @@ def candidate_temperature(
 ) -> float:
     r"""Find the temperature at which candidate sets of held-out rows are most likely.
 
-    Parameters
-    ----------
-    probabilities : array-like of shape (n_samples, n_classes)
-        Probabilities of rows that were held out of the matching as well.
-    mask : ndarray of shape (n_samples, n_classes), bool
-        Their candidates.
-    false_rates : array-like of shape (n_classes,), default=None
-        How often each label is a wrong candidate, see :func:`false_candidate_rates`; by default
-        all are equally often.
-
-    Returns
-    -------
-    float
-        1 if no set leaves a label out: such sets tell nothing. :math:`\log T` has a standard
-        normal prior, which counts like one row and keeps T finite where every row is covered.
-
-    Examples
-    --------
-    Right three times of four, the model should claim no more:
-
-    >>> import numpy as np
-    >>> from gmpll.evidence.temperature import candidate_temperature, temper
-    >>> p = np.tile([0.99, 0.005, 0.005], (400, 1))
-    >>> mask = np.tile([True, False, False], (400, 1))
-    >>> mask[::4] = [False, True, False]
-    >>> temper(p[:1], candidate_temperature(p, mask)).max().round(2)
-    np.float64(0.75)
+    The rows were held out of the matching as well. ``false_rates`` says how often each label is a
+    wrong candidate, see :func:`false_candidate_rates`; by default all are equally often.
+    :math:`\log T` has a standard normal prior, which counts like one row and keeps T finite where
+    every row is covered. Sets that leave no label out tell nothing: of these alone T is 1.
     """
     telling = ~mask.all(axis=1)
     if not telling.any():
@@ -126,24 +87,7 @@ def false_candidate_rates(
 ) -> NDArray[np.float64]:
     """Estimate how often each label is a candidate of rows whose true label is another.
 
-    Parameters
-    ----------
-    probabilities : ndarray of shape (n_samples, n_classes)
-        Probabilities of held-out rows; within the candidates they say how common each label is.
-    mask : ndarray of shape (n_samples, n_classes), bool
-        Candidates.
-
-    Returns
-    -------
-    ndarray of shape (n_classes,)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gmpll.evidence.temperature import false_candidate_rates
-    >>> mask = np.array([[True, True], [True, False], [False, True], [True, True]])
-    >>> false_candidate_rates(np.array([[0.9, 0.1], [0.9, 0.1], [0.1, 0.9], [0.1, 0.9]]), mask)
-    array([0.5, 0.5])
+    Within the candidates, the probabilities of held-out rows say how common each label is.
     """
     prior = confidences_within(probabilities, mask).mean(axis=0)
     return np.maximum(chance_of_covering(mask.mean(axis=0), prior), MIN_FALSE_RATE)
@@ -158,32 +102,10 @@ def confidence_exponent(
 
     What a row's candidates are given by the matching overrates itself, as the neighbours'
     confidences have seen the candidates of the row. A model fitted without the row knows less and
-    underrates it. One exponent for all rows is chosen such that the mean confidence in the labels
-    found lies halfway between the two. That it is halfway is a rule of thumb.
-
-    Parameters
-    ----------
-    confidences : ndarray of shape (n_samples, n_classes)
-        Confidences of training rows (some or all), zero outside the candidates.
-    mask : ndarray of shape (n_samples, n_classes), bool
-        Candidates.
-    posterior : ndarray of shape (n_samples, n_classes)
-        Calibrated probabilities of the same rows by models fitted without them, restricted to
-        the candidates.
-
-    Returns
-    -------
-    float
-        For :func:`sharpen`; 1 where no exponent reaches the level (single candidates, ties).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gmpll.evidence.temperature import confidence_exponent, sharpen
-    >>> mask = np.array([[True, True, False]])
-    >>> sure, less_sure = np.array([[0.9, 0.1, 0.0]]), np.array([[0.7, 0.3, 0.0]])
-    >>> sharpen(sure, mask, confidence_exponent(sure, mask, less_sure)).round(2)
-    array([[0.8, 0.2, 0. ]])
+    underrates it; ``posterior`` holds its calibrated probabilities within the candidates. One
+    exponent for all rows, for :func:`sharpen`, is chosen such that the mean confidence in the
+    labels found lies halfway between the two. That it is halfway is a rule of thumb. It is 1 where
+    no exponent reaches the level (single candidates, ties).
     """
     top = confidences.max(axis=1, keepdims=True)
     leading = mask & (confidences >= top)
@@ -200,29 +122,7 @@ def confidence_exponent(
 
 
 def sharpen(confidences: Array, mask: Array, exponent: float) -> Array:
-    """Raise confidences to a power within the candidates; the labels found stay.
-
-    Parameters
-    ----------
-    confidences : ndarray of shape (n_samples, n_classes)
-        Confidences, zero outside the candidates.
-    mask : ndarray of shape (n_samples, n_classes), bool
-        Candidates.
-    exponent : float
-        Above 1 sharpens, below 1 softens.
-
-    Returns
-    -------
-    ndarray of shape (n_samples, n_classes)
-        Rows sum to one.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gmpll.evidence.temperature import sharpen
-    >>> sharpen(np.array([[0.6, 0.4, 0.0]]), np.array([[True, True, False]]), 2.0).round(2)
-    array([[0.69, 0.31, 0.  ]])
-    """
+    """Raise confidences to a power within the candidates; the labels found stay."""
     largest = array_namespace(confidences).max(confidences, axis=1, keepdims=True)
     ratios = confidences / largest
     return confidences_within(ratios**exponent, mask)

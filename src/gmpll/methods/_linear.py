@@ -14,11 +14,11 @@ from gmpll.base import BasePartialLabelClassifier, DecisionMixin
 from gmpll.graph.views import Scaling
 from gmpll.rounding import confidences_within
 
-__all__ = ["LinearRatings"]
+__all__ = ["LinearScorer"]
 
 
-class LinearRatings(DecisionMixin, BasePartialLabelClassifier):
-    """Rate labels by ``weights_ @ [1, x]``; the confidences are the softmax of the ratings."""
+class LinearScorer(DecisionMixin, BasePartialLabelClassifier):
+    """Score labels by ``weights_ @ [1, x]``; the confidences are the softmax of the scores."""
 
     standardize: bool
     weights_: NDArray[np.float64]

@@ -13,25 +13,7 @@ def project_on_simplex(
 ) -> NDArray[np.float64]:
     """Nearest non-negative rows that sum to one and are zero outside the mask.
 
-    Parameters
-    ----------
-    values : ndarray of shape (n_rows, n_columns)
-        Finite numbers; those outside the mask do not matter.
-    mask : ndarray of shape (n_rows, n_columns), bool
-        Where a row may be positive: at least one place in every row.
-
-    Returns
-    -------
-    ndarray of shape (n_rows, n_columns)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gmpll.methods._simplex import project_on_simplex
-    >>> mask = np.array([[True, True, True], [True, False, True]])
-    >>> project_on_simplex(np.array([[0.5, 0.9, -1.0], [0.2, 9.0, 0.2]]), mask)
-    array([[0.3, 0.7, 0. ],
-           [0.5, 0. , 0.5]])
+    The mask has at least one place in every row; values outside do not matter.
     """
     inside = np.where(mask, values, -np.inf)
     # The projection does not feel a shift of the row; this one keeps the sums below exact.

@@ -12,12 +12,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 from gmpll._sklearn import Integral, Interval, Real
 from gmpll.base import BasePartialLabelClassifier
-from gmpll.methods._linear import LinearRatings
+from gmpll.methods._linear import LinearScorer
 
 __all__ = ["CLPL"]
 
 
-class CLPL(LinearRatings):
+class CLPL(LinearScorer):
     r"""Convex learning from partial labels (CLPL).
 
     Every label has a linear score. For a training row the *average* score of the candidates is
@@ -58,17 +58,13 @@ class CLPL(LinearRatings):
         The minimum found.
     n_iter_ : int
         Number of L-BFGS iterations.
-    classes_ : ndarray of shape (n_classes,)
-        The labels, also those that no training row contains (they are never predicted).
     labels_ : ndarray of shape (n_samples,)
         The candidate of highest score for every training row.
     label_confidences_ : ndarray of shape (n_samples, n_classes)
         Softmax of the scores over the candidates: an order of the candidates, no calibrated
         probability.
-    n_features_in_ : int
-        Number of features seen during ``fit``.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Feature names, if X has string column names.
+    classes_, n_features_in_, feature_names_in_
+        See :class:`gmpll.base.BasePartialLabelClassifier`.
 
     Notes
     -----
@@ -168,21 +164,7 @@ def objective(
     shares: NDArray[np.float64],
     C: float,
 ) -> tuple[float, NDArray[np.float64]]:
-    """Return the value and the gradient of the objective.
-
-    Parameters
-    ----------
-    flat : ndarray of shape (n_labels * n_inputs,)
-        Weights, label after label.
-    rows : ndarray of shape (n_samples, n_inputs)
-        Features.
-    mask : ndarray of shape (n_samples, n_labels), bool
-        Candidates.
-    shares : ndarray of shape (n_samples, n_labels)
-        ``mask``, with rows that sum to one.
-    C : float
-        Weight of the losses.
-    """
+    """Return value and gradient at the weights ``flat``; ``shares`` are mask rows of sum one."""
     weights = flat.reshape(mask.shape[1], -1)
     scores = rows @ weights.T
     shortfall = np.maximum(0.0, 1.0 - np.einsum("ic,ic->i", shares, scores))

@@ -62,18 +62,12 @@ class IPAL(DecisionMixin, BasePartialLabelClassifier):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The labels, also those that no training row contains (they are never predicted).
-    labels_ : ndarray of shape (n_samples,)
-        The label found for every training row, always one of its candidates.
     label_confidences_ : ndarray of shape (n_samples, n_classes)
         F after step 3, rows scaled to sum to one.
     n_iter_ : int
         Rounds of step 2 that were made.
-    n_features_in_ : int
-        Number of features seen during ``fit``.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Feature names, if X has string column names.
+    classes_, labels_, n_features_in_, feature_names_in_
+        See :class:`gmpll.base.BasePartialLabelClassifier`.
 
     Notes
     -----

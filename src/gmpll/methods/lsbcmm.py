@@ -93,16 +93,12 @@ class LSBCMM(ProbabilityMixin, BasePartialLabelClassifier):
     gates_ : ndarray of shape (n_features_in_ + 1, n_components - 1)
         Biases (first row) and weights of the gates, for the features as the method uses them
         (z-scored unless ``standardize=False``).
-    classes_ : ndarray of shape (n_classes,)
-        The labels, also those that no training row contains (they are never predicted).
     labels_ : ndarray of shape (n_samples,)
         The most probable candidate of every training row.
     label_confidences_ : ndarray of shape (n_samples, n_classes)
         The predicted probabilities, restricted to the candidates.
-    n_features_in_ : int
-        Number of features seen during ``fit``.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Feature names, if X has string column names.
+    classes_, n_features_in_, feature_names_in_
+        See :class:`gmpll.base.BasePartialLabelClassifier`.
 
     Notes
     -----

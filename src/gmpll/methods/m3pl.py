@@ -15,6 +15,7 @@ from sklearn.svm import LinearSVC
 from gmpll._sklearn import Integral, Interval, Real, StrOptions
 from gmpll.base import BasePartialLabelClassifier, DecisionMixin
 from gmpll.graph.views import Scaling
+from gmpll.rounding import one_hot
 
 __all__ = ["M3PL"]
 
@@ -35,7 +36,7 @@ INFEASIBLE = 2
 #: Tolerance of HiGHS.
 LP_TOL = 1e-7
 #: In units of the largest difference between the costs of a row.
-LARGEST_PRICE = 1e6
+MAX_PRICE = 1e6
 #: Share of the edges beyond the best of each row with which a linear programme begins.
 KEPT_SHARE = 0.1
 
@@ -198,9 +199,7 @@ class M3PL(DecisionMixin, BasePartialLabelClassifier):
             for C in self.penalties_:
                 model, labels = self._alternate(problem, assignment, labels, float(C))
         self.coef_, self.intercept_ = model
-        confidences = np.zeros(mask.shape)
-        confidences[np.arange(len(labels)), labels] = 1.0
-        return confidences
+        return one_hot(labels, mask.shape[1]).astype(np.float64)
 
     def _scores(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         return LinearScores(self.coef_, self.intercept_).of(self._scaling.transform(X))
@@ -247,29 +246,14 @@ class M3PL(DecisionMixin, BasePartialLabelClassifier):
 
 
 def penalty_schedule(C_max: float, growth: float) -> NDArray[np.float64]:
-    """Return the growing penalties that end at ``C_max``.
-
-    Examples
-    --------
-    >>> from gmpll.methods.m3pl import penalty_schedule
-    >>> penalty_schedule(1.0, 19.0)
-    array([2.e-04, 4.e-03, 8.e-02, 1.e+00])
-    """
+    """Return the growing penalties that end at ``C_max``."""
     n_levels = math.ceil(math.log(1.0 / START_SHARE) / math.log1p(growth) - 1e-9)
     shares = START_SHARE * (1.0 + growth) ** np.arange(1, n_levels + 1)
     return C_max * np.minimum(shares, 1.0)
 
 
 def hinge_losses(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the loss that every label would have as the label of the row.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gmpll.methods.m3pl import hinge_losses
-    >>> hinge_losses(np.array([[2.0, 0.5, 0.25]]))
-    array([[0.  , 2.5 , 2.75]])
-    """
+    """Return the loss that every label would have as the label of the row."""
     second, first = np.partition(scores, (-2, -1), axis=1)[:, -2:].T
     rival = np.where(scores == first[:, None], second[:, None], first[:, None])
     return np.maximum(0.0, 1.0 - scores + rival)
@@ -293,16 +277,8 @@ class LinearScores(NamedTuple):
 class SVMProblem:
     """Crammer-Singer SVMs on the same rows and label space for changing labels.
 
-    Parameters
-    ----------
-    rows : ndarray of shape (n_samples, n_features)
-        Features.
-    n_labels : int
-        Number of labels, at least two; labels without rows are rivals all the same.
-    tol : float
-        Tolerance of the solver, relative to the size of the scores where that is below one.
-    seed : int
-        Orders the solver's steps.
+    Labels without rows are rivals all the same. The tolerance is relative to the size of the
+    scores where that is below one; the seed orders the solver's steps.
     """
 
     def __init__(self, rows: NDArray[np.float64], n_labels: int, tol: float, seed: int) -> None:
@@ -324,16 +300,9 @@ class SVMProblem:
         C: float,
         weight: NDArray[np.float64] | None = None,
     ) -> LinearScores:
-        """Minimise half the squared norm plus C times the weighted hinge losses.
+        """Minimise half the squared norm plus C times the hinge losses, weighted by pair.
 
-        Parameters
-        ----------
-        instance, label : ndarrays of shape (n_pairs,)
-            Row ``instance[p]`` shall have the label ``label[p]``.
-        C : float
-            Penalty.
-        weight : ndarray of shape (n_pairs,), default=None
-            Weight of each pair; one by default.
+        Row ``instance[p]`` shall have the label ``label[p]``.
         """
         every_label = np.arange(self.n_labels)
         which = np.concatenate([instance, len(self.rows) + every_label])
@@ -371,24 +340,7 @@ class LabelAssignment:
     last prices of the labels make likely, and takes in the others only where its own prices ask
     for them; the answer is that of the whole programme.
 
-    Parameters
-    ----------
-    mask : ndarray of shape (n_samples, n_labels)
-        Candidates.
-    lower, upper : ndarrays of shape (n_labels,)
-        Bounds of the class sizes, integers.
-    rng : RandomState
-        Draws the order that breaks ties.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gmpll.methods.m3pl import LabelAssignment
-    >>> assignment = LabelAssignment(
-    ...     np.ones((2, 2), dtype=bool), np.ones(2), np.ones(2), np.random.RandomState(0)
-    ... )
-    >>> assignment.solve(np.array([[0.0, 1.0], [0.0, 3.0]]))
-    array([1, 0])
+    ``lower`` and ``upper`` bound the class sizes; ``rng`` draws the order that breaks ties.
     """
 
     def __init__(
@@ -416,15 +368,12 @@ class LabelAssignment:
     def solve(self, costs: NDArray[np.float64]) -> NDArray[np.intp]:
         """Return the label of every row that makes the sum of the costs smallest.
 
-        Parameters
-        ----------
-        costs : ndarray of shape (n_samples, n_labels)
-            Costs; those outside the candidates are not looked at.
+        Costs outside the candidates are not looked at.
         """
         cost, unit = self._edge_costs(costs)
         # Any prices will do to begin with; where all costs are equal the last ones have no unit.
         with np.errstate(over="ignore"):
-            slack = self._slack(cost, np.clip(self._price / unit, -LARGEST_PRICE, LARGEST_PRICE))
+            slack = self._slack(cost, np.clip(self._price / unit, -MAX_PRICE, MAX_PRICE))
         kept = slack <= self._few(slack)
         while True:
             solution = self._solve_over(kept, cost)
@@ -500,18 +449,7 @@ class LabelAssignment:
 def class_size_bounds(
     mask: NDArray[np.bool_], rule: str, rng: np.random.RandomState
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the smallest and largest size of every class.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gmpll.methods.m3pl import class_size_bounds
-    >>> mask = np.array([[1, 1, 0], [1, 1, 1], [1, 1, 1]], dtype=bool)  # 7/6, 7/6, 2/3 expected
-    >>> class_size_bounds(mask, "bounds", np.random.RandomState(0))
-    (array([1., 1., 0.]), array([2., 2., 1.]))
-    >>> class_size_bounds(mask, "remainder", np.random.RandomState(0))
-    (array([1., 1., 1.]), array([1., 1., 1.]))
-    """
+    """Return the smallest and largest size of every class."""
     expected = (mask / mask.sum(axis=1, keepdims=True)).sum(axis=0)
     expected = expected.round(9)  # three thirds are one
     floor = np.floor(expected)

@@ -71,7 +71,7 @@ class PLECOC(DecisionMixin, BasePartialLabelClassifier):
         Number of random splits to try. If they hold fewer good columns than asked, those found
         are used and a warning says so. If they hold none, as many splits are drawn again and
         any with a row on either side is accepted; without even such a split all labels are
-        rated alike.
+        scored alike.
     C : float, default=1.0
         Penalty of the binary support vector machines.
     gamma : "auto" or float, default="auto"
@@ -281,29 +281,7 @@ class PLECOC(DecisionMixin, BasePartialLabelClassifier):
 
 
 def sides_of_rows(mask: NDArray[np.bool_], code: NDArray[np.int8]) -> NDArray[np.int8]:
-    """Say on which side of each split the whole candidate set of a row lies.
-
-    Parameters
-    ----------
-    mask : ndarray of shape (n_samples, n_labels)
-        Candidates.
-    code : ndarray of shape (n_labels, n_columns)
-        Splits, -1 and +1.
-
-    Returns
-    -------
-    ndarray of shape (n_samples, n_columns)
-        -1 or +1, or 0 where the candidates lie on both sides.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gmpll.methods.plecoc import sides_of_rows
-    >>> mask = np.array([[True, True, False], [False, True, True]])
-    >>> sides_of_rows(mask, np.array([[1], [1], [-1]], dtype=np.int8))
-    array([[1],
-           [0]], dtype=int8)
-    """
+    """Say on which side of each split, -1 or +1, a row's whole candidate set lies; 0 if on both."""
     # Sums of up to 2**24 ones are exact in single precision, whose product is fast.
     balance = mask.astype(np.float32) @ code.astype(np.float32)
     sizes = mask.sum(axis=1, dtype=np.float32)[:, None]
@@ -319,10 +297,7 @@ def draw_code(
 ) -> NDArray[np.int8]:
     """Draw random splits of the labels until enough of them leave enough rows to learn from.
 
-    Returns
-    -------
-    ndarray of shape (n_labels, n_found)
-        The first ``n_columns`` good ones of at most ``max_draws`` splits.
+    Returns the first ``n_columns`` good ones of at most ``max_draws`` splits, a column each.
     """
     n_labels = mask.shape[1]
     found = [np.zeros((n_labels, 0), dtype=np.int8)]
@@ -344,16 +319,7 @@ def draw_code(
 def distinct_splits(
     code: NDArray[np.int8],
 ) -> tuple[NDArray[np.int8], NDArray[np.intp], NDArray[np.int8]]:
-    """Return the different splits, and for every column its split and whether it is negated.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gmpll.methods.plecoc import distinct_splits
-    >>> splits, column, flip = distinct_splits(np.array([[1, -1], [-1, 1]], dtype=np.int8))
-    >>> splits.T, column, flip
-    (array([[ 1, -1]], dtype=int8), array([0, 0]), array([ 1, -1], dtype=int8))
-    """
+    """Return the different splits, and for every column its split and whether it is negated."""
     flip = code[0]
     splits, column = np.unique(code * flip, axis=1, return_inverse=True)
     return splits, column.ravel(), flip
@@ -362,22 +328,10 @@ def distinct_splits(
 def performance_matrix(
     decisions: NDArray[np.float64], code: NDArray[np.int8], mask: NDArray[np.bool_]
 ) -> NDArray[np.float64]:
-    """Return how well each machine serves each label, every row summing to one.
+    """Return how well each machine (column) serves each label (row), every row summing to one.
 
-    Parameters
-    ----------
-    decisions : ndarray of shape (n_samples, n_columns)
-        Decisions on the training rows.
-    code : ndarray of shape (n_labels, n_columns)
-        The code.
-    mask : ndarray of shape (n_samples, n_labels)
-        Candidates; no column is empty.
-
-    Returns
-    -------
-    ndarray of shape (n_labels, n_columns)
-        Share of the rows with that candidate on which the machine answers the label's bit,
-        divided by the sum over the columns; uniform where that sum is zero.
+    It is the share of the rows with that candidate on which the machine answers the label's bit,
+    divided by the sum over the columns; uniform where that sum is zero.
     """
     members = mask.T.astype(np.float64)
     says_plus = members @ (decisions > 0).astype(np.float64)
@@ -391,16 +345,7 @@ def performance_matrix(
 def decoding_losses(
     decisions: NDArray[np.float64], code: NDArray[np.int8], performance: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the weighted exponential loss of every label's codeword.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gmpll.methods.plecoc import decoding_losses
-    >>> code, weights = np.array([[1, -1], [-1, -1]]), np.full((2, 2), 0.5)
-    >>> decoding_losses(np.array([[2.0, -1.0]]), code, weights).round(3)
-    array([[0.252, 3.878]])
-    """
+    """Return the weighted exponential loss of every label's codeword."""
     bounded = np.clip(decisions, -DECISION_LIMIT, DECISION_LIMIT)
     plus = np.where(code > 0, performance, 0.0)
     minus = np.where(code < 0, performance, 0.0)

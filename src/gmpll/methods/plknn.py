@@ -34,7 +34,7 @@ class PLKNN(ProbabilityMixin, BasePartialLabelClassifier):
               w_r = 1 - \frac{d_r}{\sum_s d_s}.
 
     The label found for a training row is the candidate on which its neighbours (without itself)
-    agree most. Where no neighbour shares a candidate with it, the candidates are rated by how
+    agree most. Where no neighbour shares a candidate with it, the candidates are scored by how
     often they occur: :math:`\sum_j [c \in S_j] / |S_j|`.
 
     Parameters
@@ -53,16 +53,10 @@ class PLKNN(ProbabilityMixin, BasePartialLabelClassifier):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The labels, also those that no training row contains (they are never predicted).
-    labels_ : ndarray of shape (n_samples,)
-        The label found for every training row, always one of its candidates.
     label_confidences_ : ndarray of shape (n_samples, n_classes)
         Share of each candidate in the votes for the row's candidates.
-    n_features_in_ : int
-        Number of features seen during ``fit``.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Feature names, if X has string column names.
+    classes_, labels_, n_features_in_, feature_names_in_
+        See :class:`gmpll.base.BasePartialLabelClassifier`.
 
     Notes
     -----

@@ -82,20 +82,14 @@ class PLLEAF(DecisionMixin, BasePartialLabelClassifier):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The labels, also those that no training row contains (they are never predicted).
-    labels_ : ndarray of shape (n_samples,)
-        The label found for every training row, always one of its candidates.
     label_confidences_ : ndarray of shape (n_samples, n_classes)
         What ``transductive`` says: F, or the regressor projected on the candidates.
     kernel_width_ : float
         The width s that was used.
     n_iter_ : ndarray of shape (2,), int
         Iterations of the solvers of step 2 and step 3.
-    n_features_in_ : int
-        Number of features seen during ``fit``.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Feature names, if X has string column names.
+    classes_, labels_, n_features_in_, feature_names_in_
+        See :class:`gmpll.base.BasePartialLabelClassifier`.
 
     Notes
     -----
@@ -295,14 +289,9 @@ def refuse_large_kernel(n_rows: int) -> None:
 
 
 class ConfidenceProblem:
-    """Step 2 on the candidates alone: a vector with an entry per (row, candidate).
+    """Step 2 on the candidates alone, ``deviation`` being I - W.
 
-    Parameters
-    ----------
-    deviation : sparse array of shape (n_samples, n_samples)
-        The matrix I - W.
-    mask : ndarray of shape (n_samples, n_labels), bool
-        Candidates; the entries of the vector are its True places in row-major order.
+    Its unknowns are a vector with an entry per (row, candidate), in row-major order.
     """
 
     def __init__(self, deviation: sp.csc_array, mask: NDArray[np.bool_]) -> None:
@@ -340,16 +329,7 @@ class ConfidenceProblem:
 class RegressionProblem:
     """Step 3 as a problem in the slacks r, one vector of length at most epsilon per row.
 
-    Parameters
-    ----------
-    kernel : ndarray of shape (n_samples, n_samples)
-        Symmetric; overwritten, to hold one square matrix only.
-    targets : ndarray of shape (n_samples, n_labels)
-        Confidences to learn.
-    gap : ndarray of shape (n_samples, n_labels)
-        The matrix Z.
-    C1, C2, epsilon : float
-        As in :class:`PLLEAF`.
+    ``gap`` is the matrix Z. The kernel is overwritten, to hold one square matrix only.
     """
 
     def __init__(
@@ -420,28 +400,8 @@ def accelerated(
 ) -> Solution:
     """Repeat projected gradient steps, with momentum that restarts when it points uphill.
 
-    Parameters
-    ----------
-    step : callable
-        Projected gradient step of a convex problem with a step length that is safe anywhere.
-    start : ndarray
-        First point.
-    max_iter : int
-        Largest number of steps.
-    tol : float
-        End when a step changes no entry by more than this: such a point is optimal.
-
-    Returns
-    -------
-    Solution
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gmpll.methods.plleaf import accelerated
-    >>> towards_two = lambda x: np.clip(x - 0.1 * (x - 2), 0, 1)
-    >>> accelerated(towards_two, np.zeros(1), max_iter=100, tol=1e-9).point
-    array([1.])
+    The length of a step must be safe anywhere. The end is reached when a step changes no entry by
+    more than ``tol``: such a point is optimal.
     """
     point = ahead = start
     momentum = 1.0

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 from gmpll._sklearn import Integral, Interval, Real
 from gmpll.base import BasePartialLabelClassifier
-from gmpll.methods._linear import LinearRatings
+from gmpll.methods._linear import LinearScorer
 
 __all__ = ["PLSVM"]
 
 
-class PLSVM(LinearRatings):
+class PLSVM(LinearScorer):
     r"""Partial label support vector machine (PL-SVM), trained by PL-Pegasos.
 
     Every label has a linear score. For a training row the candidate of highest score is taken
@@ -57,17 +57,13 @@ class PLSVM(LinearRatings):
         The objective of ``weights_``, the smallest of the path after the start.
     n_iter_ : int
         Number of steps made.
-    classes_ : ndarray of shape (n_classes,)
-        The labels, also those that no training row contains (they are never predicted).
     labels_ : ndarray of shape (n_samples,)
         The candidate of highest score for every training row.
     label_confidences_ : ndarray of shape (n_samples, n_classes)
         Softmax of the scores over the candidates: an order of the candidates, no calibrated
         probability.
-    n_features_in_ : int
-        Number of features seen during ``fit``.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Feature names, if X has string column names.
+    classes_, n_features_in_, feature_names_in_
+        See :class:`gmpll.base.BasePartialLabelClassifier`.
 
     Notes
     -----
@@ -104,7 +100,7 @@ class PLSVM(LinearRatings):
       random start in 10 of 16 cases and higher in 5.
     * The answer is the best of the steps. The start itself does not count: where no label has
       half of the probability anywhere (Abalone), its objective is the smallest of all, yet it
-      rates all labels alike.
+      scores all labels alike.
     * Each label has its own bias, through a constant feature (and so a regularised one).
     * The scores are linear. For a kernel, put ``sklearn.kernel_approximation.Nystroem`` before.
 
@@ -160,7 +156,7 @@ class PLSVM(LinearRatings):
         decay = self.regularization
         weights = best = np.zeros((mask.shape[1], rows.shape[1]))
         value, pull = objective(weights, rows, mask, decay)
-        # The start is never the answer: it rates all labels alike.
+        # The start is never the answer: it scores all labels alike.
         path, lowest = [value], np.inf
         for step in range(1, self.max_iter + 1):
             weights = (1.0 - 1.0 / step) * weights + pull / (decay * step)

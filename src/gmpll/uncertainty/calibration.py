@@ -36,13 +36,15 @@ class CalibratedPartialClassifier(PartialLabelWrapper):
 
     Every row is predicted by a copy of the estimator that was fitted without it. The temperature
     that makes the candidate sets of these rows most likely is then applied to the estimator
-    fitted on all rows. Predicted labels do not change. What makes :class:`gmpll.PartialLabelClassifier` more or
-    less sure altogether, its readout and forest, is chosen on all rows and not again for a copy.
+    fitted on all rows (temperature scaling). Predicted labels do not change. What makes
+    :class:`gmpll.PartialLabelClassifier` more or less sure altogether, its stacking and forest, is
+    chosen on all rows and not again for a copy.
 
     Parameters
     ----------
     estimator : partial label learner, default=None
-        With ``predict_proba`` or ``decision_function``; :class:`gmpll.PartialLabelClassifier` by default.
+        With ``predict_proba`` or ``decision_function``; by default
+        :class:`gmpll.PartialLabelClassifier`.
     method : {"temperature", "corrected"}, default="temperature"
         The likelihood of a candidate set: ``"temperature"`` takes all labels for equally frequent
         wrong candidates; ``"corrected"`` estimates a rate for every label first, which is right

@@ -9,8 +9,7 @@ have given, row by row, and inherits its guarantee.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,33 +45,15 @@ def conformal_rank(n_samples: int, confidence_level: float) -> int:
     return int(np.ceil((n_samples + 1) * confidence_level - SCORE_TOLERANCE))
 
 
-@dataclass(frozen=True)
-class CalibratedPart:
-    """A model and the scores of rows that it has not seen.
+class CalibratedPart(NamedTuple):
+    """A model and the scores of rows that it has not seen."""
 
-    Attributes
-    ----------
-    model : estimator
-        Fitted without the calibration rows.
-    scores : ndarray of shape (n_scores,)
-        Sorted.
-    mass : ndarray of shape (n_scores + 1,)
-        ``mass[i]`` is the weight of the first i scores; the whole is the number of rows.
-    """
-
+    #: Fitted without the calibration rows.
     model: Any
+    #: Sorted.
     scores: NDArray[np.float64]
+    #: ``mass[i]`` is the weight of the first i scores; the whole is the number of rows.
     mass: NDArray[np.float64]
-
-    @classmethod
-    def of(
-        cls, model: Any, probabilities: NDArray[np.float64], weights: NDArray[np.float64]
-    ) -> CalibratedPart:
-        """Collect the scores of all labels that have weight."""
-        counted = weights > 0
-        scores, masses = 1.0 - probabilities[counted], weights[counted]
-        order = np.argsort(scores)
-        return cls(model, scores[order], np.concatenate([[0.0], np.cumsum(masses[order])]))
 
     def mass_below(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the weight of the calibration scores that are less than each score."""
@@ -89,8 +70,9 @@ class ConformalPartialClassifier(PartialLabelWrapper):
     Parameters
     ----------
     estimator : partial label learner, default=None
-        With ``predict_proba`` or ``decision_function``; :class:`gmpll.PartialLabelClassifier` by default. The
-        better its probabilities order the labels, the smaller the sets.
+        With ``predict_proba`` or ``decision_function``; by default
+        :class:`gmpll.PartialLabelClassifier`. The better its probabilities order the labels, the
+        smaller the sets.
     confidence_level : float, default=0.9
         The probability :math:`1 - \alpha` with which a set is to contain the true label.
     mode : {"guaranteed", "approximate", "optimistic"}, default="guaranteed"
@@ -254,20 +236,21 @@ class ConformalPartialClassifier(PartialLabelWrapper):
         return ShuffleSplit(1, test_size=n_held_out, random_state=rng)
 
     def _calibrated(self, model: Any, X: Any, mask: NDArray[np.bool_]) -> CalibratedPart:
+        """Collect the scores of the candidates that have weight; a row weighs one in all."""
         probabilities = label_probabilities(model, X, self.classes_)
-        return CalibratedPart.of(model, probabilities, self._weights(probabilities, mask))
-
-    def _weights(
-        self, probabilities: NDArray[np.float64], mask: NDArray[np.bool_]
-    ) -> NDArray[np.float64]:
-        """Return how much the score of every candidate counts; a row counts one in all."""
+        scores = 1.0 - probabilities
         if self.mode == "approximate":
             temperature = candidate_temperature(probabilities, mask)
-            return confidences_within(temper(probabilities, temperature), mask)
-        inside = np.where(mask, probabilities, np.nan)
-        extreme = np.nanmin if self.mode == "guaranteed" else np.nanmax
-        chosen = inside == extreme(inside, axis=1, keepdims=True)
-        return confidences_within(chosen.astype(np.float64), mask)
+            weights = confidences_within(temper(probabilities, temperature), mask)
+        else:
+            inside = np.where(mask, scores, np.nan)
+            extreme = np.nanmax if self.mode == "guaranteed" else np.nanmin
+            chosen = inside == extreme(inside, axis=1, keepdims=True)
+            weights = confidences_within(chosen.astype(np.float64), mask)
+        counted = weights > 0
+        order = np.argsort(scores[counted])
+        mass = np.cumsum(weights[counted][order])
+        return CalibratedPart(model, scores[counted][order], np.concatenate([[0.0], mass]))
 
     def _mass_below(self, X: Any) -> NDArray[np.float64]:
         return np.sum(

@@ -1,4 +1,4 @@
-"""Leaving doubtful rows unanswered."""
+"""The reject option: rows in doubt are left unanswered."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def coverage_threshold(confidence: NDArray[np.floating], coverage: float) -> flo
 
 
 class RejectingClassifier(PartialLabelWrapper):
-    """Answer only where the confidence reaches a level.
+    """Classifier with a reject option: answer only where the confidence reaches a level.
 
     ``predict`` returns a chosen label of your own, by default None, for rows below the level.
     The level is given as such, or as the share of rows that are to be answered; that share is then
@@ -56,8 +56,9 @@ class RejectingClassifier(PartialLabelWrapper):
     Parameters
     ----------
     estimator : partial label learner, default=None
-        With ``predict_proba`` or ``decision_function``; :class:`gmpll.PartialLabelClassifier` by default. Wrapped
-        in :class:`gmpll.CalibratedPartialClassifier`, the level reads as a probability.
+        With ``predict_proba`` or ``decision_function``; by default
+        :class:`gmpll.PartialLabelClassifier`. Wrapped in
+        :class:`gmpll.CalibratedPartialClassifier`, the level reads as a probability.
     threshold : float in [0, 1], default=None
         Least probability of the predicted label.
     coverage : float in (0, 1], default=0.9
@@ -86,7 +87,8 @@ class RejectingClassifier(PartialLabelWrapper):
     -----
     Held-out models have seen fewer rows than the final one and are a little less sure: the
     share that is answered tends to be somewhat larger than asked for. ``score`` counts rejected
-    rows as not covered; :func:`gmpll.uncertainty.reliability.accuracy_coverage_curve` tells the two apart.
+    rows as not covered; :func:`gmpll.uncertainty.reliability.accuracy_coverage_curve` tells the two
+    apart.
 
     Examples
     --------

@@ -68,8 +68,9 @@ class PartialLabelWrapper(MetaEstimatorMixin, ClassifierMixin, BaseEstimator, me
             Labels that are known, and labels that cannot be, as in
             :meth:`gmpll.base.BasePartialLabelClassifier.fit`.
         candidate_weight : array-like, sparse matrix or DataFrame, default=None
-            How much speaks for every candidate of a row, as in :meth:`gmpll.PartialLabelClassifier.fit`; an error
-            if the ``fit`` of the wrapped estimator does not take it.
+            How much speaks for every candidate of a row, as in
+            :meth:`gmpll.PartialLabelClassifier.fit`; an error if the ``fit`` of the wrapped
+            estimator does not take it.
 
         Returns
         -------
