@@ -9,9 +9,8 @@ import review_problem
 
 from gmpll.apps.decisions.errors import ConflictError, RequestError, ReviewError
 from gmpll.apps.decisions.store import Decision
-from gmpll.apps.review.opening import open_review
 from gmpll.apps.review.ordering import doubt, propose_order
-from gmpll.apps.review.session import LEASE_SECONDS
+from gmpll.apps.review.session import LEASE_SECONDS, open_review
 
 
 def _decide(session, row, code, tab="a"):

@@ -60,7 +60,7 @@ def review(
         check_file(export, force=force, option="--export")
     try:
         from gmpll.apps.decisions.errors import ReviewError
-        from gmpll.apps.review.opening import open_review
+        from gmpll.apps.review.session import open_review
 
         session = open_review(directory, images=images)
         if export is not None:

@@ -90,12 +90,7 @@ def _is_address(name: str) -> bool:
 class Guard:
     """ASGI middleware that lets only good requests through and hardens every answer.
 
-    Parameters
-    ----------
-    app : ASGI application
-    token : str
-    good_host : callable
-        From :func:`host_check`.
+    The names that the server goes by are checked with ``good_host``, from :func:`host_check`.
     """
 
     def __init__(self, app: ASGIApp, token: str, good_host: Callable[[str], bool]) -> None:
