@@ -26,16 +26,16 @@ from typing import BinaryIO
 
 __all__ = [
     "abandoned",
+    "atomic_write",
+    "commit",
     "is_special",
     "is_stdout",
     "nearest_folder",
-    "put_in_place",
     "remove_abandoned",
     "sync_file",
     "sync_folder",
     "takes_files",
     "unfinished_path",
-    "written_beside",
 ]
 
 #: Characters of the target's name that are kept: together with the rest, a name has a limit.
@@ -91,7 +91,7 @@ def remove_abandoned(folder: Path, target: str = "") -> None:
 
 
 @contextmanager
-def written_beside(target: Path) -> Iterator[Path]:
+def atomic_write(target: Path) -> Iterator[Path]:
     """Give the name of a file that takes the place of ``target`` if the block ends well.
 
     Nobody ever sees half a file, also where two processes write the same one; whatever goes
@@ -102,9 +102,9 @@ def written_beside(target: Path) -> Iterator[Path]:
     --------
     >>> import tempfile
     >>> from pathlib import Path
-    >>> from gmpll._atomic_io import written_beside
+    >>> from gmpll._atomic_io import atomic_write
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with written_beside(Path(folder) / "file.txt") as beside:
+    ...     with atomic_write(Path(folder) / "file.txt") as beside:
     ...         _ = beside.write_text("content")
     ...     [path.name for path in Path(folder).iterdir()]
     ['file.txt']
@@ -120,7 +120,7 @@ def written_beside(target: Path) -> Iterator[Path]:
     beside = unfinished_path(target)
     try:
         yield beside
-        put_in_place(beside, target)
+        commit(beside, target)
     except BaseException:
         _remove(beside)
         raise
@@ -173,7 +173,7 @@ def takes_files(folder: Path) -> bool:
     return True
 
 
-def put_in_place(file: Path, target: Path) -> None:
+def commit(file: Path, target: Path) -> None:
     """Give a file its name once its content is on the disk, and see that the name lasts."""
     sync_file(file)
     os.replace(file, target)

@@ -20,7 +20,7 @@ from gmpll._sklearn import Integral, fit_context
 from gmpll.candidates import CandidateSets, as_candidates
 from gmpll.metrics import covering_rate
 from gmpll.rounding import best_labels
-from gmpll.side_information import candidate_prior, narrowed, votes_as_weights
+from gmpll.side_information import apply_constraints, candidate_prior, votes_as_weights
 
 __all__ = ["BasePartialLabelClassifier", "DecisionMixin", "ProbabilityMixin"]
 
@@ -113,7 +113,7 @@ class BasePartialLabelClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMe
         y, candidate_weight = votes_as_weights(self, y, candidate_weight)
         features = self._check_X(X, reset=True)
         sets = as_candidates(y, n_samples=features.shape[0])
-        sets = narrowed(sets, gold=gold, impossible=impossible)
+        sets = apply_constraints(sets, gold=gold, impossible=impossible)
         mask, classes = sets
         self.classes_ = classes
         self._seen = mask.any(axis=0)

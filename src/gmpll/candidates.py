@@ -30,7 +30,7 @@ __all__ = [
     "candidates_from_votes",
 ]
 
-_SET_TYPES = (set, frozenset, list, tuple)
+SET_TYPES = (set, frozenset, list, tuple)
 
 
 class CandidateSets(NamedTuple):
@@ -328,7 +328,7 @@ def _empty_set_message(rows: NDArray[np.intp]) -> str:
 def _bad_entry_message(value: Any, row: int, column: Any) -> str:
     return (
         f"Unknown label type: the candidate matrix has the entry {value!s} at row {row}, column "
-        f"{column}; entries must be 0 or 1. Counts of votes go to candidate_weight of GMPLL.fit."
+        f"{column}; entries must be 0 or 1. Counts of votes go to candidate_weight of fit."
     )
 
 
@@ -342,9 +342,9 @@ def _is_sequence_of_sets(y: Any) -> bool:
         y = y.to_numpy()
     elif hasattr(y, "__array__") or not isinstance(y, Sequence) or isinstance(y, str):
         return False
-    if not any(isinstance(row, _SET_TYPES) for row in y):
+    if not any(isinstance(row, SET_TYPES) for row in y):
         return False
-    elements = [row is None or isinstance(row, _SET_TYPES) for row in y]
+    elements = [row is None or isinstance(row, SET_TYPES) for row in y]
     if not all(elements):
         first = elements.index(False)
         raise ValueError(

@@ -11,7 +11,7 @@ import threading
 import pytest
 
 from gmpll import _atomic_io as _unfinished
-from gmpll._atomic_io import abandoned, remove_abandoned, unfinished_path, written_beside
+from gmpll._atomic_io import abandoned, atomic_write, remove_abandoned, unfinished_path
 from gmpll.apps.tables.errors import InputError
 from gmpll.apps.tables.output import check_target, output_folder
 
@@ -49,7 +49,7 @@ def test_what_the_dead_left_is_removed_and_nothing_else(tmp_path, dead):
     for path in others:
         path.write_text("mine")
     assert sorted(abandoned(tmp_path, "a.csv")) == sorted([left, folder])
-    with written_beside(target) as beside:
+    with atomic_write(target) as beside:
         beside.write_text("new")
     assert sorted(tmp_path.iterdir()) == sorted(others)
     assert target.read_text() == "new"
@@ -59,7 +59,7 @@ def test_what_the_dead_left_is_removed_and_nothing_else(tmp_path, dead):
 
 def test_long_names_have_room(tmp_path):
     target = tmp_path / ("ä" * 120 + ".csv")
-    with written_beside(target) as beside:
+    with atomic_write(target) as beside:
         beside.write_text("content")
     assert [path.name for path in tmp_path.iterdir()] == [target.name]
 
@@ -150,7 +150,7 @@ def test_a_pipe_is_written_into_and_stays_a_pipe(tmp_path):
     got = []
     reader = threading.Thread(target=lambda: got.append(pipe.read_bytes()))
     reader.start()
-    with written_beside(pipe) as beside:
+    with atomic_write(pipe) as beside:
         beside.write_bytes(b"content")
     reader.join(timeout=30)
     assert got == [b"content"]
@@ -163,7 +163,7 @@ def test_a_link_is_followed(tmp_path):
     file, link = tmp_path / "folder" / "file.csv", tmp_path / "link.csv"
     file.write_text("old")
     link.symlink_to(file)
-    with written_beside(link) as beside:
+    with atomic_write(link) as beside:
         beside.write_text("new")
     assert link.is_symlink()
     assert file.read_text() == "new"
@@ -174,9 +174,9 @@ def test_a_link_is_followed(tmp_path):
 def test_standard_output_goes_on_where_it_was(tmp_path):
     code = (
         "from pathlib import Path\n"
-        "from gmpll._atomic_io import written_beside\n"
+        "from gmpll._atomic_io import atomic_write\n"
         "print('before')\n"
-        "with written_beside(Path('/dev/stdout')) as beside:\n"
+        "with atomic_write(Path('/dev/stdout')) as beside:\n"
         "    beside.write_text('content\\n')\n"
         "print('after')\n"
     )

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from gmpll._atomic_io import written_beside
+from gmpll._atomic_io import atomic_write
 from gmpll.datasets.catalogue import DatasetInfo, dataset_info
 from gmpll.datasets.errors import DatasetUnavailableError
 
@@ -146,5 +146,5 @@ def atomic_file(path: Path) -> Iterator[Path]:
     wrong in the block, nothing is left behind.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    with written_beside(path) as temporary:
+    with atomic_write(path) as temporary:
         yield temporary

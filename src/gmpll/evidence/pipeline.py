@@ -24,7 +24,7 @@ from gmpll.matching import LocalAffinity, Matching, match, support_of
 from gmpll.matching.feedback import FEEDBACK_ITERATIONS, feedback
 from gmpll.matching.problem import MatchingProblem
 from gmpll.rounding import confidences_within
-from gmpll.side_information import Prior, trust_in_weights
+from gmpll.side_information import Prior, estimate_weight_exponent
 
 __all__ = [
     "CandidateRows",
@@ -201,11 +201,11 @@ class GraphDisambiguation:
         Where it is to be estimated, the rows are matched without the weights first.
         """
         prior = self.rows.prior
-        if prior.candidates is None or prior.trust is not None:
-            return None if prior.candidates is None else prior.trust
+        if prior.candidates is None or prior.weight_exponent is not None:
+            return None if prior.candidates is None else prior.weight_exponent
         if balance not in self._exponents:
             unaided = self._match(balance, None)
-            self._exponents[balance] = trust_in_weights(
+            self._exponents[balance] = estimate_weight_exponent(
                 prior.candidates, unaided.probabilities, self.rows.mask
             )
         return self._exponents[balance]
