@@ -40,46 +40,31 @@ __all__ = [
 
 #: Characters of the target's name that are kept: together with the rest, a name has a limit.
 _KEPT_CHARACTERS = 50
-_WRITER = re.compile(r"-(?P<machine>[0-9a-f]{8})-(?P<process>\d+)-\d+\.tmp\Z", re.ASCII)
+_WRITER = re.compile(
+    r"(?P<beginning>\..*)-(?P<machine>[0-9a-f]{8})-(?P<process>\d+)-\d+\.tmp", re.ASCII | re.DOTALL
+)
 _numbers = itertools.count()
 _STDOUT = 1
 
 
 def unfinished_path(target: Path) -> Path:
-    """Return a name beside ``target`` that nobody else uses.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from gmpll._atomic_io import unfinished_path
-    >>> path = unfinished_path(Path("results") / "scores.csv")
-    >>> path.parent.name, path.name.startswith(".scores.csv-")
-    ('results', True)
-    """
-    beginning = _beginning(target)
+    """Return a name beside ``target`` that nobody else uses."""
+    beginning = _beginning(target.name)
     return target.with_name(f"{beginning}-{_machine()}-{os.getpid()}-{next(_numbers)}.tmp")
 
 
 def abandoned(folder: Path, target: str = "") -> list[Path]:
-    """Return what dead processes of this machine left unfinished in a folder.
-
-    Parameters
-    ----------
-    folder : Path
-    target : str, default=""
-        Name of the target; by default those of all targets are returned.
-    """
-    beginning = _beginning(Path(target)) if target else "."
+    """Return what dead processes of this machine left unfinished of one target, or of any."""
     try:
-        with os.scandir(folder) as entries:
-            names = [entry.name for entry in entries if entry.name.startswith(beginning)]
+        names = os.listdir(folder)
     except OSError:
         return []
     found = []
     for name in names:
-        writer = _WRITER.search(name)
-        ours = writer and writer["machine"] == _machine() and not _lives(int(writer["process"]))
-        if writer and ours and (not target or writer.start() == len(beginning)):
+        writer = _WRITER.fullmatch(name)
+        if writer is None or (target and writer["beginning"] != _beginning(target)):
+            continue
+        if writer["machine"] == _machine() and not _lives(int(writer["process"])):
             found.append(folder / name)
     return found
 
@@ -97,23 +82,13 @@ def atomic_write(target: Path) -> Iterator[Path]:
     Nobody ever sees half a file, also where two processes write the same one; whatever goes
     wrong in the block, nothing is left behind. Links are followed. A target that is there and is no
     regular file gets the content of the file and stays what it is.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from gmpll._atomic_io import atomic_write
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with atomic_write(Path(folder) / "file.txt") as beside:
-    ...         _ = beside.write_text("content")
-    ...     [path.name for path in Path(folder).iterdir()]
-    ['file.txt']
     """
     if is_special(target):
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / (target.name or "file")
             yield file
-            _pour(file, target)
+            with file.open("rb") as content, _opened(target) as sink:
+                shutil.copyfileobj(content, sink)
         return
     target = Path(os.path.realpath(target))
     remove_abandoned(target.parent, target.name)
@@ -141,11 +116,6 @@ def is_stdout(path: Path) -> bool:
         return os.path.samestat(path.stat(), os.fstat(_STDOUT))
     except OSError:
         return False
-
-
-def _pour(file: Path, target: Path) -> None:
-    with file.open("rb") as content, _opened(target) as sink:
-        shutil.copyfileobj(content, sink)
 
 
 def _opened(target: Path) -> BinaryIO:
@@ -188,20 +158,16 @@ def sync_file(file: Path) -> None:
 
 def sync_folder(folder: Path) -> None:
     """Make renames last through a power cut, where the system lets folders be flushed."""
-    try:
+    with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
-    except OSError:
-        return
-    try:
-        os.fsync(descriptor)
-    except OSError:
-        pass
-    finally:
-        os.close(descriptor)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
-def _beginning(target: Path) -> str:
-    return f".{target.name[:_KEPT_CHARACTERS]}"
+def _beginning(name: str) -> str:
+    return f".{name[:_KEPT_CHARACTERS]}"
 
 
 @cache
@@ -226,8 +192,8 @@ def _lives(process: int) -> bool:
 
 
 def _remove(path: Path) -> None:
-    with suppress(OSError):
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with suppress(OSError):
             path.unlink()

@@ -143,14 +143,7 @@ def row_lifts(
 ) -> NDArray[np.float64]:
     """Return what every row counts in the candidate lift; 0 where chance makes a hit certain.
 
-    Parameters
-    ----------
-    mask : ndarray of shape (n_samples, n_classes), bool
-        Candidate sets of held-out rows.
-    columns : ndarray of shape (n_samples,), int
-        Predicted columns; -1 for a label that no set contains, which chance never covers.
-    chance : ndarray of shape (n_classes,)
-        What :func:`chance_of_covering` returns.
+    The predicted column is -1 for a label that no set contains, which chance never covers.
 
     Examples
     --------

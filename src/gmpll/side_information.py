@@ -25,7 +25,7 @@ from sklearn import get_config  # type: ignore[attr-defined]
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
-from gmpll._columns import aligned_columns, label_codes
+from gmpll._columns import aligned_columns
 from gmpll.candidates import SET_TYPES, CandidateSets, VotedCandidates, looks_like_a_mask
 from gmpll.rounding import confidences_within
 
@@ -307,8 +307,8 @@ def _impossible(impossible: Any, classes: NDArray[Any], *, n_samples: int) -> ND
             "reads as sets of the labels 0 and 1: if it is a 0/1 matrix, pass "
             "np.asarray(impossible)."
         )
-    owners: list[int] = []
-    excluded: list[Any] = []
+    code_of = {label: code for code, label in enumerate(classes.tolist())}
+    mask = np.zeros((n_samples, len(classes)), dtype=bool)
     for row, labels in enumerate(rows):
         if _is_missing(labels):
             continue
@@ -317,14 +317,10 @@ def _impossible(impossible: Any, classes: NDArray[Any], *, n_samples: int) -> ND
                 f"Row {row} of impossible is {reprlib.repr(labels)}: write a set of labels, single "
                 "ones too."
             )
-        owners.extend([row] * len(labels))
-        excluded.extend(labels)
-    codes = label_codes(excluded, classes)
-    if (codes < 0).any():
-        first = int(np.argmax(codes < 0))
-        raise _unknown_label("impossible", owners[first], excluded[first])
-    mask = np.zeros((n_samples, len(classes)), dtype=bool)
-    mask[owners, codes] = True
+        for label in labels:
+            if label not in code_of:
+                raise _unknown_label("impossible", row, label)
+            mask[row, code_of[label]] = True
     return mask
 
 
