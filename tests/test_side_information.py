@@ -215,6 +215,8 @@ def test_rows_of_which_nothing_is_known():
         as_candidates([{"b"}, None, set()])
     with pytest.raises(ValueError, match="Row 2 of y has a missing label"):
         as_candidates([{"b"}, None, {None}])
+    with pytest.raises(ValueError, match="Row 0 of y has a missing label"):
+        as_candidates([{pd.NA, "a"}])
     with pytest.raises(ValueError, match="row 1 is 'a'"):
         as_candidates([{"b"}, "a", None])
 

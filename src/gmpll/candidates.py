@@ -347,11 +347,21 @@ def looks_like_a_mask(rows: list[Collection[Any]]) -> bool:
     return any(len(set(row)) < len(row) for row in rows)
 
 
+def is_missing(value: Any) -> bool:
+    """Whether a value stands for nothing: None, NaN, pandas.NA."""
+    try:
+        return value is None or bool(value != value)
+    except TypeError:  # pandas.NA is neither true nor false
+        return True
+    except ValueError:  # an array
+        return False
+
+
 def _first_missing(labels: NDArray[Any]) -> int | None:
     if labels.dtype.kind == "f":
         missing = np.isnan(labels)
     elif labels.dtype == object:
-        missing = np.fromiter((v is None or v != v for v in labels), bool, count=labels.shape[0])
+        missing = np.array([is_missing(label) for label in labels], dtype=bool)
     else:
         return None
     return int(np.argmax(missing)) if missing.any() else None

@@ -120,17 +120,8 @@ def chance_of_covering(
     A label is in the sets of its own rows and, by chance, in others:
     :math:`f_l = \pi_l + (1 - \pi_l) c_l`.
 
-    Parameters
-    ----------
-    frequency : ndarray of shape (n_classes,)
-        Share f of the candidate sets that contain each label.
-    class_prior : array-like of shape (n_classes,), default=None
-        Share π of the rows that truly have each label; 0 by default, which overrates chance.
-
-    Returns
-    -------
-    ndarray of shape (n_classes,)
-        The chances c.
+    The frequency f is the share of the candidate sets that contain the label, the class prior π the
+    share of the rows that truly have it; without it 0 is taken, which overrates chance.
     """
     if class_prior is None:
         return np.asarray(frequency, dtype=np.float64)

@@ -26,7 +26,13 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from gmpll._columns import aligned_columns
-from gmpll.candidates import SET_TYPES, CandidateSets, VotedCandidates, looks_like_a_mask
+from gmpll.candidates import (
+    SET_TYPES,
+    CandidateSets,
+    VotedCandidates,
+    is_missing,
+    looks_like_a_mask,
+)
 from gmpll.rounding import confidences_within
 
 __all__ = [
@@ -55,28 +61,12 @@ def apply_constraints(
 ) -> CandidateSets:
     """Return the candidate sets with known and impossible labels worked in.
 
-    Parameters
-    ----------
-    sets : CandidateSets
-        Candidate sets.
-    gold : array-like of shape (n_samples,), default=None
-        Labels that are known for certain; None, NaN or -1 where there is none (-1 is a label if
-        the sets have it). A known label becomes the only candidate of its row, also if it was
-        none before.
-    impossible : candidate sets that may be empty, default=None
-        Labels that a row cannot have, as a sequence of sets (None for none), or as a matrix, sparse
-        matrix or DataFrame of 0 and 1 with a column per label. A label without a column in a
-        DataFrame is possible everywhere.
-
-    Returns
-    -------
-    CandidateSets
-
-    Raises
-    ------
-    ValueError
-        If a known or impossible label is no label of the sets, a row is left without a candidate,
-        or a label is known for a row that cannot have it. The message names the first such row.
+    ``gold`` holds a label for every row; None, NaN or -1 where it is not known (-1 is a label if
+    the sets have it). A known label becomes the only candidate of its row, also if it was none
+    before. ``impossible`` holds the labels that a row cannot have, as a sequence of sets (None for
+    none), or as a matrix, sparse matrix or DataFrame of 0 and 1 with a column per label; a label
+    without a column in a DataFrame is possible everywhere. Labels that the sets do not have, and a
+    row that is left without a candidate, are a ValueError that names the first such row.
 
     Examples
     --------
@@ -113,7 +103,7 @@ def known_labels(gold: Any, classes: NDArray[Any], *, n_samples: int) -> NDArray
         )
     code_of = {label: code for code, label in enumerate(classes.tolist())}
     for row, label in enumerate(labels):
-        if _is_missing(label):
+        if is_missing(label):
             continue
         try:
             codes[row] = code_of[label]
@@ -252,15 +242,8 @@ def estimate_weight_exponent(
 class Prior:
     """What is likely before any row is compared with another.
 
-    Attributes
-    ----------
-    candidates : ndarray of shape (n_samples, n_classes) or None
-        What :func:`candidate_prior` returns; None if the candidates have no weights.
-    classes : ndarray of shape (n_classes,) or None
-        What :func:`class_shares` returns; None if the frequencies are not known.
-    weight_exponent : float or None
-        Exponent of the candidates' weights; None estimates it, see
-        :func:`estimate_weight_exponent`.
+    It holds what :func:`candidate_prior` and :func:`class_shares` return, None where nothing is
+    known, and the exponent of the candidates' weights; None has it estimated.
     """
 
     candidates: NDArray[np.float64] | None = None
@@ -301,7 +284,7 @@ def _impossible(impossible: Any, classes: NDArray[Any], *, n_samples: int) -> ND
             f"impossible has {len(rows)} sets for {n_samples} rows: give one for every row, None "
             "where nothing is excluded."
         )
-    if looks_like_a_mask([labels for labels in rows if not _is_missing(labels)]):
+    if looks_like_a_mask([labels for labels in rows if not is_missing(labels)]):
         raise ValueError(
             "impossible is a list of equally long lists of 0 and 1 that repeat labels, which "
             "reads as sets of the labels 0 and 1: if it is a 0/1 matrix, pass "
@@ -310,7 +293,7 @@ def _impossible(impossible: Any, classes: NDArray[Any], *, n_samples: int) -> ND
     code_of = {label: code for code, label in enumerate(classes.tolist())}
     mask = np.zeros((n_samples, len(classes)), dtype=bool)
     for row, labels in enumerate(rows):
-        if _is_missing(labels):
+        if is_missing(labels):
             continue
         if not isinstance(labels, SET_TYPES):
             raise ValueError(
@@ -395,12 +378,3 @@ def _check_not_empty(
         f"Row {row}{more} has no candidate left, because all of its candidates are said to be "
         "impossible: fix y or impossible, or give the row all labels in y."
     )
-
-
-def _is_missing(value: Any) -> bool:
-    try:
-        return value is None or bool(value != value)
-    except TypeError:  # pandas.NA is neither true nor false
-        return True
-    except ValueError:  # an array
-        return False
