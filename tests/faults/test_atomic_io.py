@@ -10,7 +10,7 @@ import threading
 
 import pytest
 
-from gmpll import _atomic_io as _unfinished
+from gmpll import _atomic_io
 from gmpll._atomic_io import abandoned, atomic_write, remove_abandoned, unfinished_path
 from gmpll.apps.tables.errors import InputError
 from gmpll.apps.tables.output import check_target, output_folder
@@ -66,10 +66,10 @@ def test_long_names_have_room(tmp_path):
 
 @pytest.mark.skipif(os.name != "posix", reason="elsewhere it is not asked")
 def test_who_lives(dead):
-    assert _unfinished._lives(os.getpid())
-    assert _unfinished._lives(1)
-    assert not _unfinished._lives(dead)
-    assert _unfinished._lives(10**30)  # no number of a process: leave it alone
+    assert _atomic_io._lives(os.getpid())
+    assert _atomic_io._lives(1)
+    assert not _atomic_io._lives(dead)
+    assert _atomic_io._lives(10**30)  # no number of a process: leave it alone
 
 
 @pytest.fixture

@@ -90,7 +90,7 @@ def test_rows_passed_over_come_again_after_all_others(session):
         seen.append(row)
     assert len(seen) == len(set(seen)) == 28
     assert session.store.log() == []
-    assert session.next_item("b")["row"] != first  # it lies on the desk of the other
+    assert session.next_item("b")["row"] != first  # it is leased to the other
 
 
 def test_skipped_rows_come_back_at_the_end_oldest_first(session):
