@@ -134,6 +134,7 @@ def nearest_folder(path: Path) -> Path:
 
 def takes_files(folder: Path) -> bool:
     """Whether something can be made in a folder; it is tried, as rights alone do not tell."""
+    remove_abandoned(folder, "probe")
     probe = unfinished_path(folder / "probe")
     try:
         probe.mkdir()

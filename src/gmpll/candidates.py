@@ -314,13 +314,11 @@ def _bad_entry_message(value: Any, row: int, column: Any) -> str:
 
 
 def _is_sequence_of_sets(y: Any) -> bool:
+    if hasattr(y, "to_numpy"):  # a pandas Series
+        y = y.to_numpy()
     if isinstance(y, np.ndarray):
         if y.ndim != 1 or y.dtype != object:
             return False
-    elif hasattr(y, "to_numpy"):  # a pandas Series
-        if y.dtype != object:
-            return False
-        y = y.to_numpy()
     elif hasattr(y, "__array__") or not isinstance(y, Sequence) or isinstance(y, str):
         return False
     if not any(isinstance(row, SET_TYPES) for row in y):

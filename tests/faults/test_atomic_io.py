@@ -11,7 +11,7 @@ import threading
 import pytest
 
 from gmpll import _atomic_io
-from gmpll._atomic_io import abandoned, atomic_write, remove_abandoned, unfinished_path
+from gmpll._atomic_io import abandoned, atomic_write, remove_abandoned, takes_files, unfinished_path
 from gmpll.apps.tables.errors import InputError
 from gmpll.apps.tables.output import check_target, output_folder
 
@@ -62,6 +62,14 @@ def test_long_names_have_room(tmp_path):
     with atomic_write(target) as beside:
         beside.write_text("content")
     assert [path.name for path in tmp_path.iterdir()] == [target.name]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="elsewhere it is not asked")
+def test_the_probe_of_a_dead_process_is_removed(tmp_path, dead):
+    ours = unfinished_path(tmp_path / "probe").name
+    (tmp_path / ours.replace(f"-{os.getpid()}-", f"-{dead}-")).mkdir()
+    assert takes_files(tmp_path)
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.skipif(os.name != "posix", reason="elsewhere it is not asked")
