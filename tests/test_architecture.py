@@ -31,7 +31,7 @@ PRIVATE_ATTRIBUTES: set[str] = {
     "gmpll.methods._tensor_fit",
 }
 #: Modules of the library that still import an application, and applications out of order.
-UPWARD_IMPORTS: set[str] = {"gmpll.apps.tables.folder"}
+UPWARD_IMPORTS: set[str] = set()
 
 #: Applications that each may import, besides itself and the library.
 MAY_IMPORT = {

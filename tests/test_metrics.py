@@ -8,8 +8,8 @@ from gmpll.metrics import (
     chance_of_covering,
     covered,
     covering_rate,
-    lift_of_rows,
     mean_absolute_label_error,
+    row_lifts,
 )
 
 
@@ -96,7 +96,7 @@ def test_label_error_needs_a_prediction_for_every_row():
 def test_a_row_counts_its_hit_less_chance():
     hit, chance = np.array([True, False, True, True, False]), np.array([0.5, 0.5, 0.99, 1.0, 0.995])
     with np.errstate(all="raise"):
-        found = lift_of_rows(hit, chance)
+        found = row_lifts(np.diag(hit), np.arange(5), chance)
     np.testing.assert_allclose(found, [1.0, -1.0, 1.0, 0.0, 0.0])
 
 

@@ -2,16 +2,22 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from sklearn import config_context
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from gmpll import as_candidates, candidates_from_votes
+from gmpll import PLKNN, PartialLabelClassifier, as_candidates, candidates_from_votes
 from gmpll.candidates import CandidateSets
 from gmpll.side_information import (
     Prior,
+    apply_constraints,
     candidate_prior,
     class_shares,
+    estimate_weight_exponent,
     known_labels,
-    narrowed,
-    trust_in_weights,
+    votes_as_weights,
+    weight_argument,
 )
 
 SETS = as_candidates([{"cat", "dog"}, {"cat", "dog", "emu"}, {"emu"}])
@@ -29,10 +35,13 @@ class TestGold:
         ],
     )
     def test_every_marker_of_the_unknown(self, gold):
-        assert narrowed(SETS, gold=gold).to_lists() == [["cat", "dog"], ["dog"], ["emu"]]
+        assert apply_constraints(SETS, gold=gold).to_lists() == [["cat", "dog"], ["dog"], ["emu"]]
 
     def test_it_wins_over_the_candidates(self):
-        assert narrowed(SETS, gold=["emu", None, "cat"]).to_lists()[::2] == [["emu"], ["cat"]]
+        assert apply_constraints(SETS, gold=["emu", None, "cat"]).to_lists()[::2] == [
+            ["emu"],
+            ["cat"],
+        ]
 
     def test_numbers(self):
         labels = np.array([0, 1, 2])
@@ -43,13 +52,13 @@ class TestGold:
 
     def test_errors_name_the_row(self):
         with pytest.raises(ValueError, match="Row 1 of gold has the label 'cow'"):
-            narrowed(SETS, gold=[None, "cow", None])
+            apply_constraints(SETS, gold=[None, "cow", None])
         with pytest.raises(ValueError, match="gold has 2 labels for 3 rows"):
-            narrowed(SETS, gold=[None, "cat"])
+            apply_constraints(SETS, gold=[None, "cat"])
 
     def test_the_sets_are_not_changed_in_place(self):
         before = SETS.mask.copy()
-        narrowed(SETS, gold=["emu", None, None], impossible=[None, {"cat"}, None])
+        apply_constraints(SETS, gold=["emu", None, None], impossible=[None, {"cat"}, None])
         np.testing.assert_array_equal(SETS.mask, before)
 
 
@@ -68,7 +77,7 @@ class TestImpossible:
         ids=["sets", "tuples", "matrix", "sparse", "frame", "wide frame", "series"],
     )
     def test_every_form(self, impossible):
-        assert narrowed(SETS, impossible=impossible).to_lists() == [
+        assert apply_constraints(SETS, impossible=impossible).to_lists() == [
             ["dog"],
             ["cat", "dog"],
             ["emu"],
@@ -76,30 +85,31 @@ class TestImpossible:
 
     def test_a_row_of_any_label(self):
         sets = as_candidates([{"cat", "dog"}, {"emu"}, None])
-        assert narrowed(sets, impossible=[None, None, {"dog"}]).to_lists()[2] == ["cat", "emu"]
+        found = apply_constraints(sets, impossible=[None, None, {"dog"}]).to_lists()
+        assert found[2] == ["cat", "emu"]
 
     def test_errors_name_the_row(self):
         with pytest.raises(ValueError, match="Row 2 has no candidate left"):
-            narrowed(SETS, impossible=[None, None, {"emu"}])
+            apply_constraints(SETS, impossible=[None, None, {"emu"}])
         with pytest.raises(ValueError, match="Row 0 has the known label 'cat', which is said"):
-            narrowed(SETS, gold=["cat", None, None], impossible=[{"cat"}, None, None])
+            apply_constraints(SETS, gold=["cat", None, None], impossible=[{"cat"}, None, None])
         with pytest.raises(ValueError, match="Row 1 of impossible is 'dog': write a set"):
-            narrowed(SETS, impossible=[None, "dog", None])
+            apply_constraints(SETS, impossible=[None, "dog", None])
         with pytest.raises(ValueError, match=r"impossible has the entry 2\.0 in row 1"):
-            narrowed(SETS, impossible=np.array([[0, 0, 0], [0, 2, 0], [0, 0, 0]]))
+            apply_constraints(SETS, impossible=np.array([[0, 0, 0], [0, 2, 0], [0, 0, 0]]))
         with pytest.raises(ValueError, match="impossible has 1 sets for 3 rows"):
-            narrowed(SETS, impossible=[None])
+            apply_constraints(SETS, impossible=[None])
         with pytest.raises(ValueError, match="Row 1 of impossible has the label 'cow', which y"):
-            narrowed(SETS, impossible=[None, {"cow"}, None])
+            apply_constraints(SETS, impossible=[None, {"cow"}, None])
         with pytest.raises(ValueError, match="Row 2 of impossible has the label 'cow', which y"):
-            narrowed(SETS, impossible=pd.DataFrame({"cat": [1, 0, 0], "cow": [0, 0, 1]}))
+            apply_constraints(SETS, impossible=pd.DataFrame({"cat": [1, 0, 0], "cow": [0, 0, 1]}))
 
     def test_a_matrix_in_lists_is_not_read_as_sets(self):
         sets = as_candidates(np.ones((2, 3), dtype=bool))
         rows = [[1, 0, 0], [0, 0, 1]]
         with pytest.raises(ValueError, match=r"pass np.asarray\(impossible\)"):
-            narrowed(sets, impossible=rows)
-        assert narrowed(sets, impossible=np.asarray(rows)).to_lists() == [[1, 2], [0, 1]]
+            apply_constraints(sets, impossible=rows)
+        assert apply_constraints(sets, impossible=np.asarray(rows)).to_lists() == [[1, 2], [0, 1]]
 
 
 class TestCandidatePrior:
@@ -138,7 +148,7 @@ class TestCandidatePrior:
             candidate_prior([["a", "b", "c"]] * 3, SETS)
 
 
-class TestTrust:
+class TestWeightExponent:
     def votes(self, care, seed=0):
         """Votes among four candidates that name the truth with probability care."""
         rng = np.random.RandomState(seed)
@@ -151,7 +161,7 @@ class TestTrust:
         return candidate_prior(counts, sets), np.eye(4)[truth], sets.mask
 
     def test_it_grows_with_the_care_of_the_annotators(self):
-        trusts = [trust_in_weights(*self.votes(care)) for care in (0.0, 0.3, 0.6, 0.9)]
+        trusts = [estimate_weight_exponent(*self.votes(care)) for care in (0.0, 0.3, 0.6, 0.9)]
         assert trusts[0] < 0.1
         assert all(np.diff(trusts) > 0.1)
 
@@ -164,11 +174,11 @@ class TestTrust:
 
         grid = np.linspace(0, 3, 301)
         best = grid[np.argmax([likelihood(s) for s in grid])]
-        assert trust_in_weights(prior, found, mask) == pytest.approx(best, abs=0.02)
+        assert estimate_weight_exponent(prior, found, mask) == pytest.approx(best, abs=0.02)
 
     def test_weights_that_say_nothing(self):
         mask = np.ones((3, 2), dtype=bool)
-        assert trust_in_weights(np.ones((3, 2)), np.eye(2)[[0, 1, 1]], mask) == 1.0
+        assert estimate_weight_exponent(np.ones((3, 2)), np.eye(2)[[0, 1, 1]], mask) == 1.0
 
 
 def test_class_shares():
@@ -205,6 +215,8 @@ def test_rows_of_which_nothing_is_known():
         as_candidates([{"b"}, None, set()])
     with pytest.raises(ValueError, match="Row 2 of y has a missing label"):
         as_candidates([{"b"}, None, {None}])
+    with pytest.raises(ValueError, match="Row 0 of y has a missing label"):
+        as_candidates([{pd.NA, "a"}])
     with pytest.raises(ValueError, match="row 1 is 'a'"):
         as_candidates([{"b"}, "a", None])
 
@@ -212,3 +224,33 @@ def test_rows_of_which_nothing_is_known():
 def test_votes_are_candidates():
     voted = candidates_from_votes(["x", "x", "y"], ["a", "b", "b"])
     assert as_candidates(voted).to_lists() == [["a", "b"], ["b"]]
+
+
+def test_votes_are_sets_and_weights():
+    voted = candidates_from_votes(["x", "x", "x"], ["cat", "cat", "dog"])
+    model = PartialLabelClassifier()
+    sets, weights = votes_as_weights(model, voted)
+    assert sets.to_lists() == [["cat", "dog"]]
+    assert weights.tolist() == [[2.0, 1.0]]
+    _, weights = votes_as_weights(model, voted, classes=np.array(["dog", "emu", "cat"]))
+    assert weights.tolist() == [[1.0, 0.0, 2.0]]
+    assert votes_as_weights(model, voted, [[1, 1]])[1] == [[1, 1]]
+    assert votes_as_weights(model, [{"cat"}]) == ([{"cat"}], None)
+    with pytest.warns(UserWarning, match="PLKNN takes no candidate_weight"):
+        assert votes_as_weights(PLKNN(), voted)[1] is None
+
+
+def test_the_name_under_which_weights_are_taken():
+    assert weight_argument(PartialLabelClassifier()) == "candidate_weight"
+    assert weight_argument(PLKNN()) is None
+    pipeline = make_pipeline(StandardScaler(), PartialLabelClassifier())
+    assert weight_argument(pipeline) == "partiallabelclassifier__candidate_weight"
+    assert weight_argument(GridSearchCV(pipeline, {})) == "partiallabelclassifier__candidate_weight"
+    assert weight_argument(GridSearchCV(PLKNN(), {})) is None
+    with config_context(enable_metadata_routing=True):
+        assert weight_argument(pipeline) == "candidate_weight"
+
+
+def test_the_known_labels_of_numbers():
+    found = known_labels([np.nan, 7.0, None, -1], np.array([5, 7]), n_samples=4)
+    np.testing.assert_array_equal(found, [-1, 1, -1, -1])

@@ -26,60 +26,45 @@ from typing import BinaryIO
 
 __all__ = [
     "abandoned",
+    "atomic_write",
+    "commit",
     "is_special",
     "is_stdout",
     "nearest_folder",
-    "put_in_place",
     "remove_abandoned",
     "sync_file",
     "sync_folder",
     "takes_files",
     "unfinished_path",
-    "written_beside",
 ]
 
 #: Characters of the target's name that are kept: together with the rest, a name has a limit.
 _KEPT_CHARACTERS = 50
-_WRITER = re.compile(r"-(?P<machine>[0-9a-f]{8})-(?P<process>\d+)-\d+\.tmp\Z", re.ASCII)
+_WRITER = re.compile(
+    r"(?P<beginning>\..*)-(?P<machine>[0-9a-f]{8})-(?P<process>\d+)-\d+\.tmp", re.ASCII | re.DOTALL
+)
 _numbers = itertools.count()
 _STDOUT = 1
 
 
 def unfinished_path(target: Path) -> Path:
-    """Return a name beside ``target`` that nobody else uses.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from gmpll._atomic_io import unfinished_path
-    >>> path = unfinished_path(Path("results") / "scores.csv")
-    >>> path.parent.name, path.name.startswith(".scores.csv-")
-    ('results', True)
-    """
-    beginning = _beginning(target)
+    """Return a name beside ``target`` that nobody else uses."""
+    beginning = _beginning(target.name)
     return target.with_name(f"{beginning}-{_machine()}-{os.getpid()}-{next(_numbers)}.tmp")
 
 
 def abandoned(folder: Path, target: str = "") -> list[Path]:
-    """Return what dead processes of this machine left unfinished in a folder.
-
-    Parameters
-    ----------
-    folder : Path
-    target : str, default=""
-        Name of the target; by default those of all targets are returned.
-    """
-    beginning = _beginning(Path(target)) if target else "."
+    """Return what dead processes of this machine left unfinished of one target, or of any."""
     try:
-        with os.scandir(folder) as entries:
-            names = [entry.name for entry in entries if entry.name.startswith(beginning)]
+        names = os.listdir(folder)
     except OSError:
         return []
     found = []
     for name in names:
-        writer = _WRITER.search(name)
-        ours = writer and writer["machine"] == _machine() and not _lives(int(writer["process"]))
-        if writer and ours and (not target or writer.start() == len(beginning)):
+        writer = _WRITER.fullmatch(name)
+        if writer is None or (target and writer["beginning"] != _beginning(target)):
+            continue
+        if writer["machine"] == _machine() and not _lives(int(writer["process"])):
             found.append(folder / name)
     return found
 
@@ -91,36 +76,26 @@ def remove_abandoned(folder: Path, target: str = "") -> None:
 
 
 @contextmanager
-def written_beside(target: Path) -> Iterator[Path]:
+def atomic_write(target: Path) -> Iterator[Path]:
     """Give the name of a file that takes the place of ``target`` if the block ends well.
 
     Nobody ever sees half a file, also where two processes write the same one; whatever goes
     wrong in the block, nothing is left behind. Links are followed. A target that is there and is no
     regular file gets the content of the file and stays what it is.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from gmpll._atomic_io import written_beside
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with written_beside(Path(folder) / "file.txt") as beside:
-    ...         _ = beside.write_text("content")
-    ...     [path.name for path in Path(folder).iterdir()]
-    ['file.txt']
     """
     if is_special(target):
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / (target.name or "file")
             yield file
-            _pour(file, target)
+            with file.open("rb") as content, _opened(target) as sink:
+                shutil.copyfileobj(content, sink)
         return
     target = Path(os.path.realpath(target))
     remove_abandoned(target.parent, target.name)
     beside = unfinished_path(target)
     try:
         yield beside
-        put_in_place(beside, target)
+        commit(beside, target)
     except BaseException:
         _remove(beside)
         raise
@@ -143,11 +118,6 @@ def is_stdout(path: Path) -> bool:
         return False
 
 
-def _pour(file: Path, target: Path) -> None:
-    with file.open("rb") as content, _opened(target) as sink:
-        shutil.copyfileobj(content, sink)
-
-
 def _opened(target: Path) -> BinaryIO:
     if not is_stdout(target):
         return open(target, "wb")
@@ -164,6 +134,7 @@ def nearest_folder(path: Path) -> Path:
 
 def takes_files(folder: Path) -> bool:
     """Whether something can be made in a folder; it is tried, as rights alone do not tell."""
+    remove_abandoned(folder, "probe")
     probe = unfinished_path(folder / "probe")
     try:
         probe.mkdir()
@@ -173,7 +144,7 @@ def takes_files(folder: Path) -> bool:
     return True
 
 
-def put_in_place(file: Path, target: Path) -> None:
+def commit(file: Path, target: Path) -> None:
     """Give a file its name once its content is on the disk, and see that the name lasts."""
     sync_file(file)
     os.replace(file, target)
@@ -188,20 +159,16 @@ def sync_file(file: Path) -> None:
 
 def sync_folder(folder: Path) -> None:
     """Make renames last through a power cut, where the system lets folders be flushed."""
-    try:
+    with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
-    except OSError:
-        return
-    try:
-        os.fsync(descriptor)
-    except OSError:
-        pass
-    finally:
-        os.close(descriptor)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
-def _beginning(target: Path) -> str:
-    return f".{target.name[:_KEPT_CHARACTERS]}"
+def _beginning(name: str) -> str:
+    return f".{name[:_KEPT_CHARACTERS]}"
 
 
 @cache

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from gmpll.candidates import CandidateSets, VotedCandidates, as_candidates
+from gmpll.candidates import SET_TYPES, CandidateSets, VotedCandidates, as_candidates
 
 __all__ = [
     "aligned_columns",
@@ -25,19 +25,7 @@ __all__ = [
 
 
 def is_plain_matrix(y: Any) -> bool:
-    """Whether candidates come as a matrix whose columns have no names.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import pandas as pd
-    >>> from gmpll._columns import is_plain_matrix
-    >>> mask = np.eye(2, dtype=bool)
-    >>> is_plain_matrix(mask), is_plain_matrix(pd.DataFrame(mask)), is_plain_matrix([{0}, {1}])
-    (True, False, False)
-    >>> is_plain_matrix(np.array([[3], [5]]))  # a column of labels
-    False
-    """
+    """Whether candidates come as a matrix whose columns have no names."""
     if sp.issparse(y):
         return True
     if getattr(y, "ndim", 1) != 2 or hasattr(y, "columns"):
@@ -46,15 +34,7 @@ def is_plain_matrix(y: Any) -> bool:
 
 
 def label_codes(labels: NDArray[Any] | Sequence[Any], classes: NDArray[Any]) -> NDArray[np.intp]:
-    """Return the place of every label among the classes, -1 for one that is none of them.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gmpll._columns import label_codes
-    >>> label_codes(["c", "x", "a"], np.array(["a", "b", "c"]))
-    array([ 2, -1,  0])
-    """
+    """Return the place of every label among the classes, -1 for one that is none of them."""
     code_of = {label: code for code, label in enumerate(classes.tolist())}
     rows = labels.tolist() if hasattr(labels, "tolist") else list(labels)
     return np.array([code_of.get(label, -1) for label in rows], dtype=np.intp)
@@ -67,13 +47,6 @@ def aligned_columns(
 
     A label that is none of the classes loses its column; a class that is none of the labels gets
     a column of ``fill``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gmpll._columns import aligned_columns
-    >>> aligned_columns(np.array([[0.3, 0.7]]), np.array(["a", "c"]), np.array(["a", "b", "c"]))
-    array([[0.3, 0. , 0.7]])
     """
     if len(labels) == len(classes) and np.array_equal(labels, classes):
         return values
@@ -92,24 +65,8 @@ def sets_by_name(
 ) -> CandidateSets:
     """Read candidate sets for a model that knows ``classes``; other labels keep their names.
 
-    Parameters
-    ----------
-    y : candidate sets
-        In any form that :func:`gmpll.as_candidates` takes. The columns of an array or a sparse
-        matrix are the classes if there are as many; all other forms name their labels.
-    classes : ndarray of shape (n_classes,)
-        The labels of the model.
-    n_samples : int, default=None
-        If given, the number of rows that y must have.
-    possible : ndarray of shape (n_classes,), bool, default=None
-        Which of the classes None stands for in a sequence of sets; all of them by default.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gmpll._columns import sets_by_name
-    >>> sets_by_name(np.array([[1, 0], [1, 1]]), np.array(["cat", "dog"])).to_lists()
-    [['cat'], ['cat', 'dog']]
+    The columns of an array or a sparse matrix are the classes if there are as many; all other forms
+    name their labels. None stands for the classes that are ``possible``, by default all of them.
     """
     every = classes if possible is None else classes[possible]
     sets = as_candidates(_with_full_sets(y, every.tolist()), n_samples=n_samples)
@@ -125,30 +82,9 @@ def sets_of_known_labels(
     n_samples: int | None = None,
     possible: NDArray[np.bool_] | None = None,
 ) -> CandidateSets:
-    """Read candidate sets whose labels are settled.
+    """Read candidate sets over all the classes, in their order; any other label is an error.
 
-    Parameters
-    ----------
-    y, classes, n_samples, possible
-        As in :func:`sets_by_name`.
-
-    Returns
-    -------
-    CandidateSets
-        Over all the classes, in their order.
-
-    Raises
-    ------
-    ValueError
-        If a row has a label that is none of the classes, or a matrix another number of columns.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gmpll._columns import sets_of_known_labels
-    >>> classes = np.array(["cat", "dog", "emu"])
-    >>> sets_of_known_labels([{"dog"}, None], classes, n_samples=2).to_lists()
-    [['dog'], ['cat', 'dog', 'emu']]
+    Apart from that it is :func:`sets_by_name`.
     """
     sets = sets_by_name(y, classes, n_samples=n_samples, possible=possible)
     if is_plain_matrix(y) and sets.mask.shape[1] != len(classes):
@@ -161,7 +97,7 @@ def sets_of_known_labels(
         row, column = unknown[0]
         raise ValueError(
             f"Row {row} has the candidate {sets.classes.tolist()[column]!r}, which is none of the "
-            f"{len(classes)} labels of the model: mend it, or fit again with a column for every "
+            f"{len(classes)} labels of the model: fix it, or fit again with a column for every "
             "label; partial_fit can be told them in classes at its first call."
         )
     return CandidateSets(aligned_columns(sets.mask, sets.classes, classes), classes)
@@ -169,15 +105,9 @@ def sets_of_known_labels(
 
 def _with_full_sets(y: Any, labels: list[Any]) -> Any:
     """Write None out, which would otherwise stand for the labels of these rows alone."""
-    if not (isinstance(y, (list, tuple)) or getattr(getattr(y, "dtype", None), "kind", "") == "O"):
+    if isinstance(y, (CandidateSets, VotedCandidates)) or getattr(y, "ndim", 1) != 1:
         return y
-    if (
-        isinstance(y, (CandidateSets, VotedCandidates))
-        or is_plain_matrix(y)
-        or hasattr(y, "columns")
-    ):
-        return y
-    rows = list(y)
-    if all(row is None or isinstance(row, (set, frozenset, list, tuple)) for row in rows):
-        return [labels if row is None else row for row in rows]
+    has_rows = isinstance(y, (list, tuple)) or getattr(y, "dtype", None) == np.dtype(object)
+    if has_rows and all(row is None or isinstance(row, SET_TYPES) for row in y):
+        return [labels if row is None else row for row in y]
     return y

@@ -23,7 +23,7 @@ from gmpll.engines import engine_of
 from gmpll.engines.inputs import check_features, keeps_library, labels_of, on_host
 from gmpll.metrics import covering_rate
 from gmpll.rounding import best_labels
-from gmpll.side_information import candidate_prior, narrowed, votes_as_weights
+from gmpll.side_information import apply_constraints, candidate_prior, votes_as_weights
 
 __all__ = ["BasePartialLabelClassifier", "DecisionMixin", "ProbabilityMixin"]
 
@@ -118,7 +118,7 @@ class BasePartialLabelClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMe
         y, candidate_weight = votes_as_weights(self, on_host(y), candidate_weight)
         features = self._check_X(X, reset=True)
         sets = as_candidates(y, n_samples=features.shape[0])
-        sets = narrowed(sets, gold=gold, impossible=impossible)
+        sets = apply_constraints(sets, gold=gold, impossible=impossible)
         mask, classes = sets
         self.classes_ = classes
         self._seen = mask.any(axis=0)

@@ -9,6 +9,7 @@ user has, and :class:`CandidateSets` turns it back.
 from __future__ import annotations
 
 import reprlib
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -30,7 +31,7 @@ __all__ = [
     "candidates_from_votes",
 ]
 
-_SET_TYPES = (set, frozenset, list, tuple)
+SET_TYPES = (set, frozenset, list, tuple)
 
 
 class CandidateSets(NamedTuple):
@@ -177,14 +178,11 @@ def _checked_sets(sets: CandidateSets) -> CandidateSets:
             f"The mask of the CandidateSets has {mask.shape[1]} columns, but its classes have the "
             f"shape {classes.shape}: give one label for each column."
         )
-    seen: set[Any] = set()
-    for label in classes.tolist():
-        if label in seen:
-            raise ValueError(
-                f"The CandidateSets have two columns for the label {label!r}: give one for each "
-                "label."
-            )
-        seen.add(label)
+    label, columns = Counter(classes.tolist()).most_common(1)[0]
+    if columns > 1:
+        raise ValueError(
+            f"The CandidateSets have two columns for the label {label!r}: give one for each label."
+        )
     return CandidateSets(mask, classes)
 
 
@@ -215,41 +213,26 @@ def _from_label_vector(labels: NDArray[Any]) -> CandidateSets:
 
 
 def _from_label_sets(y: Sequence[Collection[Any] | None]) -> CandidateSets:
-    rows = [row for row in y if row is not None]
-    if len(rows) == len(y):
-        return _from_known_sets(rows)
-    given = np.array([row is not None for row in y])
-    known = _from_known_sets(rows, np.flatnonzero(given))
-    mask = np.ones((len(y), len(known.classes)), dtype=bool)
-    mask[given] = known.mask
-    return CandidateSets(mask, known.classes)
-
-
-def _from_known_sets(
-    rows: list[Collection[Any]], numbers: NDArray[np.intp] | None = None
-) -> CandidateSets:
-    """Read sets; ``numbers`` are what the rows are called in messages, if not 0, 1, ..."""
-    numbers = np.arange(len(rows)) if numbers is None else numbers
-    sizes = np.fromiter((len(row) for row in rows), dtype=np.intp, count=len(rows))
+    known = {number: row for number, row in enumerate(y) if row is not None}
+    numbers, rows = np.array(list(known)), list(known.values())
+    sizes = np.array([len(row) for row in rows])
     if (sizes == 0).any():
         raise ValueError(_empty_set_message(numbers[sizes == 0]))
-    flat = [label for row in rows for label in row]
     if looks_like_a_mask(rows):
         raise ValueError(
             "y is a list of equally long lists of 0 and 1 that repeat labels, which reads as "
             "candidate sets of the labels 0 and 1. If it is a 0/1 matrix, pass np.asarray(y)."
         )
-    labels = np.empty(len(flat), dtype=object)
-    labels[:] = flat
+    labels = _objects(label for row in rows for label in row)
+    owners = np.repeat(numbers, sizes)
     missing = _first_missing(labels)
-    owners = np.repeat(np.arange(len(rows)), sizes)
     if missing is not None:
         raise ValueError(
-            f"Row {numbers[owners[missing]]} of y has a missing label (NaN or None) among its "
-            "candidates."
+            f"Row {owners[missing]} of y has a missing label (NaN or None) among its candidates."
         )
     classes, codes = _sorted_unique(_tight(labels))
-    mask = np.zeros((len(rows), classes.shape[0]), dtype=bool)
+    mask = np.ones((len(y), classes.shape[0]), dtype=bool)
+    mask[numbers] = False
     mask[owners, codes] = True
     return CandidateSets(mask, classes)
 
@@ -264,9 +247,7 @@ def _from_frame(frame: Any) -> CandidateSets:
         if not only_zero_one:  # a column of labels, as pandas users write y
             return _from_array(values.ravel())
     mask = _mask_from_matrix(values)
-    labels = np.empty(len(columns), dtype=object)
-    labels[:] = columns
-    return CandidateSets(mask, _tight(labels))
+    return CandidateSets(mask, _tight(_objects(columns)))
 
 
 def _mask_from_sparse(matrix: Any) -> NDArray[np.bool_]:
@@ -328,23 +309,21 @@ def _empty_set_message(rows: NDArray[np.intp]) -> str:
 def _bad_entry_message(value: Any, row: int, column: Any) -> str:
     return (
         f"Unknown label type: the candidate matrix has the entry {value!s} at row {row}, column "
-        f"{column}; entries must be 0 or 1. Counts of votes go to candidate_weight of GMPLL.fit."
+        f"{column}; entries must be 0 or 1. Counts of votes go to candidate_weight of fit."
     )
 
 
 def _is_sequence_of_sets(y: Any) -> bool:
+    if hasattr(y, "to_numpy"):  # a pandas Series
+        y = y.to_numpy()
     if isinstance(y, np.ndarray):
         if y.ndim != 1 or y.dtype != object:
             return False
-    elif hasattr(y, "to_numpy"):  # a pandas Series
-        if y.dtype != object:
-            return False
-        y = y.to_numpy()
     elif hasattr(y, "__array__") or not isinstance(y, Sequence) or isinstance(y, str):
         return False
-    if not any(isinstance(row, _SET_TYPES) for row in y):
+    if not any(isinstance(row, SET_TYPES) for row in y):
         return False
-    elements = [row is None or isinstance(row, _SET_TYPES) for row in y]
+    elements = [row is None or isinstance(row, SET_TYPES) for row in y]
     if not all(elements):
         first = elements.index(False)
         raise ValueError(
@@ -366,14 +345,32 @@ def looks_like_a_mask(rows: list[Collection[Any]]) -> bool:
     return any(len(set(row)) < len(row) for row in rows)
 
 
+def is_missing(value: Any) -> bool:
+    """Whether a value stands for nothing: None, NaN, pandas.NA."""
+    try:
+        return value is None or bool(value != value)
+    except TypeError:  # pandas.NA is neither true nor false
+        return True
+    except ValueError:  # an array
+        return False
+
+
 def _first_missing(labels: NDArray[Any]) -> int | None:
     if labels.dtype.kind == "f":
         missing = np.isnan(labels)
     elif labels.dtype == object:
-        missing = np.fromiter((v is None or v != v for v in labels), bool, count=labels.shape[0])
+        missing = np.array([is_missing(label) for label in labels], dtype=bool)
     else:
         return None
     return int(np.argmax(missing)) if missing.any() else None
+
+
+def _objects(values: Iterable[Any]) -> NDArray[Any]:
+    """Return a vector of objects, also where they are sequences."""
+    rows = list(values)
+    array = np.empty(len(rows), dtype=object)
+    array[:] = rows
+    return array
 
 
 def _tight(labels: NDArray[Any]) -> NDArray[Any]:
@@ -489,8 +486,7 @@ class VotedCandidates(NamedTuple):
         if isinstance(key, (int, np.integer)):
             return tuple.__getitem__(self, key)
         rows = _rows_of_key(key)
-        mask, classes = self.candidates
-        sets = CandidateSets(mask[rows], classes)
+        sets = CandidateSets(self.candidates.mask[rows], self.candidates.classes)
         return VotedCandidates(sets, self.items[rows], self.weights[rows])
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
@@ -552,47 +548,36 @@ def candidates_from_votes(
         vote = int(np.argmin(np.isfinite(weight) & (weight > 0)))
         raise ValueError(f"Vote {vote} has the weight {weight[vote]}; weights must be positive.")
 
-    label_array = np.empty(len(label_list), dtype=object)
-    label_array[:] = label_list
+    label_array = _objects(label_list)
     missing = _first_missing(label_array)
     if missing is not None:
         raise ValueError(f"Vote {missing} has no label (NaN or None).")
     classes, label_code = _sorted_unique(_tight(label_array))
     first_seen: dict[Any, int] = {}
-    item_code = np.fromiter(
-        (first_seen.setdefault(item, len(first_seen)) for item in item_list),
-        dtype=np.intp,
-        count=len(item_list),
-    )
+    item_code = np.array([first_seen.setdefault(item, len(first_seen)) for item in item_list])
     if annotators is not None:
-        item_code, label_code, weight = _one_vote_each(
-            item_code, label_code, list(annotators), weight
-        )
+        votes = _one_vote_each(list(annotators), item_code, label_code, weight)
+        item_code, label_code, weight = item_code[votes], label_code[votes], weight[votes]
 
     total = np.zeros((len(first_seen), classes.shape[0]))
     np.add.at(total, (item_code, label_code), weight)
     keep = (total > 0) & (total >= min_share * total.sum(axis=1, keepdims=True))
     keep |= (total > 0) & (total == total.max(axis=1, keepdims=True))
-    item_array = np.empty(len(first_seen), dtype=object)
-    item_array[:] = list(first_seen)
-    return VotedCandidates(
-        CandidateSets(keep, classes), _tight(item_array), np.where(keep, total, 0.0)
-    )
+    kept_items = _tight(_objects(first_seen))
+    return VotedCandidates(CandidateSets(keep, classes), kept_items, np.where(keep, total, 0.0))
 
 
 def _one_vote_each(
+    annotators: list[Any],
     items: NDArray[np.intp],
     labels: NDArray[np.intp],
-    annotators: list[Any],
     weight: NDArray[np.float64],
-) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.float64]]:
-    if len(annotators) != items.shape[0]:
-        raise ValueError(f"There are {items.shape[0]} votes but {len(annotators)} annotators.")
-    seen: dict[Any, int] = {}
-    who = np.fromiter((seen.setdefault(a, len(seen)) for a in annotators), np.intp, len(annotators))
-    order = np.lexsort((-weight, labels, items, who))
-    triple = np.column_stack([who, items, labels])[order]
-    first = np.ones(len(order), dtype=bool)
-    first[1:] = (triple[1:] != triple[:-1]).any(axis=1)
-    kept = np.sort(order[first])
-    return items[kept], labels[kept], weight[kept]
+) -> list[int]:
+    """Return the votes that count: the heaviest of an annotator for a label of an item."""
+    if len(annotators) != len(items):
+        raise ValueError(f"There are {len(items)} votes but {len(annotators)} annotators.")
+    heaviest: dict[tuple[Any, int, int], int] = {}
+    for vote, key in enumerate(zip(annotators, items.tolist(), labels.tolist(), strict=True)):
+        if key not in heaviest or weight[vote] > weight[heaviest[key]]:
+            heaviest[key] = vote
+    return sorted(heaviest.values())

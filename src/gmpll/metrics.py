@@ -24,8 +24,8 @@ __all__ = [
     "chance_of_covering",
     "covered",
     "covering_rate",
-    "lift_of_rows",
     "mean_absolute_label_error",
+    "row_lifts",
 ]
 
 #: A label that sits in (nearly) all sets is covered by chance: its hits count nothing.
@@ -42,8 +42,7 @@ def covered(candidates: Any, y_pred: ArrayLike) -> NDArray[np.bool_]:
     y_pred : array-like of shape (n_samples,)
         Predicted labels.
     """
-    mask, columns = _columns(candidates, y_pred)
-    return (columns >= 0) & mask[np.arange(mask.shape[0]), columns]
+    return _hits(*_columns(candidates, y_pred))
 
 
 def covering_rate(
@@ -110,8 +109,7 @@ def candidate_lift(
     """
     mask, columns = _columns(candidates, y_pred)
     chance = chance_of_covering(mask.mean(axis=0), class_prior)
-    hit = (columns >= 0) & mask[np.arange(mask.shape[0]), columns]
-    return float(lift_of_rows(hit, np.where(columns >= 0, chance[columns], 0.0)).mean())
+    return float(row_lifts(mask, columns, chance).mean())
 
 
 def chance_of_covering(
@@ -122,17 +120,8 @@ def chance_of_covering(
     A label is in the sets of its own rows and, by chance, in others:
     :math:`f_l = \pi_l + (1 - \pi_l) c_l`.
 
-    Parameters
-    ----------
-    frequency : ndarray of shape (n_classes,)
-        Share f of the candidate sets that contain each label.
-    class_prior : array-like of shape (n_classes,), default=None
-        Share π of the rows that truly have each label; 0 by default, which overrates chance.
-
-    Returns
-    -------
-    ndarray of shape (n_classes,)
-        The chances c.
+    The frequency f is the share of the candidate sets that contain the label, the class prior π the
+    share of the rows that truly have it; without it 0 is taken, which overrates chance.
     """
     if class_prior is None:
         return np.asarray(frequency, dtype=np.float64)
@@ -140,11 +129,25 @@ def chance_of_covering(
     return np.clip((frequency - prior) / (1.0 - prior), 0.0, 1.0)
 
 
-def lift_of_rows(hit: NDArray[np.bool_], chance: NDArray[np.floating]) -> NDArray[np.float64]:
-    """Return what every row counts in the candidate lift; 0 where chance makes a hit certain."""
-    informative = chance <= CERTAIN
-    rest = np.where(informative, 1.0 - chance, 1.0)
-    return np.where(informative, (hit - chance) / rest, 0.0)
+def row_lifts(
+    mask: NDArray[np.bool_], columns: NDArray[np.integer], chance: NDArray[np.floating]
+) -> NDArray[np.float64]:
+    """Return what every row counts in the candidate lift; 0 where chance makes a hit certain.
+
+    The predicted column is -1 for a label that no set contains, which chance never covers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gmpll.metrics import row_lifts
+    >>> sets = np.array([[True, True], [True, False]])
+    >>> row_lifts(sets, np.array([1, 1]), chance=np.array([1.0, 0.5]))
+    array([ 1., -1.])
+    """
+    of_column = np.where(columns >= 0, chance[columns], 0.0)
+    informative = of_column <= CERTAIN
+    rest = np.where(informative, 1.0 - of_column, 1.0)
+    return np.where(informative, (_hits(mask, columns) - of_column) / rest, 0.0)
 
 
 def approximated_accuracy(
@@ -230,6 +233,11 @@ def _numbers(labels: ArrayLike, which: str) -> NDArray[np.float64]:
             f"they are {values.dtype} of shape {values.shape}."
         )
     return values.astype(np.float64)
+
+
+def _hits(mask: NDArray[np.bool_], columns: NDArray[np.integer]) -> NDArray[np.bool_]:
+    """Return for every row whether the predicted column is one of its candidates."""
+    return (columns >= 0) & mask[np.arange(len(mask)), columns]
 
 
 def _columns(candidates: Any, y_pred: ArrayLike) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:

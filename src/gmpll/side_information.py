@@ -1,12 +1,12 @@
 r"""What is known beyond the candidate sets.
 
-Certain knowledge changes the sets themselves (:func:`narrowed`): a row whose label is known has
-that one candidate, and a label that a row cannot have is none of its candidates. Every method
+What is certain changes the sets themselves (:func:`apply_constraints`): a row whose label is known
+has that one candidate, and a label that a row cannot have is none of its candidates. Every method
 takes it, because every method takes candidate sets.
 
-Uncertain knowledge is a prior (:class:`Prior`): weights of the candidates, such as the votes of
-annotators, which multiply the support of every assignment in every turn of the matching, and the
-frequencies of the classes, towards which every turn draws the masses of the labels.
+What is uncertain is a prior (:class:`Prior`): weights of the candidates, such as the votes of
+annotators, which multiply the support of every assignment in every iteration of the matching, and
+the frequencies of the classes, towards which every iteration draws the masses of the labels.
 """
 
 from __future__ import annotations
@@ -25,17 +25,23 @@ from sklearn import get_config  # type: ignore[attr-defined]
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
-from gmpll._columns import aligned_columns, label_codes
-from gmpll.candidates import CandidateSets, VotedCandidates, looks_like_a_mask
+from gmpll._columns import aligned_columns
+from gmpll.candidates import (
+    SET_TYPES,
+    CandidateSets,
+    VotedCandidates,
+    is_missing,
+    looks_like_a_mask,
+)
 from gmpll.rounding import confidences_within
 
 __all__ = [
     "Prior",
+    "apply_constraints",
     "candidate_prior",
     "class_shares",
+    "estimate_weight_exponent",
     "known_labels",
-    "narrowed",
-    "trust_in_weights",
     "votes_as_weights",
     "weight_argument",
     "weights_by_label",
@@ -47,41 +53,28 @@ UNKNOWN = -1
 #: for is unlikely, not impossible.
 EVEN_SHARE = 0.1
 #: Largest exponent that the weights of candidates may get.
-MOST_TRUST = 3.0
+MAX_WEIGHT_EXPONENT = 3.0
 
 
-def narrowed(sets: CandidateSets, *, gold: Any = None, impossible: Any = None) -> CandidateSets:
-    """Return the candidate sets with certain knowledge worked in.
+def apply_constraints(
+    sets: CandidateSets, *, gold: Any = None, impossible: Any = None
+) -> CandidateSets:
+    """Return the candidate sets with known and impossible labels worked in.
 
-    Parameters
-    ----------
-    sets : CandidateSets
-        Candidate sets.
-    gold : array-like of shape (n_samples,), default=None
-        Labels that are known for certain; None, NaN or -1 where there is none (-1 is a label if
-        the sets have it). A known label becomes the only candidate of its row, also if it was
-        none before.
-    impossible : candidate sets that may be empty, default=None
-        Labels that a row cannot have, as a sequence of sets (None for none), or as a matrix, sparse
-        matrix or DataFrame of 0 and 1 with a column per label. A label without a column in a
-        DataFrame is possible everywhere.
-
-    Returns
-    -------
-    CandidateSets
-
-    Raises
-    ------
-    ValueError
-        If a known or impossible label is no label of the sets, a row is left without a candidate,
-        or a label is known for a row that cannot have it. The message names the first such row.
+    ``gold`` holds a label for every row; None, NaN or -1 where it is not known (-1 is a label if
+    the sets have it). A known label becomes the only candidate of its row, also if it was none
+    before. ``impossible`` holds the labels that a row cannot have, as a sequence of sets (None for
+    none), or as a matrix, sparse matrix or DataFrame of 0 and 1 with a column per label; a label
+    without a column in a DataFrame is possible everywhere. Labels that the sets do not have, and a
+    row that is left without a candidate, are a ValueError that names the first such row.
 
     Examples
     --------
     >>> from gmpll import as_candidates
-    >>> from gmpll.side_information import narrowed
+    >>> from gmpll.side_information import apply_constraints
     >>> sets = as_candidates([{"cat", "dog"}, {"cat", "dog", "emu"}, {"cat", "dog"}])
-    >>> narrowed(sets, gold=["emu", None, None], impossible=[None, {"dog"}, None]).to_lists()
+    >>> impossible = [None, {"dog"}, None]
+    >>> apply_constraints(sets, gold=["emu", None, None], impossible=impossible).to_lists()
     [['emu'], ['cat', 'emu'], ['cat', 'dog']]
     """
     if gold is None and impossible is None:
@@ -98,15 +91,7 @@ def narrowed(sets: CandidateSets, *, gold: Any = None, impossible: Any = None) -
 
 
 def known_labels(gold: Any, classes: NDArray[Any], *, n_samples: int) -> NDArray[np.intp]:
-    """Return the place of every known label among the classes, -1 where no label is known.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gmpll.side_information import known_labels
-    >>> known_labels([np.nan, 7.0, None, -1], np.array([5, 7]), n_samples=4)
-    array([-1,  1, -1, -1])
-    """
+    """Return the place of every known label among the classes, -1 where no label is known."""
     codes = np.full(n_samples, UNKNOWN, dtype=np.intp)
     if gold is None:
         return codes
@@ -118,7 +103,7 @@ def known_labels(gold: Any, classes: NDArray[Any], *, n_samples: int) -> NDArray
         )
     code_of = {label: code for code, label in enumerate(classes.tolist())}
     for row, label in enumerate(labels):
-        if _is_missing(label):
+        if is_missing(label):
             continue
         try:
             codes[row] = code_of[label]
@@ -130,19 +115,7 @@ def known_labels(gold: Any, classes: NDArray[Any], *, n_samples: int) -> NDArray
 
 
 def weight_argument(estimator: Any) -> str | None:
-    """Return the name under which ``fit`` takes weights of candidates, None if it takes none.
-
-    Examples
-    --------
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from sklearn.preprocessing import StandardScaler
-    >>> from gmpll import GMPLL, PLKNN
-    >>> from gmpll.side_information import weight_argument
-    >>> weight_argument(make_pipeline(StandardScaler(), GMPLL()))
-    'gmpll__candidate_weight'
-    >>> weight_argument(PLKNN()) is None
-    True
-    """
+    """Return the name under which ``fit`` takes weights of candidates, None if it takes none."""
     if isinstance(estimator, Pipeline):
         name, last = estimator.steps[-1]
         argument = weight_argument(last)
@@ -161,37 +134,16 @@ def votes_as_weights(
 ) -> tuple[Any, Any]:
     """Take candidates that were made from votes apart: sets and, unless given, their weights.
 
-    Parameters
-    ----------
-    estimator : estimator
-        Whose ``fit`` is called. If it takes no ``candidate_weight``, a warning says so.
-    y : candidate sets
-        What :func:`gmpll.candidates_from_votes` returns; any other form is left as it is.
-    candidate_weight : default=None
-        Weights that were given, which count instead of the votes.
-    classes : ndarray of shape (n_classes,), default=None
-        The labels of the weights' columns; those of the votes by default.
-
-    Returns
-    -------
-    y, candidate_weight
-
-    Examples
-    --------
-    >>> from gmpll import GMPLL, candidates_from_votes
-    >>> from gmpll.side_information import votes_as_weights
-    >>> voted = candidates_from_votes(["x", "x", "x"], ["cat", "cat", "dog"])
-    >>> sets, weights = votes_as_weights(GMPLL(), voted)
-    >>> sets.to_lists(), weights.tolist()
-    ([['cat', 'dog']], [[2.0, 1.0]])
+    Any other form of y is left as it is. A warning says so if the ``fit`` of the estimator takes no
+    weights. Their columns are in the order of ``classes``, by default that of the votes.
     """
     if not isinstance(y, VotedCandidates):
         return y, candidate_weight
     if candidate_weight is None and weight_argument(estimator) is None:
         warnings.warn(
             f"The fit of {type(estimator).__name__} takes no candidate_weight, so that only the "
-            "sets of the voted candidates count, not how many voted: use GMPLL, or pass "
-            "y.candidates.",
+            "sets of the voted candidates count, not how many voted: use PartialLabelClassifier, "
+            "or pass y.candidates.",
             stacklevel=3,
         )
     elif candidate_weight is None:
@@ -203,22 +155,7 @@ def votes_as_weights(
 
 
 def weights_by_label(weights: Any, sets: CandidateSets) -> NDArray[np.float64]:
-    """Return checked weights of candidates, columns in the order of the sets' classes.
-
-    Parameters
-    ----------
-    weights, sets
-        As in :func:`candidate_prior`.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from gmpll import as_candidates
-    >>> from gmpll.side_information import weights_by_label
-    >>> sets = as_candidates([{"cat", "dog"}])
-    >>> weights_by_label(pd.DataFrame({"dog": [1], "cat": [3]}), sets)
-    array([[3., 1.]])
-    """
+    """Return checked weights of candidates, columns in the order of the sets' classes."""
     values = _by_label(weights, sets.classes, "candidate_weight", n_samples=len(sets.mask))
     bad = np.argwhere(~(np.isfinite(values) & (values >= 0)))
     if bad.size:
@@ -233,28 +170,9 @@ def weights_by_label(weights: Any, sets: CandidateSets) -> NDArray[np.float64]:
 def candidate_prior(weights: Any, sets: CandidateSets) -> NDArray[np.float64]:
     """Return how likely the weights make every candidate, relative to the best of its row.
 
-    Parameters
-    ----------
-    weights : array-like, sparse matrix or DataFrame of shape (n_samples, n_classes)
-        Not negative, of any scale, in the order of the classes; a DataFrame is read by the names
-        of its columns and has one for every class. What is not a candidate is ignored.
-    sets : CandidateSets
-        Candidate sets.
-
-    Returns
-    -------
-    ndarray of shape (n_samples, n_classes)
-        Zero outside the candidates and one for the candidate of largest weight. A row of equal
-        (or no) weights has ones only: it says nothing.
-
-    Examples
-    --------
-    >>> from gmpll import as_candidates
-    >>> from gmpll.side_information import candidate_prior
-    >>> sets = as_candidates([{"cat", "dog"}, {"cat", "dog"}])
-    >>> candidate_prior([[3, 1], [0, 0]], sets).round(2)
-    array([[1.  , 0.38],
-           [1.  , 1.  ]])
+    The weights are not negative, of any scale, in the order of the classes; a DataFrame is read by
+    the names of its columns and has one for every class. What is not a candidate is ignored. A row
+    of equal (or no) weights gets ones only: it says nothing.
     """
     mask, values = sets.mask, weights_by_label(weights, sets)
     even = confidences_within(mask.astype(np.float64), mask)
@@ -268,23 +186,10 @@ def candidate_prior(weights: Any, sets: CandidateSets) -> NDArray[np.float64]:
 def class_shares(
     class_prior: Any, classes: NDArray[Any], seen: NDArray[np.bool_]
 ) -> NDArray[np.float64]:
-    """Return the prior frequencies of the labels that occur; they sum to one.
+    """Return the prior frequencies of the labels that are ``seen``; they sum to one.
 
-    Parameters
-    ----------
-    class_prior : array-like of shape (n_classes,) or mapping of label to number
-        Prior frequencies, not negative, of any scale; a mapping names every label.
-    classes : ndarray of shape (n_classes,)
-        The labels.
-    seen : ndarray of shape (n_classes,), bool
-        Which of them occur.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gmpll.side_information import class_shares
-    >>> class_shares({"a": 30, "b": 60, "c": 10}, np.array(["a", "b", "c"]), np.ones(3, bool))
-    array([0.3, 0.6, 0.1])
+    They are given in the order of the classes or as a mapping that names every label, not
+    negative and of any scale.
     """
     if isinstance(class_prior, Mapping):
         missing = [label for label in classes.tolist() if label not in class_prior]
@@ -305,39 +210,19 @@ def class_shares(
     return shares[seen] / shares[seen].sum()
 
 
-def trust_in_weights(
+def estimate_weight_exponent(
     prior: NDArray[np.float64], found: NDArray[np.float64], mask: NDArray[np.bool_]
 ) -> float:
-    r"""Estimate how far the weights of candidates can be trusted.
+    r"""Estimate the exponent that the weights of candidates deserve.
 
     Weights and features are two witnesses of the same labels. The matching that has not seen the
-    weights says how good they are: the trust is the exponent s, between 0 and ``MOST_TRUST``, for
-    which the weights predict best what was found without them,
+    weights says how good they are: the exponent s, between 0 and ``MAX_WEIGHT_EXPONENT``, is that
+    with which the weights predict best what was found without them,
 
     .. math:: \max_s \sum_i \log \sum_l p_{il} \frac{b_{il}^s}{\sum_k b_{ik}^s}
 
-    with p the matching's probabilities and b the weights. Weights that have nothing to do with
-    the labels get a trust of about 0.
-
-    Parameters
-    ----------
-    prior : ndarray of shape (n_samples, n_classes)
-        What :func:`candidate_prior` returns.
-    found : ndarray of shape (n_samples, n_classes)
-        Probabilities of the candidates, found without the weights.
-    mask : ndarray of shape (n_samples, n_classes), bool
-        Candidates.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gmpll.side_information import trust_in_weights
-    >>> both = np.ones((4, 2), dtype=bool)
-    >>> weights = np.array([[1.0, 0.5], [1.0, 0.5], [0.5, 1.0], [0.5, 1.0]])
-    >>> trust_in_weights(weights, np.array([[0.9, 0.1]] * 4), both) < 0.01  # half of them wrong
-    True
-    >>> trust_in_weights(weights, np.eye(2)[[0, 0, 1, 1]], both) > 2.9
-    True
+    with p the probabilities ``found`` and b the ``prior`` of :func:`candidate_prior`. Weights that
+    have nothing to do with the labels get about 0.
     """
     telling = (np.where(mask, prior, 1.0) < 1.0).any(axis=1)
     if not telling.any():
@@ -345,31 +230,25 @@ def trust_in_weights(
     inside, p = mask[telling], found[telling]
     logarithms = np.log(np.where(inside, prior[telling], 1.0))
 
-    def surprise(trust: float) -> float:
-        expected = confidences_within(np.exp(trust * logarithms), inside)
+    def surprise(exponent: float) -> float:
+        expected = confidences_within(np.exp(exponent * logarithms), inside)
         agreement = (p * expected).sum(axis=1)
         return -float(np.log(np.maximum(agreement, np.finfo(float).tiny)).mean())
 
-    return float(minimize_scalar(surprise, bounds=(0.0, MOST_TRUST), method="bounded").x)
+    return float(minimize_scalar(surprise, bounds=(0.0, MAX_WEIGHT_EXPONENT), method="bounded").x)
 
 
 @dataclass(frozen=True)
 class Prior:
     """What is likely before any row is compared with another.
 
-    Attributes
-    ----------
-    candidates : ndarray of shape (n_samples, n_classes) or None
-        What :func:`candidate_prior` returns; None if the candidates have no weights.
-    classes : ndarray of shape (n_classes,) or None
-        What :func:`class_shares` returns; None if the frequencies are not known.
-    trust : float or None
-        Exponent of the candidates' weights; None estimates it, see :func:`trust_in_weights`.
+    It holds what :func:`candidate_prior` and :func:`class_shares` return, None where nothing is
+    known, and the exponent of the candidates' weights; None has it estimated.
     """
 
     candidates: NDArray[np.float64] | None = None
     classes: NDArray[np.float64] | None = None
-    trust: float | None = None
+    weight_exponent: float | None = None
 
     def part(self, rows: NDArray[np.intp], seen: NDArray[np.bool_]) -> Prior:
         """Return the prior of some rows and labels."""
@@ -380,7 +259,7 @@ class Prior:
             # Labels that none of the rows contains may be all that is expected.
             classes = classes[seen] if classes[seen].any() else np.ones(int(seen.sum()))
             classes = classes / classes.sum()
-        return Prior(candidates, classes, self.trust)
+        return Prior(candidates, classes, self.weight_exponent)
 
     def expected_mass(self, n_samples: int) -> NDArray[np.float64] | None:
         """Return how many of so many rows should have each label, None if that is not known."""
@@ -405,30 +284,26 @@ def _impossible(impossible: Any, classes: NDArray[Any], *, n_samples: int) -> ND
             f"impossible has {len(rows)} sets for {n_samples} rows: give one for every row, None "
             "where nothing is excluded."
         )
-    if looks_like_a_mask([labels for labels in rows if not _is_missing(labels)]):
+    if looks_like_a_mask([labels for labels in rows if not is_missing(labels)]):
         raise ValueError(
             "impossible is a list of equally long lists of 0 and 1 that repeat labels, which "
             "reads as sets of the labels 0 and 1: if it is a 0/1 matrix, pass "
             "np.asarray(impossible)."
         )
-    owners: list[int] = []
-    excluded: list[Any] = []
+    code_of = {label: code for code, label in enumerate(classes.tolist())}
+    mask = np.zeros((n_samples, len(classes)), dtype=bool)
     for row, labels in enumerate(rows):
-        if _is_missing(labels):
+        if is_missing(labels):
             continue
-        if not isinstance(labels, (set, frozenset, list, tuple)):
+        if not isinstance(labels, SET_TYPES):
             raise ValueError(
                 f"Row {row} of impossible is {reprlib.repr(labels)}: write a set of labels, single "
                 "ones too."
             )
-        owners.extend([row] * len(labels))
-        excluded.extend(labels)
-    codes = label_codes(excluded, classes)
-    if (codes < 0).any():
-        first = int(np.argmax(codes < 0))
-        raise _unknown_label("impossible", owners[first], excluded[first])
-    mask = np.zeros((n_samples, len(classes)), dtype=bool)
-    mask[owners, codes] = True
+        for label in labels:
+            if label not in code_of:
+                raise _unknown_label("impossible", row, label)
+            mask[row, code_of[label]] = True
     return mask
 
 
@@ -445,7 +320,7 @@ def _of_known_labels(impossible: Any, classes: NDArray[Any]) -> Any:
 
 def _unknown_label(name: str, row: int, label: Any) -> ValueError:
     return ValueError(
-        f"Row {row} of {name} has the label {label!r}, which y does not know: mend it, or give y "
+        f"Row {row} of {name} has the label {label!r}, which y does not know: fix it, or give y "
         "as a table with a column for every label."
     )
 
@@ -497,18 +372,9 @@ def _check_not_empty(
     if codes[row] >= 0:
         raise ValueError(
             f"Row {row}{more} has the known label {classes.tolist()[codes[row]]!r}, which is said "
-            "to be impossible for it: mend gold or impossible."
+            "to be impossible for it: fix gold or impossible."
         )
     raise ValueError(
         f"Row {row}{more} has no candidate left, because all of its candidates are said to be "
-        "impossible: mend y or impossible, or give the row all labels in y."
+        "impossible: fix y or impossible, or give the row all labels in y."
     )
-
-
-def _is_missing(value: Any) -> bool:
-    try:
-        return value is None or bool(value != value)
-    except TypeError:  # pandas.NA is neither true nor false
-        return True
-    except ValueError:  # an array
-        return False

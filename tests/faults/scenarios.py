@@ -31,7 +31,7 @@ _MODULES = (
     "gmpll.apps.experiments",
     "gmpll.apps.report",
     "gmpll.apps.review.export",
-    "gmpll.apps.review.opening",
+    "gmpll.apps.review.session",
     "jinja2",
     "matplotlib.backends.backend_agg",
     "matplotlib.backends.backend_svg",
@@ -67,7 +67,7 @@ def _demo(sandbox: Path, *arguments: str) -> None:
 def _decide(sandbox: Path, *arguments: str) -> None:
     """Decide row after row like the page does; say which ones have been acknowledged."""
     from gmpll.apps.decisions.store import Decision
-    from gmpll.apps.review.opening import open_review
+    from gmpll.apps.review.session import open_review
 
     with _sentences():
         session = open_review(sandbox / "out")
@@ -343,7 +343,7 @@ def _mixture(
 
 def _forgotten(outcome: Outcome, sandbox: Path) -> list[str]:
     """Tell which decisions were acknowledged and are not there."""
-    from gmpll.apps.review.opening import open_review
+    from gmpll.apps.review.session import open_review
 
     acknowledged = {int(line) for line in outcome.out.split("\n")[:-1]}
     with tempfile.TemporaryDirectory() as elsewhere:  # opening writes, and the disk may be full

@@ -10,8 +10,8 @@ import threading
 
 import pytest
 
-from gmpll import _atomic_io as _unfinished
-from gmpll._atomic_io import abandoned, remove_abandoned, unfinished_path, written_beside
+from gmpll import _atomic_io
+from gmpll._atomic_io import abandoned, atomic_write, remove_abandoned, takes_files, unfinished_path
 from gmpll.apps.tables.errors import InputError
 from gmpll.apps.tables.output import check_target, output_folder
 
@@ -49,7 +49,7 @@ def test_what_the_dead_left_is_removed_and_nothing_else(tmp_path, dead):
     for path in others:
         path.write_text("mine")
     assert sorted(abandoned(tmp_path, "a.csv")) == sorted([left, folder])
-    with written_beside(target) as beside:
+    with atomic_write(target) as beside:
         beside.write_text("new")
     assert sorted(tmp_path.iterdir()) == sorted(others)
     assert target.read_text() == "new"
@@ -59,17 +59,25 @@ def test_what_the_dead_left_is_removed_and_nothing_else(tmp_path, dead):
 
 def test_long_names_have_room(tmp_path):
     target = tmp_path / ("ä" * 120 + ".csv")
-    with written_beside(target) as beside:
+    with atomic_write(target) as beside:
         beside.write_text("content")
     assert [path.name for path in tmp_path.iterdir()] == [target.name]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="elsewhere it is not asked")
+def test_the_probe_of_a_dead_process_is_removed(tmp_path, dead):
+    ours = unfinished_path(tmp_path / "probe").name
+    (tmp_path / ours.replace(f"-{os.getpid()}-", f"-{dead}-")).mkdir()
+    assert takes_files(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(os.name != "posix", reason="elsewhere it is not asked")
 def test_who_lives(dead):
-    assert _unfinished._lives(os.getpid())
-    assert _unfinished._lives(1)
-    assert not _unfinished._lives(dead)
-    assert _unfinished._lives(10**30)  # no number of a process: leave it alone
+    assert _atomic_io._lives(os.getpid())
+    assert _atomic_io._lives(1)
+    assert not _atomic_io._lives(dead)
+    assert _atomic_io._lives(10**30)  # no number of a process: leave it alone
 
 
 @pytest.fixture
@@ -150,7 +158,7 @@ def test_a_pipe_is_written_into_and_stays_a_pipe(tmp_path):
     got = []
     reader = threading.Thread(target=lambda: got.append(pipe.read_bytes()))
     reader.start()
-    with written_beside(pipe) as beside:
+    with atomic_write(pipe) as beside:
         beside.write_bytes(b"content")
     reader.join(timeout=30)
     assert got == [b"content"]
@@ -163,7 +171,7 @@ def test_a_link_is_followed(tmp_path):
     file, link = tmp_path / "folder" / "file.csv", tmp_path / "link.csv"
     file.write_text("old")
     link.symlink_to(file)
-    with written_beside(link) as beside:
+    with atomic_write(link) as beside:
         beside.write_text("new")
     assert link.is_symlink()
     assert file.read_text() == "new"
@@ -174,9 +182,9 @@ def test_a_link_is_followed(tmp_path):
 def test_standard_output_goes_on_where_it_was(tmp_path):
     code = (
         "from pathlib import Path\n"
-        "from gmpll._atomic_io import written_beside\n"
+        "from gmpll._atomic_io import atomic_write\n"
         "print('before')\n"
-        "with written_beside(Path('/dev/stdout')) as beside:\n"
+        "with atomic_write(Path('/dev/stdout')) as beside:\n"
         "    beside.write_text('content\\n')\n"
         "print('after')\n"
     )

@@ -14,7 +14,7 @@ from gmpll.metrics import (
     chance_of_covering,
     covered,
     covering_rate,
-    lift_of_rows,
+    row_lifts,
 )
 from gmpll.model_selection import (
     approximated_accuracy_scorer,
@@ -105,7 +105,7 @@ def test_chances_are_probabilities(frequency, prior, hit):
     chance = chance_of_covering(frequency, prior)
     assert ((chance >= 0) & (chance <= 1)).all()
     np.testing.assert_array_equal(chance_of_covering(frequency), frequency)
-    lift = lift_of_rows(hit, chance)
+    lift = row_lifts(np.diag(hit), np.arange(4), chance)
     assert np.isfinite(lift).all()
     assert (lift <= 1).all()
 

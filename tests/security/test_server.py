@@ -16,8 +16,8 @@ pytest.importorskip("uvicorn")
 import review_problem
 
 from gmpll.apps.review import security
-from gmpll.apps.review.opening import open_review
 from gmpll.apps.review.serving import make_server
+from gmpll.apps.review.session import open_review
 
 ANSWER_SECONDS = 30  # far more than needed: only a hanging server reaches it
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from gmpll._atomic_io import written_beside
+from gmpll._atomic_io import atomic_write
 from gmpll.datasets.catalogue import DatasetInfo, dataset_info
 from gmpll.datasets.errors import DatasetUnavailableError
 
@@ -139,5 +139,5 @@ def has_checksum(path: Path, checksum: str) -> bool:
 def atomic_file(path: Path) -> Iterator[Path]:
     """Give a temporary file that takes the place of ``path``; make its folder if missing."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with written_beside(path) as temporary:
+    with atomic_write(path) as temporary:
         yield temporary

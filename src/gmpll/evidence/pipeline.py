@@ -26,7 +26,7 @@ from gmpll.matching import LocalAffinity, Matching, match, support_of
 from gmpll.matching.feedback import FEEDBACK_ITERATIONS, feedback
 from gmpll.matching.problem import MatchingProblem
 from gmpll.rounding import confidences_within
-from gmpll.side_information import Prior, trust_in_weights
+from gmpll.side_information import Prior, estimate_weight_exponent
 
 __all__ = [
     "CandidateRows",
@@ -221,13 +221,14 @@ class GraphDisambiguation:
         Where it is to be estimated, the rows are matched without the weights first.
         """
         prior = self.rows.prior
-        if prior.candidates is None or prior.trust is not None:
-            return None if prior.candidates is None else prior.trust
+        if prior.candidates is None or prior.weight_exponent is not None:
+            return None if prior.candidates is None else prior.weight_exponent
         if balance not in self._exponents:
             unaided = self._match(balance, None)
-            some = np.linspace(0, self.rows.n_samples - 1, WEIGHT_ROWS).astype(np.intp)
-            some = some if self.rows.n_samples > WEIGHT_ROWS else slice(None)
-            self._exponents[balance] = trust_in_weights(
+            some: Any = slice(None)
+            if self.rows.n_samples > WEIGHT_ROWS:
+                some = np.linspace(0, self.rows.n_samples - 1, WEIGHT_ROWS).astype(np.intp)
+            self._exponents[balance] = estimate_weight_exponent(
                 *(
                     engine_of(array).rows_on_host(array, some)
                     for array in (prior.candidates, unaided.probabilities, self.rows.mask)
@@ -371,8 +372,9 @@ class Pipeline:
             learner = self.learner
             return lambda chosen, P: learner.fit(P)(X)
         views = [view.transform(X) for view in self.views]
-        plain = {"stacking": 0.0, "linear": 0.0}
-        return lambda chosen, P: self.regression(replace(chosen, **plain), P).of_views(views)
+        return lambda chosen, P: self.regression(
+            replace(chosen, stacking=0.0, linear=0.0), P
+        ).of_views(views)
 
     def ridge(self, chosen: Hyperparameters) -> KernelRidge:
         """Return the regression, ready for any confidences."""
@@ -498,7 +500,7 @@ class BlendedPredictor:
 
 
 def on_host(function: Callable[[NDArray[Any]], NDArray[Any]], X: Array) -> Array:
-    """Apply a function of NumPy rows: tensors visit the host, Dask's partitions are NumPy arrays."""
+    """Apply a function of NumPy rows: tensors visit the host, partitions of Dask need not."""
     if is_torch_array(X):
         return from_host(function(to_host(X)), X)
     return engine_of(X).map_rows(function, X)

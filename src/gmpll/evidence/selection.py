@@ -18,7 +18,7 @@ from sklearn.model_selection import KFold
 from threadpoolctl import threadpool_limits
 
 from gmpll.evidence.pipeline import CandidateRows, Hyperparameters, Pipeline, blended
-from gmpll.metrics import chance_of_covering, lift_of_rows
+from gmpll.metrics import chance_of_covering, row_lifts
 from gmpll.rounding import as_probabilities
 
 __all__ = ["Gain", "Search", "Selection", "search_space", "select"]
@@ -283,9 +283,7 @@ class _Trial:
 
     def lifts(self) -> NDArray[np.float64]:
         """Return the candidate lift of every row."""
-        predicted = self.scores.argmax(axis=1)
-        hit = self.candidates[np.arange(len(predicted)), predicted]
-        return lift_of_rows(hit, self.chance[predicted])
+        return row_lifts(self.candidates, self.scores.argmax(axis=1), self.chance)
 
     def probabilities(self) -> NDArray[np.float64]:
         """Let scores sum to one; labels that were not there to be learnt get nothing."""

@@ -21,7 +21,13 @@ from gmpll.matching.clamped import ClampedAffinity
 from gmpll.methods._fit_state import Resolution, grown_views, warm_probabilities
 from gmpll.methods.gmpll import is_local_matching
 from gmpll.rounding import best_labels, confidences_within
-from gmpll.side_information import Prior, candidate_prior, class_shares, narrowed, votes_as_weights
+from gmpll.side_information import (
+    Prior,
+    apply_constraints,
+    candidate_prior,
+    class_shares,
+    votes_as_weights,
+)
 
 __all__ = ["IncrementalMixin"]
 
@@ -172,7 +178,7 @@ class IncrementalMixin:
         _check_same_labels(classes, self.classes_)
         features = self._check_X(X, reset=False)
         sets = sets_of_known_labels(y, self.classes_, n_samples=len(features), possible=self._seen)
-        sets = narrowed(sets, **knowledge)
+        sets = apply_constraints(sets, **knowledge)
         prior = None if candidate_weight is None else candidate_prior(candidate_weight, sets)
         grown = copy.copy(self)._grow(features, sets, prior)
         vars(self).update(vars(grown))  # all or nothing

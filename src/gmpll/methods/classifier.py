@@ -350,7 +350,7 @@ class PartialLabelClassifier(
         if keep_exponent and exponent is None:
             exponent = self.weight_exponent_
         if self.class_prior is None:
-            return Prior(candidates, trust=exponent)
+            return Prior(candidates, weight_exponent=exponent)
         seen = np.asarray(self._seen)
         return Prior(candidates, class_shares(self.class_prior, self.classes_, seen), exponent)
 
@@ -591,7 +591,8 @@ class FittedDisambiguator:
             )
         weights = exponent = None
         if candidates is not None:
-            exponent = _weight_exponent_of(model) if rows.prior.trust is None else rows.prior.trust
+            given = rows.prior.weight_exponent
+            exponent = _weight_exponent_of(model) if given is None else given
             weights = candidate_prior(candidates, sets) ** exponent
         return cls(model, model.label_confidences_, weights, exponent)
 

@@ -17,7 +17,7 @@ from gmpll._sklearn import HasMethods, fit_context
 from gmpll.candidates import as_candidates
 from gmpll.methods.classifier import PartialLabelClassifier
 from gmpll.metrics import covering_rate
-from gmpll.side_information import narrowed, votes_as_weights, weights_by_label
+from gmpll.side_information import apply_constraints, votes_as_weights, weights_by_label
 
 __all__ = ["PartialLabelWrapper"]
 
@@ -80,7 +80,7 @@ class PartialLabelWrapper(MetaEstimatorMixin, ClassifierMixin, BaseEstimator, me
         y, candidate_weight = votes_as_weights(self, y, candidate_weight)
         sets = as_candidates(y, n_samples=X.shape[0] if X.ndim else None)
         if not (gold is None and impossible is None and candidate_weight is None):
-            y = sets = narrowed(sets, gold=gold, impossible=impossible)
+            y = sets = apply_constraints(sets, gold=gold, impossible=impossible)
         weights = None if candidate_weight is None else weights_by_label(candidate_weight, sets)
         for attribute in OPTIONAL_ATTRIBUTES:  # of an earlier fit
             self.__dict__.pop(attribute, None)

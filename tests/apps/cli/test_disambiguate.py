@@ -92,7 +92,7 @@ def test_missing_libraries_are_named(run, table, monkeypatch):
 
 def test_force_keeps_what_a_reviewer_decided(run, table, tmp_path):
     from gmpll.apps.decisions.store import Decision
-    from gmpll.apps.review.opening import open_review
+    from gmpll.apps.review.session import open_review
 
     out = tmp_path / "o"
     assert run(table, "--out", out)[0] == 0

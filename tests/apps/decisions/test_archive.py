@@ -9,7 +9,7 @@ import review_problem
 from gmpll.apps.decisions.archive import archiving, carry_over, check_not_under_review
 from gmpll.apps.decisions.errors import ReviewError
 from gmpll.apps.decisions.store import Decision
-from gmpll.apps.review.opening import open_review
+from gmpll.apps.review.session import open_review
 from gmpll.apps.tables import read_matching
 
 IDS = np.array([f"r{i}" for i in range(30)])

@@ -12,7 +12,7 @@ pytest.importorskip("uvicorn")
 
 import review_problem
 
-from gmpll.apps.review.opening import open_review
+from gmpll.apps.review.session import open_review
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import review_problem
 from starlette.testclient import TestClient
 
 from gmpll.apps.review.app import make_app
-from gmpll.apps.review.opening import open_review
+from gmpll.apps.review.session import open_review
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ import review_problem
 from playwright.sync_api import sync_playwright
 
 from gmpll.apps.decisions.store import Decision
-from gmpll.apps.review.opening import open_review
 from gmpll.apps.review.serving import make_server
+from gmpll.apps.review.session import open_review
 
 CHROMIUM = os.environ.get("GMPLL_CHROMIUM") or shutil.which("chromium") or ""
 ARGUMENTS = [

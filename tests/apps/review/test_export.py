@@ -10,7 +10,7 @@ import review_problem
 
 from gmpll.apps.decisions.store import Decision
 from gmpll.apps.review.export import to_argilla, to_csv, to_label_studio
-from gmpll.apps.review.opening import open_review
+from gmpll.apps.review.session import open_review
 
 
 @pytest.fixture

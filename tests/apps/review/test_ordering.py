@@ -79,7 +79,7 @@ def test_greedy_agrees_with_its_definition(n, seed):
         remaining[best] = 0.0
     order = propose_order(doubts, np.ones(n, bool), similarity)
     assert sorted(order) == list(range(n))
-    # Replaying the order found reaches the same worth at every turn.
+    # Replaying the order found reaches the same worth at every step.
     remaining, reached = doubts.copy(), []
     for i in order:
         reached.append(remaining[i] * (1 + (weights[i] * remaining[similar[i]]).sum()))

@@ -20,8 +20,8 @@ import review_problem
 from gmpll.apps.decisions.errors import ReviewError
 from gmpll.apps.decisions.store import FILE_NAME
 from gmpll.apps.review import security, serving
-from gmpll.apps.review.opening import open_review
 from gmpll.apps.review.serving import make_server
+from gmpll.apps.review.session import open_review
 
 ANSWER_SECONDS = 30  # far more than needed: only a hanging server reaches it
 

@@ -9,9 +9,8 @@ import review_problem
 
 from gmpll.apps.decisions.errors import ConflictError, RequestError, ReviewError
 from gmpll.apps.decisions.store import Decision
-from gmpll.apps.review.opening import open_review
 from gmpll.apps.review.ordering import doubt, propose_order
-from gmpll.apps.review.session import LEASE_SECONDS
+from gmpll.apps.review.session import LEASE_SECONDS, open_review
 
 
 def _decide(session, row, code, tab="a"):
@@ -91,7 +90,7 @@ def test_rows_passed_over_come_again_after_all_others(session):
         seen.append(row)
     assert len(seen) == len(set(seen)) == 28
     assert session.store.log() == []
-    assert session.next_item("b")["row"] != first  # it lies on the desk of the other
+    assert session.next_item("b")["row"] != first  # it is leased to the other
 
 
 def test_skipped_rows_come_back_at_the_end_oldest_first(session):

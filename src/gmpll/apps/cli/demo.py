@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from gmpll._atomic_io import written_beside
+from gmpll._atomic_io import atomic_write
 from gmpll._seeds import LARGEST_SEED
 from gmpll.apps.cli.outputs import check_file
 
@@ -144,7 +144,7 @@ def _print_table(results: list[Result], console: Console) -> None:
 
 
 def _write_scores(path: Path, results: list[Result]) -> Path:
-    with written_beside(path) as beside, beside.open("w", newline="", encoding="utf-8") as file:
+    with atomic_write(path) as beside, beside.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(Result._fields)
         writer.writerows(results)
@@ -152,7 +152,7 @@ def _write_scores(path: Path, results: list[Result]) -> Path:
 
 
 def _write_labels(path: Path, model: Any, mask: NDArray[np.bool_]) -> Path:
-    with written_beside(path) as beside, beside.open("w", newline="", encoding="utf-8") as file:
+    with atomic_write(path) as beside, beside.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(["candidates", "label", "confidence", "support"])
         for row, label, confidence, support in zip(
@@ -184,6 +184,6 @@ def _draw(path: Path, model: Any, truth: NDArray[np.intp], mask: NDArray[np.bool
         ax.set_xlabel("confidence of the label")
         ax.spines[["top", "right"]].set_visible(False)
     axes[0].set_ylabel("training images")
-    with written_beside(path) as beside:
+    with atomic_write(path) as beside:
         figure.savefig(beside, dpi=150, format="png")
     return path

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gmpll._atomic_io import is_stdout
+from gmpll._atomic_io import atomic_write, is_stdout
 from gmpll.apps.cli.errors import UserError
 from gmpll.apps.cli.outputs import check_file
 
@@ -60,7 +60,7 @@ def review(
         check_file(export, force=force, option="--export")
     try:
         from gmpll.apps.decisions.errors import ReviewError
-        from gmpll.apps.review.opening import open_review
+        from gmpll.apps.review.session import open_review
 
         session = open_review(directory, images=images)
         if export is not None:
@@ -78,7 +78,6 @@ def review(
 
 
 def _export(session: ReviewSession, path: Path, export_format: str | None) -> None:
-    from gmpll.apps.experiments.store import write_atomically
     from gmpll.apps.review.export import FORMATS
 
     if export_format is None:
@@ -91,7 +90,8 @@ def _export(session: ReviewSession, path: Path, export_format: str | None) -> No
     if export_format not in FORMATS:
         raise UserError(f"--format {export_format} is unknown: use one of {', '.join(FORMATS)}.")
     try:
-        write_atomically(path, FORMATS[export_format].write(session).encode())
+        with atomic_write(path) as file:
+            file.write_bytes(FORMATS[export_format].write(session).encode())
     except OSError as error:
         raise UserError(f"{path} cannot be written: {error.strerror}.") from error
     typer.echo(str(path), err=is_stdout(path))

@@ -61,15 +61,8 @@ def check_not_under_review(folder: Path) -> None:
 def archiving(folder: Path, matching_file: str) -> Iterator[Callable[[Matching], Archived | None]]:
     """Give a function that makes room for a new matching in the folder.
 
-    It moves decisions that do not fit the matching, and says where to. If the block fails, they are
-    moved back.
-
-    Parameters
-    ----------
-    folder : Path
-        Output folder of ``gmpll disambiguate``; there may be none yet.
-    matching_file : str
-        Name of the matching in it, a copy of which goes with the decisions.
+    It moves decisions that do not fit the matching, with a copy of the ``matching_file`` that they
+    were made about, and says where to. If the block fails, they are moved back.
     """
     moved: list[Path] = []
 
@@ -105,26 +98,8 @@ def carry_over(
 ) -> Archived:
     """Write those of the archived decisions that hold for the new matching to its folder.
 
-    A row is recognised by its id, where a column of ids was named or guessed in both runs; row
-    numbers tell nothing. That no candidate is right holds only for the same candidates.
-
-    Parameters
-    ----------
-    archived : Archived
-        From the function that :func:`archiving` gives.
-    before : Matching
-        What the decisions were made about; it lies in the archive.
-    folder : Path
-        Where the new matching lies.
-    after : Matching
-        The new matching.
-    id_column : str
-        The input's column of ids, "" if it has none.
-
-    Returns
-    -------
-    Archived
-        With the number of decisions carried over.
+    A row is recognised by its id, where a column of ids was named or guessed in both runs ("" if
+    not); row numbers tell nothing. That no candidate is right holds only for the same candidates.
     """
     try:
         with closing(Store(archived.folder / FILE_NAME, rows_key(before))) as store:
@@ -186,12 +161,12 @@ def _connected(path: Path) -> closing[sqlite3.Connection]:
 
 
 def _new_folder(folder: Path) -> Path:
-    for number in itertools.count(1):
-        earlier = folder / f"{EARLIER}-{number}"
+    numbers = itertools.count(1)
+    while True:
+        earlier = folder / f"{EARLIER}-{next(numbers)}"
         with suppress(FileExistsError):
             earlier.mkdir()
             return earlier
-    raise AssertionError  # there are numbers enough
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -263,16 +263,9 @@ class Store:
     ) -> Entry:
         """Write a decision; when this returns, it is on the disk.
 
-        Parameters
-        ----------
-        row : int
-        decision : Decision
-        seen_version : int
-            The version of the row that the reviewer was looking at; a newer one is a ConflictError.
-        tab : str
-            Who writes; undo goes back over one's own decisions only.
-        at : str, default=""
-            When it was decided, in ISO format; by default now.
+        Where the row has a newer version than the reviewer was looking at, that is a ConflictError.
+        The ``tab`` is who writes, for undo goes back over one's own decisions only; ``at`` is when
+        it was decided, in ISO format, by default now.
         """
         if decision.action not in ACTIONS:
             raise RequestError(f"{decision.action!r} is no decision: use one of {ACTIONS}.")
@@ -290,14 +283,8 @@ class Store:
     ) -> int | None:
         """Lease a row to a tab, in place of the one that it had.
 
-        Parameters
-        ----------
-        tab : str
-        choose : callable
-            ``choose(decisions, elsewhere)`` returns the row to take, or None; ``elsewhere`` are the
-            rows leased to others, those of other servers on the same file included.
-        lease_seconds : float
-            How long a lease holds.
+        ``choose(decisions, elsewhere)`` returns the row to take, or None; ``elsewhere`` are rows
+        leased to others, those of other servers on the same file included.
         """
         with self._transaction() as connection:
             now = time.time()
@@ -358,11 +345,7 @@ class Store:
             found = self._connection.execute(
                 "SELECT at, content FROM rematched WHERE base = ?", (base,)
             ).fetchone()
-        if found is None:
-            return None
-        at, content = found
-        with self._plain_errors():
-            return _rematched(at, content)
+            return None if found is None else _rematched(*found)
 
 
 class _DamageError(ValueError):

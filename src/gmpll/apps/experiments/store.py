@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gmpll._atomic_io import remove_abandoned, written_beside
+from gmpll._atomic_io import atomic_write, remove_abandoned
 from gmpll.apps.experiments.claims import claimed
 from gmpll.apps.experiments.declaration import Declaration, expand, parse_declaration
 from gmpll.apps.experiments.errors import ExperimentError
@@ -267,5 +267,5 @@ def _start(file: Path) -> dict[str, Any]:
 
 def write_atomically(path: Path, content: bytes) -> None:
     """Write a file so that it is either the old one or the new one, never half of it."""
-    with written_beside(path) as beside:
+    with atomic_write(path) as beside:
         beside.write_bytes(content)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import ParameterGrid, ShuffleSplit
 
-from gmpll.metrics import lift_of_rows
+from gmpll.metrics import row_lifts
 
 __all__ = ["CRITERIA", "Choice", "choose_parameters", "covering_rate_of_columns", "lift_of_columns"]
 
@@ -58,8 +58,7 @@ def lift_of_columns(
     >>> lift_of_columns(sets, np.array([1, 1]), np.array([0.75, 0.5]))
     0.0
     """
-    hit = candidates[np.arange(candidates.shape[0]), y_pred]
-    return float(lift_of_rows(hit, frequency[y_pred]).mean())
+    return float(row_lifts(candidates, y_pred, frequency).mean())
 
 
 def covering_rate_of_columns(

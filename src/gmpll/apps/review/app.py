@@ -31,6 +31,7 @@ _STATIC = {
     "server.js": "text/javascript; charset=utf-8",
     "icon.svg": "image/svg+xml",
 }
+_STATUS: dict[type[Exception], int] = {RequestError: 400, ConflictError: 409, ReviewError: 507}
 _MAX_TAB = 64
 
 
@@ -52,12 +53,8 @@ def make_app(session: ReviewSession) -> Starlette:
         Route("/api/undo", _posted(api.undo), methods=["POST"]),
         Route("/api/rematch", _posted(api.rematch), methods=["POST"]),
     ]
-    handlers: dict[Any, Callable[..., Any]] = {
-        RequestError: _answer(400),
-        ConflictError: _answer(409),
-        ReviewError: _answer(507),
-        HTTPException: _no_such_page,
-    }
+    handlers: dict[Any, Callable[..., Any]] = dict.fromkeys(_STATUS, _refused)
+    handlers[HTTPException] = _no_such_page
     return Starlette(routes=routes, exception_handlers=handlers)
 
 
@@ -71,11 +68,8 @@ def _static(name: str) -> Callable[[Request], Response]:
     return serve
 
 
-def _answer(status: int) -> Callable[[Request, Exception], JSONResponse]:
-    def answer(request: Request, error: Exception) -> JSONResponse:
-        return JSONResponse({"error": str(error)}, status)
-
-    return answer
+def _refused(request: Request, error: Exception) -> JSONResponse:
+    return JSONResponse({"error": str(error)}, _STATUS[type(error)])
 
 
 def _no_such_page(request: Request, error: Exception) -> JSONResponse:

@@ -36,15 +36,7 @@ class Similarity:
 
     The weight of row j for row i is :math:`\exp(-d_{ij}^2 / \sigma_i^2)`, where :math:`\sigma_i`
     is the distance of row i to its seventh neighbour. Only the rows asked for are searched, so
-    nothing of the size n x n or n x k is ever made.
-
-    Parameters
-    ----------
-    features : ndarray of shape (n_samples, n_features)
-    n_neighbors : int, default=20
-        Neighbours of a row; fewer where there are not so many rows.
-    labels : ndarray of shape (n_samples,), default=None
-        The labels found; without them values are compared.
+    nothing of the size n x n or n x k is ever made. Without the labels found, values are compared.
     """
 
     def __init__(

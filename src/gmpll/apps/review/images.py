@@ -35,13 +35,8 @@ class Image(NamedTuple):
 def read_image(name: str, folder: Path) -> Image:
     """Read a picture from inside a folder; a name that leads nowhere there is a RequestError.
 
-    Parameters
-    ----------
-    name : str
-        A path, as the input gives it; relative paths are relative to ``folder``.
-    folder : path
-        The only place that pictures are read from, subfolders included. Links are followed
-        before this is checked, so they do not lead out of it either.
+    Relative paths are relative to the folder, subfolders are part of it. Links are followed before
+    this is checked, so they do not lead out of it either.
     """
     shown = repr(name if len(name) <= _MAX_NAME else f"{name[:_MAX_NAME]}…")
     refusal = RequestError(f"{shown} names no picture beside the input.")

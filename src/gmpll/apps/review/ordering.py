@@ -44,23 +44,10 @@ def propose_order(
     *,
     pool: int = POOL,
 ) -> NDArray[np.intp]:
-    """Put the open rows in the order in which to ask about them.
+    """Return the open rows in the order in which to ask about them, most informative first.
 
-    Parameters
-    ----------
-    doubts : ndarray of shape (n_samples,)
-        From :func:`doubt`; rows that are not open still count as rows to be influenced.
-    open_rows : ndarray of shape (n_samples,), bool
-        Rows that may be asked about.
-    similarity : Similarity
-        Tells the rows that a row speaks for.
-    pool : int, default=2000
-        How many rows to put in order by more than their doubt.
-
-    Returns
-    -------
-    ndarray of shape (n_open,), int
-        Row numbers, most informative first.
+    Rows that are not open still count as rows to be influenced. So many rows as fit into the pool
+    are put in order by more than their doubt.
     """
     rows = np.flatnonzero(open_rows)
     rows = rows[np.argsort(-doubts[rows], kind="stable")]

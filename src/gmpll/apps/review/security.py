@@ -50,10 +50,8 @@ def new_token() -> str:
 
 def is_loopback(host: str) -> bool:
     """Tell whether only this machine can reach a host."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+    address = _address(host)
+    return host == "localhost" if address is None else address.is_loopback
 
 
 def host_check(host: str, port: int) -> Callable[[str], bool]:
@@ -74,28 +72,22 @@ def host_check(host: str, port: int) -> Callable[[str], bool]:
             return False
         if asked.netloc != header or "@" in header or asked_port != port:
             return False
-        return name in names or (not is_loopback(host) and _is_address(name))
+        return name in names or (not is_loopback(host) and _address(name) is not None)
 
     return check
 
 
-def _is_address(name: str) -> bool:
+def _address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
-        ipaddress.ip_address(name)
+        return ipaddress.ip_address(name)
     except ValueError:
-        return False
-    return True
+        return None
 
 
 class Guard:
     """ASGI middleware that lets only good requests through and hardens every answer.
 
-    Parameters
-    ----------
-    app : ASGI application
-    token : str
-    good_host : callable
-        From :func:`host_check`.
+    The names that the server goes by are checked with ``good_host``, from :func:`host_check`.
     """
 
     def __init__(self, app: ASGIApp, token: str, good_host: Callable[[str], bool]) -> None:

@@ -81,22 +81,9 @@ class ReviewServer(NamedTuple):
 def make_server(
     session: ReviewSession, host: str = LOOPBACK, port: int = 0, token: str | None = None
 ) -> ReviewServer:
-    """Listen, and say at which address.
+    """Listen, and say at which address; it holds the token, by default a new one.
 
-    Parameters
-    ----------
-    session : ReviewSession
-    host : str, default="127.0.0.1"
-        Anything but this machine itself lets others in who know the token.
-    port : int, default=0
-        0 takes a free one.
-    token : str, default=None
-        By default a new one is drawn.
-
-    Returns
-    -------
-    ReviewServer
-        Its ``address`` holds the token.
+    Port 0 takes a free one. Any host but this machine itself lets others in who know the token.
     """
     listener = _listen(LOOPBACK if host == "localhost" else host, port)
     port = listener.getsockname()[1]

@@ -15,14 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmpll.apps.decisions.errors import ConflictError, RequestError, ReviewError
-from gmpll.apps.decisions.store import Decision, Entry, Rematched, Store
+from gmpll.apps.decisions.store import FILE_NAME, Decision, Entry, Rematched, Store, rows_key
 from gmpll.apps.review.evidence import Similarity
 from gmpll.apps.review.images import Image, read_image
 from gmpll.apps.review.ordering import doubt, propose_order
 from gmpll.apps.review.rematching import BackgroundRun
-from gmpll.apps.tables import SavedMatching
+from gmpll.apps.tables import InputError, SavedMatching, read_matching, rematch
 
-__all__ = ["Rematch", "Result", "ReviewSession"]
+__all__ = ["Rematch", "Result", "ReviewSession", "open_review"]
 
 #: How to match again: what was found before, and the known labels (codes by row).
 Rematch = Callable[[SavedMatching, dict[int, int]], SavedMatching]
@@ -75,15 +75,7 @@ class Result(NamedTuple):
 class ReviewSession:
     """The decisions about one matching, and what follows from them.
 
-    Parameters
-    ----------
-    saved : SavedMatching
-    store : Store
-        Made with the key of these rows.
-    rematch : callable
-        ``rematch(saved, gold) -> SavedMatching`` where ``gold`` maps rows to codes of labels.
-    image_folder : path, default=None
-        Where pictures lie; by default the folder of the input.
+    Pictures lie in the ``image_folder``, by default the folder of the input.
     """
 
     def __init__(
@@ -197,14 +189,12 @@ class ReviewSession:
 
     def _fields(self, row: int) -> dict[str, str]:
         try:
-            shown = json.loads(str(self.saved.display[row]) or "{}")
-        except (ValueError, RecursionError):
-            shown = {}
-        if not isinstance(shown, dict):  # the row can be decided all the same
-            shown = {}
+            shown = json.loads(str(self.saved.display[row])).items()
+        except (ValueError, RecursionError, AttributeError):  # it can be decided all the same
+            return {}
         return {
             str(name): value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-            for name, value in shown.items()
+            for name, value in shown
             if value is not None
         }
 
@@ -438,3 +428,17 @@ class ReviewSession:
                 confidence=float(saved.confidence[row, found]),
                 fields=self._fields(row),
             )
+
+
+def open_review(
+    directory: Path, *, images: Path | None = None, rematch: Rematch = rematch
+) -> ReviewSession:
+    """Begin a review of what ``gmpll disambiguate`` wrote to a folder, or go on with it.
+
+    A folder without a matching, or with decisions about another one, is a ReviewError.
+    """
+    try:
+        saved = read_matching(directory)
+    except InputError as error:
+        raise ReviewError(str(error)) from error
+    return ReviewSession(saved, Store(directory / FILE_NAME, rows_key(saved)), rematch, images)

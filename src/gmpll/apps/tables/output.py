@@ -16,13 +16,13 @@ from typing import IO, TYPE_CHECKING, Any
 
 from gmpll._atomic_io import (
     abandoned,
+    atomic_write,
     nearest_folder,
     remove_abandoned,
     sync_file,
     sync_folder,
     takes_files,
     unfinished_path,
-    written_beside,
 )
 from gmpll.apps.tables.errors import InputError
 from gmpll.apps.tables.formulas import escape_formula
@@ -159,7 +159,7 @@ def _was_killed_while_moving(folder: Path) -> bool:
 def output_file(path: Path) -> Iterator[Path]:
     """Give a file that takes the place of ``path`` if the block ends well."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with written_beside(path) as beside:
+    with atomic_write(path) as beside:
         yield beside
 
 
