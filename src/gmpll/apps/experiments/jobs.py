@@ -51,8 +51,8 @@ class Job:
     --------
     >>> from gmpll.apps.experiments.jobs import Job
     >>> job = Job("timing", "lost", "Any candidate", "Any candidate", fold=0, n_folds=10, seed=0)
-    >>> job == Job.from_description(job.description())
-    True
+    >>> job.title
+    'lost, Any candidate, fold 1'
     >>> len(job.id)
     24
     """
@@ -74,23 +74,10 @@ class Job:
     max_rows: int | None = None
     tune_fold: int | None = None
 
-    def description(self) -> dict[str, Any]:
-        """Return the job as plain values."""
-        description = asdict(self)
-        if self.tune_fold is None:  # jobs without it keep the id that they have always had
-            del description["tune_fold"]
-        return description
-
-    @classmethod
-    def from_description(cls, description: Mapping[str, Any]) -> Job:
-        """Make a job from what :meth:`description` returned, also after a way through JSON."""
-        grid = {name: tuple(values) for name, values in description["grid"].items()}
-        return cls(**{**description, "grid": grid})
-
     @cached_property
     def id(self) -> str:
         """The name of the job's files."""
-        return stable_digest([PROTOCOL_VERSION, self.description()])[:24]
+        return stable_digest([PROTOCOL_VERSION, asdict(self)])[:24]
 
     @property
     def title(self) -> str:

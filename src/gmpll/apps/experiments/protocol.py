@@ -36,14 +36,7 @@ _MAX_WARNINGS = 5
 
 @dataclass(frozen=True)
 class Problem:
-    """What a method may see.
-
-    Attributes
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-    mask : ndarray of shape (n_samples, n_classes), bool
-        Candidate sets.
-    """
+    """What a method may see: features and candidate sets."""
 
     X: NDArray[np.float64]
     mask: NDArray[np.bool_]
@@ -53,20 +46,13 @@ class Problem:
 class Truth:
     """What only scoring may see.
 
-    Attributes
-    ----------
-    target : ndarray of shape (n_samples,), int
-        Number of the true label of every row.
-    fingerprint : str
-        Of features, candidates and labels: predictions are scored against the data set they were
-        made on, or not at all.
-    label_values : ndarray of shape (n_classes,) or None
-        The number that each label stands for, such as an age; None if the labels are not ordered.
+    The fingerprint is that of features, candidates and labels: predictions are scored against the
+    data set they were made on, or not at all.
     """
 
-    target: NDArray[np.int64]
+    target: NDArray[np.int64]  # number of the true label of every row
     fingerprint: str
-    label_values: NDArray[np.float64] | None = None
+    label_values: NDArray[np.float64] | None = None  # what labels stand for, where it is an order
 
 
 def load_problem(job: Job, data_home: str | None = None) -> Problem:
@@ -108,15 +94,6 @@ def split_rows(job: Job, n_samples: int) -> tuple[NDArray[np.int64], NDArray[np.
     """Return the training and test rows of a job's fold.
 
     Plain shuffled folds: stratifying them would need the truth.
-
-    Examples
-    --------
-    >>> from gmpll.apps.experiments.jobs import Job
-    >>> from gmpll.apps.experiments.protocol import split_rows
-    >>> job = Job("timing", "lost", "Any candidate", "Any candidate", fold=0, n_folds=4, seed=0)
-    >>> train, test = split_rows(job, 8)
-    >>> len(train), len(test)
-    (6, 2)
     """
     rows = np.arange(n_samples)
     if job.max_rows is not None and job.max_rows < n_samples:
@@ -132,21 +109,9 @@ def run_job(
 ) -> Result:
     """Carry out a job; errors are raised, not recorded.
 
-    One thread per numerical library, so that timings of jobs that run side by side mean
-    something.
-
-    Parameters
-    ----------
-    job : Job
-    data_home : str, default=None
-        Folder of the data sets.
-    settled : mapping, default=None
-        Facts of the job that has already made this job's choice of parameters (the one of
-        ``job.tune_fold``). Without them the choice is made here, with the same outcome.
-
-    Returns
-    -------
-    Result
+    One thread per numerical library, so that timings of jobs that run side by side mean something.
+    ``settled`` are the facts of the job that has already made this job's choice of parameters (the
+    one of ``job.tune_fold``); without them the choice is made here, with the same outcome.
     """
     problem = load_problem(job, data_home)
     train, test = split_rows(job, problem.X.shape[0])
