@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from gmpll.apps.report.names import BASELINES, COMPARED, OURS
-from gmpll.datasets import list_datasets
 from gmpll.apps.report.scores_table import SCORE_COLUMNS
+from gmpll.datasets import list_datasets
 
 METHODS = (OURS, *COMPARED)
 REAL_WORLD = ("lost", "msrcv2", "fg-net", "birdsong")

@@ -39,7 +39,7 @@ def data_facts(infos: Sequence[DatasetInfo]) -> pd.DataFrame:
     """Put the statistics of the paper's data sets beside the printed ones (prefix ``paper_``)."""
     rows = []
     for info in sorted(infos, key=lambda info: info.kind == "real-world"):
-        if info.kind == "embedded":
+        if info.kind not in ("uci", "real-world"):
             continue
         kind = "controlled" if info.kind == "uci" else info.kind
         row: dict[str, Any] = {"dataset": info.name, "kind": kind}
