@@ -8,7 +8,7 @@ from gmpll.apps.experiments.jobs import Job
 JOB = Job(
     "controlled",
     "glass",
-    "GM-PLL (paper)",
+    "Mine",
     "GM-PLL",
     fold=1,
     n_folds=10,
@@ -42,4 +42,4 @@ def test_whatever_differs_changes_the_id(field):
 
 
 def test_the_title_names_what_people_look_for():
-    assert JOB.title == "glass p=0.1 r=2, GM-PLL (paper) alpha=0.5, fold 2"
+    assert JOB.title == "glass p=0.1 r=2, Mine alpha=0.5, fold 2"

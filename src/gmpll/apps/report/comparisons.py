@@ -20,7 +20,6 @@ from gmpll.apps.report.names import (
     OURS,
     ordered_data_sets,
     ordered_methods,
-    printed_method,
 )
 from gmpll.apps.report.scores_table import (
     METHOD_IN_SETTING,
@@ -58,8 +57,7 @@ def accuracy_facts(scores: pd.DataFrame, measure: str) -> pd.DataFrame:
     facts = _compared_summary(of_experiment(scores, "real-world"), measure)
     nothing = paper.PrintedAccuracy(float("nan"), float("nan"))
     printed = [
-        paper.ACCURACY[measure].get((printed_method(row.method), row.dataset), nothing)
-        for row in rows_of(facts)
+        paper.ACCURACY[measure].get((row.method, row.dataset), nothing) for row in rows_of(facts)
     ]
     for name in ("mean", "std", "mark"):
         facts[f"paper_{name}"] = [getattr(figure, name) for figure in printed]

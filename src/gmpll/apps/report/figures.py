@@ -21,8 +21,8 @@ from gmpll.apps.report.layouts import setting_name
 from gmpll.apps.report.names import (
     BASELINES,
     COMPARED,
+    DEFAULT,
     OURS,
-    PAPER_VARIANT,
     data_set_name,
     ordered_data_sets,
     ordered_methods,
@@ -55,7 +55,7 @@ class Drawing:
 def _line_styles(methods: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Give every method a colour, a marker and a dash; the paper's have the same everywhere."""
     styles: dict[str, dict[str, Any]] = {}
-    unknown = (m for m in methods if m not in (*COMPARED, *BASELINES, OURS, PAPER_VARIANT))
+    unknown = (m for m in methods if m not in (*COMPARED, *BASELINES, OURS, DEFAULT))
     for place, method in enumerate((*COMPARED, *unknown)):
         styles[method] = {
             "color": PALETTE[place % len(PALETTE)],
@@ -68,7 +68,7 @@ def _line_styles(methods: Sequence[str]) -> dict[str, dict[str, Any]]:
         styles[method] = {"color": INK, "alpha": 0.55, "linestyle": dash, "linewidth": 0.9}
     ours = {"color": INK, "marker": "*", "markersize": 7, "linewidth": 2.2, "zorder": 5}
     variant = {**ours, "linestyle": "--", "linewidth": 1.5, "markerfacecolor": "none"}
-    return {**styles, OURS: ours, PAPER_VARIANT: variant}
+    return {**styles, OURS: ours, DEFAULT: variant}
 
 
 def _draw_panels(titles: Sequence[str], x_name: str, draw: Callable[[Axes, int], None]) -> Figure:

@@ -13,11 +13,11 @@ from gmpll.apps.report import paper
 from gmpll.apps.report.comparisons import RankFacts
 from gmpll.apps.report.names import (
     BASELINES,
+    DEFAULT,
     OURS,
     data_set_name,
     ordered_data_sets,
     ordered_methods,
-    printed_method,
 )
 from gmpll.apps.report.scores_table import groups_of, rows_of
 
@@ -232,7 +232,7 @@ def _rows_of_methods(
 def _kind(method: str) -> str:
     if method in BASELINES:
         return "baseline"
-    return "own" if printed_method(method) == OURS else "compared"
+    return "own" if method in (DEFAULT, OURS) else "compared"
 
 
 def _accuracy_cell(row: Any) -> Cell:
@@ -374,7 +374,7 @@ def sensitivity_table(facts: pd.DataFrame, parameter: str, symbol: str) -> Table
 
 def time_table(facts: pd.DataFrame) -> Table:
     """Lay out GM-PLL's times beside the paper's."""
-    part = facts[facts["method"].map(printed_method) == OURS]
+    part = facts[facts["method"] == OURS]
     rows = []
     for data_set in ordered_data_sets(part["dataset"]):
         for row in rows_of(part[part["dataset"] == data_set]):

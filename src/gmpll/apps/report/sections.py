@@ -13,7 +13,7 @@ import pandas as pd
 from gmpll.apps.pages.tables import Table
 from gmpll.apps.report import comparisons, figures, layouts, summaries
 from gmpll.apps.report.figures import Drawing
-from gmpll.apps.report.names import OURS, data_set_name, printed_method
+from gmpll.apps.report.names import OURS, data_set_name
 from gmpll.apps.report.paper_checks import paper_contradictions
 from gmpll.apps.report.scores_table import of_experiment
 from gmpll.datasets import PAPER_DIFFERENCES, DatasetInfo
@@ -203,7 +203,7 @@ def _times(scores: pd.DataFrame) -> Section:
     if not facts["measured"].any():
         return Section("times", title, absent=_absent(scores, "timing"))
     tables = [layouts.times_of_methods_table(facts)]
-    if (facts["method"].map(printed_method) == OURS).any():
+    if (facts["method"] == OURS).any():
         tables.insert(0, layouts.time_table(facts))
     return Section("times", title, tables=tables)
 

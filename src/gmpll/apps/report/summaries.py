@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from gmpll.apps.report import paper
-from gmpll.apps.report.names import BASELINES, OURS, printed_method
+from gmpll.apps.report.names import BASELINES, OURS
 from gmpll.apps.report.scores_table import (
     METHOD_IN_SETTING,
     SETTING,
@@ -117,7 +117,7 @@ def time_facts(scores: pd.DataFrame) -> pd.DataFrame:
     testing = fold_summary(timing, METHOD_IN_SETTING, "predict_seconds")
     facts = running.rename(columns={"mean": "running_mean", "std": "running_std"})
     facts["testing_mean"], facts["testing_std"] = testing["mean"], testing["std"]
-    ours = facts["method"].map(printed_method) == OURS
+    ours = facts["method"] == OURS
     for name, printed in (("running", paper.RUNNING_SECONDS), ("testing", paper.TESTING_SECONDS)):
         facts[f"paper_{name}"] = facts["dataset"].map(printed).astype(float).where(ours)
     return facts
