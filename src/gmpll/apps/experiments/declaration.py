@@ -62,47 +62,23 @@ BUILT_IN = (*KINDS, "quick", "quick-embedded")
 
 @dataclass(frozen=True)
 class Experiment:
-    """One table of a run: data sets times corruption times methods times folds times seeds.
+    """One table of a run: data sets times corruption times methods times folds times seeds."""
 
-    Attributes
-    ----------
-    kind : str
-        One of :data:`KINDS`.
-    datasets, methods : tuple of str
-        Names; the methods ``("all",)`` are all that exist.
-    p, r : tuple
-        Corruption for data sets that have no candidates of their own; every p with every r.
-    folds : int
-        Number of folds of the cross-validation.
-    run_folds : int or None
-        If given, only the first so many of the folds are run.
-    seeds : tuple of int
-        Seeds of the shufflings.
-    tune : str
-        Criterion of the tuning, or empty for none.
-    tune_once : bool
-        Whether the setting chosen on the training rows of the first fold is kept for the others.
-    vary : mapping
-        Parameter -> values; every value is a job of its own.
-    fixed : mapping
-        Data set -> parameter -> value, for parameters that are held fixed on that data set.
-    max_rows : int or None
-        Use only so many rows of every data set.
-    """
-
-    kind: str
+    kind: str  #: one of :data:`KINDS`
     datasets: tuple[str, ...]
-    methods: tuple[str, ...] = ("all",)
-    p: tuple[float, ...] = ()
-    r: tuple[int, ...] = ()
-    folds: int = 10
-    run_folds: int | None = None
-    seeds: tuple[int, ...] = (0,)
-    tune: str = ""
+    methods: tuple[str, ...] = ("all",)  #: printed names; ``("all",)`` are all that exist
+    p: tuple[float, ...] = ()  #: corruption of sets without candidates of their own: every p ...
+    r: tuple[int, ...] = ()  #: ... with every r
+    folds: int = 10  #: of the cross-validation
+    run_folds: int | None = None  #: if given, only the first so many of the folds are run
+    seeds: tuple[int, ...] = (0,)  #: of the shufflings
+    tune: str = ""  #: criterion of the tuning, or empty for none
+    #: Parameter -> values; every value is a job of its own.
     vary: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    #: Data set -> parameter -> value, for parameters that are held fixed on that data set.
     fixed: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    max_rows: int | None = None
-    tune_once: bool = False
+    max_rows: int | None = None  #: use only so many rows of every data set
+    tune_once: bool = False  #: whether what is chosen on the first fold is kept for the others
 
     def fits_beside(self, other: Experiment) -> bool:
         """Tell whether the figures of two experiments may stand in one table."""
@@ -125,14 +101,7 @@ class Experiment:
 
 @dataclass(frozen=True)
 class Declaration:
-    """Everything that a run does.
-
-    Attributes
-    ----------
-    experiments : tuple of Experiment
-    variants : mapping from name to Method
-        Methods that the declaration itself defines.
-    """
+    """Everything that a run does: its experiments, and the methods that it defines itself."""
 
     experiments: tuple[Experiment, ...]
     variants: Mapping[str, Method] = field(default_factory=dict)

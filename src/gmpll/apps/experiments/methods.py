@@ -25,23 +25,13 @@ BASELINES: dict[str, type] = {
 
 @dataclass(frozen=True)
 class Method:
-    """A named way to learn from candidates.
+    """A named way to learn from candidates."""
 
-    Attributes
-    ----------
-    name : str
-        Printed name.
-    estimator : str
-        Name of a registered estimator, or ``"package.module:Class"`` for any other.
-    settings : mapping
-        Constructor parameters that differ from the defaults.
-    grid : mapping
-        Parameter -> values to choose from where an experiment tunes.
-    """
-
-    name: str
-    estimator: str
+    name: str  #: printed
+    estimator: str  #: a registered estimator, or ``"package.module:Class"`` for any other
+    #: Constructor parameters that differ from the defaults.
     settings: Mapping[str, Any] = field(default_factory=dict)
+    #: Parameter -> values to choose from where an experiment tunes.
     grid: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
 
 

@@ -37,10 +37,6 @@ def paired_t_test(a: ArrayLike, b: ArrayLike) -> TTest:
     a, b : array-like of shape (n_folds,)
         Accuracies, fold by fold. Pairs with a NaN are left out.
 
-    Returns
-    -------
-    TTest
-
     Examples
     --------
     >>> from gmpll.apps.experiments.statistics import paired_t_test
@@ -63,10 +59,6 @@ def corrected_resampled_t_test(a: ArrayLike, b: ArrayLike, test_share: float) ->
         Accuracies, fold by fold (and seed by seed). Pairs with a NaN are left out.
     test_share : float
         Share of the rows that a fold tests on: 0.1 for ten folds.
-
-    Returns
-    -------
-    TTest
 
     References
     ----------
@@ -119,10 +111,6 @@ def friedman_nemenyi(scores: ArrayLike, *, level: float = 0.05) -> RankCompariso
         One figure per data set and method, larger is better.
     level : float, default=0.05
         Significance level of the critical difference.
-
-    Returns
-    -------
-    RankComparison
 
     References
     ----------

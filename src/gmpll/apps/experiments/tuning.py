@@ -76,7 +76,7 @@ def choose_parameters(
     frequency = mask[train].mean(axis=0)
     tried: list[tuple[dict[str, Any], float | None]] = []
     last_error: Exception | None = None
-    for parameters in _settings(grid):
+    for parameters in ParameterGrid({name: list(values) for name, values in grid.items()}):
         try:
             predicted = make(parameters).fit(X[train], mask[train]).predict(X[held_out])
         except Exception as error:  # one impossible setting must not spoil the others
@@ -88,11 +88,3 @@ def choose_parameters(
     if last_error is not None and max(values) == -np.inf:
         raise last_error
     return Choice(tried[int(np.argmax(values))][0], tried)
-
-
-def _settings(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
-    names = list(grid)
-    return [
-        {name: setting[name] for name in names}
-        for setting in ParameterGrid({name: list(values) for name, values in grid.items()})
-    ]

@@ -31,15 +31,6 @@ from gmpll.apps.report.scores_table import (
 )
 from gmpll.apps.report.summaries import fold_summary
 
-__all__ = [
-    "ALPHA",
-    "RankFacts",
-    "accuracy_facts",
-    "error_facts",
-    "rank_facts",
-    "win_tie_loss_facts",
-]
-
 #: Level of significance, the paper's.
 ALPHA = 0.05
 #: Means that differ by less are the same.

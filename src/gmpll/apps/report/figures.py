@@ -29,8 +29,6 @@ from gmpll.apps.report.names import (
 )
 from gmpll.apps.report.scores_table import groups_of
 
-__all__ = ["Drawing", "curve_figure", "rank_figure", "sensitivity_figure"]
-
 _MARKERS = "osD^vP<>X"
 _DASHES = ("-", "--", "-.", ":")
 _PANELS_PER_ROW = 3

@@ -6,8 +6,6 @@ import re
 
 from gmpll.apps.pages.tables import Cell, Table
 
-__all__ = ["latex_text", "markdown_text", "to_csv", "to_latex", "to_markdown"]
-
 _LATEX = {
     "\\": r"\textbackslash{}",
     "&": r"\&",

@@ -21,24 +21,6 @@ from gmpll.apps.report.names import (
 )
 from gmpll.apps.report.scores_table import groups_of, rows_of
 
-__all__ = [
-    "accuracy_table",
-    "controlled_data_table",
-    "curve_table",
-    "error_by_setting_table",
-    "error_table",
-    "failure_table",
-    "incomplete_table",
-    "overview_table",
-    "rank_table",
-    "real_world_data_table",
-    "sensitivity_table",
-    "setting_name",
-    "time_table",
-    "times_of_methods_table",
-    "win_tie_loss_table",
-]
-
 _MARKS = {"win": "•", "loss": "∘"}
 _MARKS_EXPLAINED = (
     "• / ∘: GM-PLL is significantly better / worse (paired t-test over the folds, 0.05); in "

@@ -8,16 +8,6 @@ from gmpll.apps.experiments.methods import BASELINES as FLOORS
 from gmpll.apps.experiments.upper_bound import FULL_SUPERVISION
 from gmpll.apps.report import paper
 
-__all__ = [
-    "BASELINES",
-    "COMPARED",
-    "DEFAULT",
-    "OURS",
-    "data_set_name",
-    "ordered_data_sets",
-    "ordered_methods",
-]
-
 #: The method that the paper proposes and that the others are compared with.
 OURS = "GM-PLL"
 #: The classifier of this library, which the paper has not.

@@ -11,26 +11,6 @@ import tomllib
 from importlib import resources
 from typing import NamedTuple
 
-__all__ = [
-    "ACCURACY",
-    "BETA",
-    "CITATION",
-    "FIGURE_BETA",
-    "PRINTED_NAMES",
-    "RUNNING_SECONDS",
-    "R_BEST",
-    "R_FORMULA",
-    "TABLE_NUMBERS",
-    "TASKS",
-    "TESTING_SECONDS",
-    "TIMING_MACHINE",
-    "WIN_TIE_LOSS",
-    "WIN_TIE_LOSS_DATA_SUMS",
-    "WIN_TIE_LOSS_METHOD_SUMS",
-    "Counts",
-    "PrintedAccuracy",
-]
-
 
 class PrintedAccuracy(NamedTuple):
     """A printed accuracy: mean, standard deviation, mark against GM-PLL, bold type."""

@@ -13,8 +13,6 @@ from gmpll.apps.report.names import OURS, data_set_name
 from gmpll.datasets import dataset_info
 from gmpll.methods.gmpll import set_size_rule
 
-__all__ = ["paper_contradictions"]
-
 #: The paper's configurations: seven shares p times three numbers r.
 N_CONFIGURATIONS = 21
 #: The paper averages over ten folds.

@@ -11,19 +11,6 @@ import pandas as pd
 
 from gmpll.apps.experiments.scoring import SCORE_COLUMNS
 
-__all__ = [
-    "METHOD_IN_SETTING",
-    "SCORE_COLUMNS",
-    "SETTING",
-    "checked_scores",
-    "groups_of",
-    "of_experiment",
-    "printable",
-    "read_scores",
-    "rows_of",
-    "succeeded",
-]
-
 _TEXT_COLUMNS = ("experiment", "dataset", "method", "parameter", "chosen", "status", "error")
 _NUMBER_COLUMNS = tuple(column for column in SCORE_COLUMNS if column not in _TEXT_COLUMNS)
 #: What makes two jobs of an experiment comparable fold by fold.

@@ -18,8 +18,6 @@ from gmpll.apps.report.paper_checks import paper_contradictions
 from gmpll.apps.report.scores_table import of_experiment
 from gmpll.datasets import PAPER_DIFFERENCES, DatasetInfo
 
-__all__ = ["Section", "make_sections"]
-
 _SYMBOLS = {"beta": "β", "r": "r"}
 _NO_COMPARISON = f"The scores hold no folds that {OURS} and another method both have."
 

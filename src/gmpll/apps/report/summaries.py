@@ -20,17 +20,6 @@ from gmpll.apps.report.scores_table import (
 from gmpll.datasets import DatasetInfo
 from gmpll.methods.gmpll import set_size_rule
 
-__all__ = [
-    "curve_facts",
-    "data_facts",
-    "failure_facts",
-    "fold_summary",
-    "incomplete_facts",
-    "overview_facts",
-    "sensitivity_facts",
-    "time_facts",
-]
-
 _STATISTICS = ("n_samples", "n_features", "n_classes", "mean_candidates")
 _JOB = [*METHOD_IN_SETTING, "parameter", "value"]
 

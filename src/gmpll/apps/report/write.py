@@ -17,8 +17,6 @@ from gmpll.apps.report.scores_table import checked_scores, printable
 from gmpll.apps.report.sections import make_sections
 from gmpll.datasets import list_datasets
 
-__all__ = ["provenance_groups", "write_report"]
-
 #: A longer table is cut on the page; its files hold all rows.
 MAX_ROWS = 300
 #: Heading of the facts that stand in no group.
