@@ -72,8 +72,8 @@ class RunProgress:
         self._total, self._done, self._failed = done + len(jobs), done, 0
         self._estimate = TimeEstimate(jobs, n_workers)
         if self.console.is_terminal:
-            self._bar.start()
             self._show()
+            self._bar.start()
         else:
             earlier = f", {done} were done before" if done else ""
             self.note(f"{len(jobs)} jobs to run{earlier}.")
