@@ -28,7 +28,7 @@ def public_modules(package_name, skipped):
         name = f"{package_name}.{module.name}"
         # A package that exports nothing of its own is a drawer: its modules are listed instead.
         if module.ispkg and not exported(name):
-            yield from list(public_modules(name, ()))[1:]
+            yield from list(public_modules(name, skipped))[1:]
         else:
             yield name
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import asdict
 from importlib import resources
 
 import numpy as np
@@ -91,7 +92,7 @@ def _result_seeds() -> list[bytes]:
     bad = {"status": "failed", "error": "ValueError", "traceback": "..."}
     seeds = []
     for facts in (good, bad):
-        text = canonical_json({"format": FORMAT_VERSION, "job": JOB.description(), **facts})
+        text = canonical_json({"format": FORMAT_VERSION, "job": asdict(JOB), **facts})
         rows = np.arange(3)
         for save in (np.savez, np.savez_compressed):
             file = io.BytesIO()

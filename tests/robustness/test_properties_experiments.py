@@ -1,6 +1,7 @@
 """Declarations: any content is understood or refused in a sentence, and comes back the same."""
 
 import json
+from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -68,9 +69,9 @@ def test_any_declaration_is_understood_or_refused_in_a_sentence(changes, spoil, 
     st.dictionaries(st.text(max_size=3), st.one_of(st.integers(), st.text(), st.booleans())),
 )  # fmt: skip
 @examples(60)
-def test_jobs_come_back_from_their_description(fold, folds, seed, p, settings):
+def test_the_id_of_a_job_survives_json(fold, folds, seed, p, settings):
     job = Job("timing", "iris", "m", "m", fold, folds, seed, settings=settings, p=p)
-    back = Job.from_description(json.loads(json.dumps(job.description())))
+    back = Job(**json.loads(json.dumps(asdict(job))))
     assert back == job
     assert back.id == job.id
 

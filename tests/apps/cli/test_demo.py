@@ -13,7 +13,7 @@ def test_demo_writes_what_it_says(tmp_path):
     assert result.exit_code == 0, result.output
     with (tmp_path / "out" / "scores.csv").open() as file:
         scores = {row["method"]: row for row in csv.DictReader(file)}
-    best, floor = scores["GM-PLL"], scores["Classifier on any candidate"]
+    best, floor = scores["gmpll"], scores["Classifier on any candidate"]
     assert float(best["transductive"]) > float(floor["transductive"])
     assert float(best["inductive"]) > float(floor["inductive"])
     with (tmp_path / "out" / "labels.csv").open() as file:

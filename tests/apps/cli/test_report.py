@@ -56,18 +56,6 @@ def test_a_run_is_scored_anew(tmp_path, monkeypatch):
     assert "<strong>0.700 ± 0.071</strong>" in text
 
 
-def test_scores_from_before_the_absolute_errors_are_read(tmp_path):
-    _save_scores(tmp_path)
-    lines = (tmp_path / "scores.csv").read_text(encoding="utf-8").splitlines()
-    older = [lines[0].replace(",inductive_mae,transductive_mae", "")]
-    older += [line.replace(",,,1.0,", ",1.0,") for line in lines[1:]]
-    (tmp_path / "scores.csv").write_text("\n".join(older) + "\n", encoding="utf-8")
-    report(tmp_path)
-    text = (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
-    assert "<strong>0.700 ± 0.071</strong>" in text
-    assert "The scores hold no mean absolute error" in text
-
-
 def test_saved_scores_serve_where_the_run_cannot_be_scored(tmp_path, capsys):
     _save_scores(tmp_path)
     (tmp_path / "declaration.json").write_text("not JSON")

@@ -9,7 +9,7 @@ import textwrap
 import pytest
 from rich.console import Console
 
-from gmpll.apps.experiments.progress import PlainProgress
+from gmpll.apps.experiments.progress import RunProgress
 
 LEARNERS = '''
 import os
@@ -53,7 +53,7 @@ run(read_declaration(sys.argv[1]), sys.argv[2], n_jobs=int(sys.argv[3]))
 
 @pytest.fixture
 def silent():
-    return PlainProgress(Console(file=io.StringIO()))
+    return RunProgress(Console(file=io.StringIO()))
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import pytest
 from rich.console import Console
 
 from gmpll.apps.experiments.jobs import Job
-from gmpll.apps.experiments.progress import PlainProgress, RichProgress, TimeEstimate, progress_on
+from gmpll.apps.experiments.progress import RunProgress, TimeEstimate
 
 
 def job(fold, dataset="lost", method="A"):
@@ -35,7 +35,7 @@ def test_more_workers_than_jobs_do_not_help():
 
 def plain(width=40):
     stream = io.StringIO()
-    return PlainProgress(Console(file=stream, width=width)), stream
+    return RunProgress(Console(file=stream, width=width)), stream
 
 
 def test_plain_lines_say_what_is_done_and_what_is_left():
@@ -61,8 +61,7 @@ def test_failures_and_the_end_are_always_told():
 def test_a_terminal_gets_a_bar_with_what_runs():
     stream = io.StringIO()
     console = Console(file=stream, force_terminal=True, width=160)
-    progress = progress_on(console)
-    assert isinstance(progress, RichProgress)
+    progress = RunProgress(console)
     progress.begin([job(0), job(1)], done=0, n_workers=1)
     progress.running([job(1)])
     progress.finished(job(0), 1.0, "KeyError: [x]")
@@ -73,5 +72,11 @@ def test_a_terminal_gets_a_bar_with_what_runs():
     assert "Failed: lost, A, fold 1: KeyError: [x]" in text
 
 
-def test_a_pipe_gets_lines():
-    assert isinstance(progress_on(Console(file=io.StringIO())), PlainProgress)
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0.31, "0.3 s"), (42, "42 s"), (600, "10 min"), (9000, "2.5 h")]
+)
+def test_durations_are_short(seconds, text):
+    progress, stream = plain(width=80)
+    progress.begin([job(0)], done=0, n_workers=1)
+    progress.finished(job(0), seconds, "")
+    assert stream.getvalue().splitlines()[-1] == f"1/1: lost, A, fold 1, in {text}"

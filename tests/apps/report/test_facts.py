@@ -13,7 +13,8 @@ from gmpll.apps.report.comparisons import (
     rank_facts,
     win_tie_loss_facts,
 )
-from gmpll.apps.report.scores_table import checked_scores, read_scores
+from gmpll.apps.report.names import data_set_name
+from gmpll.apps.report.scores_table import checked_scores, printable, read_scores
 from gmpll.apps.report.summaries import (
     failure_facts,
     fold_summary,
@@ -21,6 +22,8 @@ from gmpll.apps.report.summaries import (
     sensitivity_facts,
     time_facts,
 )
+from gmpll.apps.report.write import provenance_groups
+from gmpll.datasets import list_datasets
 
 
 def _accuracies(made_up, values, **facts):
@@ -83,17 +86,18 @@ def test_tests_pair_folds_and_leave_baselines_out(made_up):
 def test_best_never_is_a_baseline_and_the_paper_stands_beside(made_up):
     rows = [
         *_accuracies(made_up, [0.7, 0.7]),
-        *_accuracies(made_up, [0.6, 0.6], method="GM-PLL (paper)"),
+        *_accuracies(made_up, [0.6, 0.6], method="gmpll"),
         *_accuracies(made_up, [0.9, 0.9], method="Full supervision"),
     ]
     facts = accuracy_facts(checked_scores(made_up.table(*rows)), "inductive").set_index("method")
     assert facts["best"].to_dict() == {
         "GM-PLL": True,
-        "GM-PLL (paper)": False,
+        "gmpll": False,
         "Full supervision": False,
     }
     assert facts.loc["GM-PLL", "paper_difference"] == pytest.approx(0.7 - 0.737)
-    assert facts.loc["GM-PLL (paper)", "paper_mean"] == 0.737
+    assert facts.loc["GM-PLL", "paper_mean"] == 0.737
+    assert math.isnan(facts.loc["gmpll", "paper_mean"])
     assert math.isnan(facts.loc["Full supervision", "paper_mean"])
 
 
@@ -154,16 +158,6 @@ def test_errors_are_of_ordered_sets_and_best_in_each_setting(made_up):
     assert error_facts(scores, "timing").empty
 
 
-def test_a_table_from_before_the_errors_has_none(made_up):
-    older = made_up.table(*_errors(made_up, [5.0, 6.0])).drop(
-        columns=["inductive_mae", "transductive_mae"]
-    )
-    scores = checked_scores(older)
-    assert scores[["inductive_mae", "transductive_mae"]].isna().all(axis=None)
-    assert scores["inductive"].tolist() == [0.5, 0.5]
-    assert error_facts(scores, "real-world").empty
-
-
 def test_win_tie_loss_counts_configurations(made_up):
     rows = []
     for p, lead in ((0.1, 0.1), (0.2, -0.1), (0.3, 0.0)):
@@ -219,9 +213,9 @@ def test_sensitivity_knows_formula_and_paper(made_up):
         made_up.job(**facts, dataset="glass", p=0.7, r=3),
         made_up.job(**facts, dataset="unknown"),
     ]
-    shapes = {"lost": (16, 2.23), "glass": (6, None)}
-    found = sensitivity_facts(checked_scores(made_up.table(*rows)), shapes).set_index("dataset")
-    assert found.loc["lost", "formula"] == round(1 + 2.23 / np.log10(16))
+    scores = checked_scores(made_up.table(*rows))
+    found = sensitivity_facts(scores, list_datasets()).set_index("dataset")
+    assert found.loc["lost", "formula"] == round(1 + 2.2317 / np.log10(16))
     assert found.loc["glass", "formula"] == round(1 + (1 + 0.7 * 3) / np.log10(6))
     assert math.isnan(found.loc["unknown", "formula"])
     assert found.loc["lost", "paper_best"] == 3
@@ -264,3 +258,16 @@ def test_csv_round_trip_keeps_names_that_look_like_nothing(made_up, tmp_path):
     scores.to_csv(tmp_path / "scores.csv", index=False)
     back = checked_scores(read_scores(tmp_path / "scores.csv"))
     pd.testing.assert_frame_equal(back, checked_scores(scores))
+
+
+def test_names_and_texts_can_be_printed():
+    assert (data_set_name("fg-net"), data_set_name("my-data")) == ("FG-NET", "my-data")
+    assert printable("bell\x07") == "bell�"
+
+
+def test_provenance_is_grouped_and_flattened():
+    facts = {"commit": "3a1ee69", "empty": "", "run": {"versions": {"numpy": "2.4"}, "none": []}}
+    assert provenance_groups(facts) == [
+        ("General", [("commit", "3a1ee69")]),
+        ("run", [("versions: numpy", "2.4")]),
+    ]

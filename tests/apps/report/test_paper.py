@@ -3,19 +3,20 @@ from __future__ import annotations
 from gmpll.apps.report import paper
 from gmpll.apps.report.names import COMPARED, OURS
 from gmpll.apps.report.paper_checks import paper_contradictions
-from gmpll.apps.report.rules import candidates_by_formula
+from gmpll.datasets import list_datasets
+from gmpll.methods.gmpll import set_size_rule
+
+CONTROLLED = {info.name for info in list_datasets() if info.kind == "uci"}
 
 
 def test_tables_are_complete():
     methods = {OURS, *COMPARED}
     real_world = {"lost", "msrcv2", "yahoo-news", "birdsong", "soccer-player", "fg-net"}
-    for printed in (paper.INDUCTIVE, paper.TRANSDUCTIVE):
+    for printed in paper.ACCURACY.values():
         assert set(printed) == {(method, name) for method in methods for name in real_world}
-    assert set(paper.WIN_TIE_LOSS) == {
-        (name, method) for name in paper.CONTROLLED_DATA for method in COMPARED
-    }
+    assert set(paper.WIN_TIE_LOSS) == {(name, method) for name in CONTROLLED for method in COMPARED}
     assert set(paper.BETA) == set(paper.R_FORMULA) == set(paper.R_BEST) == real_world
-    everything = real_world | set(paper.CONTROLLED_DATA)
+    everything = real_world | CONTROLLED
     assert set(paper.RUNNING_SECONDS) == set(paper.TESTING_SECONDS) == everything
     assert set(paper.PRINTED_NAMES) == everything
 
@@ -26,9 +27,9 @@ def test_column_sums_of_the_printed_accuracies():
     def total(printed, data_set):
         return round(sum(f.mean for (_, name), f in printed.items() if name == data_set), 3)
 
-    assert total(paper.INDUCTIVE, "lost") == 5.794
-    assert total(paper.INDUCTIVE, "fg-net") == 0.469
-    assert total(paper.TRANSDUCTIVE, "msrcv2") == 5.865
+    assert total(paper.ACCURACY["inductive"], "lost") == 5.794
+    assert total(paper.ACCURACY["inductive"], "fg-net") == 0.469
+    assert total(paper.ACCURACY["transductive"], "msrcv2") == 5.865
     assert round(sum(paper.RUNNING_SECONDS.values()), 3) == 13557.014
 
 
@@ -66,7 +67,13 @@ def test_a_contradiction_that_is_mended_is_no_longer_reported(monkeypatch):
     assert paper_contradictions()["r"] == []
 
 
-def test_formula_rounds_halves_up():
-    assert candidates_by_formula(1.5, 10) == 3
-    assert candidates_by_formula(2.5, 10) == 4  # to even would also be 4
-    assert candidates_by_formula(3.5, 10) == 5
+def test_the_formula_is_that_of_the_method():
+    """Eq. (10) rounds to the nearest integer; of two that are as near, to the even one."""
+    assert set_size_rule(2.33, 16) == 3
+    assert [set_size_rule(mean, 10) for mean in (1.5, 2.5, 3.5)] == [2, 4, 4]
+    assert set_size_rule(1.0, 1) == 1
+
+
+def test_a_printed_accuracy_is_read_with_its_mark_and_its_type():
+    read = paper.PrintedAccuracy.parse("0.667±0.014*∘")
+    assert read == paper.PrintedAccuracy(0.667, 0.014, "∘", True)

@@ -58,13 +58,8 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-app.command()(demo)
-app.command()(disambiguate)
-app.command()(predict)
-app.command()(review)
-app.command()(datasets)
-app.command()(reproduce)
-app.command()(report)
+for _command in (demo, disambiguate, predict, review, datasets, reproduce, report):
+    app.command()(_command)
 
 
 def _show_version(wanted: bool) -> None:

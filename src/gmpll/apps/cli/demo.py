@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -24,6 +25,8 @@ PARTIAL_SHARE = 0.8
 EXTRA_LABELS = 3
 TEST_SHARE = 0.25
 SCORES, LABELS, PICTURE = "scores.csv", "labels.csv", "confidence.png"
+RESOLVED = ("candidates", "label", "confidence", "support")
+KNOWS_THE_TRUTH = "Full supervision (knows the truth)"
 
 
 class Result(NamedTuple):
@@ -66,8 +69,8 @@ def demo(
     _print_table(results, console)
     out.mkdir(parents=True, exist_ok=True)
     written = [
-        _write_scores(out / SCORES, results),
-        _write_labels(out / LABELS, model, mask),
+        _write_csv(out / SCORES, Result._fields, results),
+        _write_csv(out / LABELS, RESOLVED, _resolved(model, mask)),
     ]
     picture = _draw(out / PICTURE, model, problem["y"], mask)
     if picture is None:
@@ -96,37 +99,28 @@ def _compare(problem: dict[str, Any], seed: int, console: Console) -> tuple[list
     from sklearn.preprocessing import StandardScaler
 
     from gmpll import GMPLL, PartialLabelClassifier
-    from gmpll.base import BasePartialLabelClassifier
     from gmpll.methods.baselines import AnyCandidate, MostFrequentCandidate, RandomCandidate
 
     model = PartialLabelClassifier(random_state=seed)
-    learners: dict[str, BasePartialLabelClassifier] = {
+    learners: dict[str, Any] = {
         "gmpll": model,
         "GM-PLL, the paper's method": GMPLL(random_state=seed),
         "Classifier on any candidate": AnyCandidate(random_state=seed),
         "Most frequent candidate": MostFrequentCandidate(random_state=seed),
         "Random candidate": RandomCandidate(random_state=seed),
+        KNOWS_THE_TRUTH: make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)),
     }
     results = []
     columns = [SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()]
     with Progress(*columns, console=console) as progress:
         for name, learner in learners.items():
             task = progress.add_task(name, total=1)
-            learner.fit(problem["X"], problem["mask"])
-            results.append(
-                Result(
-                    name,
-                    float((learner.labels_ == problem["y"]).mean()),
-                    float(learner.score(problem["X_test"], problem["y_test"])),
-                )
-            )
+            learner.fit(problem["X"], problem["y" if name == KNOWS_THE_TRUTH else "mask"])
+            found = getattr(learner, "labels_", None)
+            transductive = None if found is None else float((found == problem["y"]).mean())
+            inductive = float(learner.score(problem["X_test"], problem["y_test"]))
+            results.append(Result(name, transductive, inductive))
             progress.advance(task)
-        task = progress.add_task("Full supervision (knows the truth)", total=1)
-        told = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
-        told.fit(problem["X"], problem["y"])
-        score = float(told.score(problem["X_test"], problem["y_test"]))
-        results.append(Result("Full supervision (knows the truth)", None, score))
-        progress.advance(task)
     return results, model
 
 
@@ -143,25 +137,21 @@ def _print_table(results: list[Result], console: Console) -> None:
     console.print(table)
 
 
-def _write_scores(path: Path, results: list[Result]) -> Path:
+def _write_csv(path: Path, header: Iterable[str], rows: Iterable[Iterable[Any]]) -> Path:
     with atomic_write(path) as beside, beside.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow(Result._fields)
-        writer.writerows(results)
+        writer.writerow(header)
+        writer.writerows(rows)
     return path
 
 
-def _write_labels(path: Path, model: Any, mask: NDArray[np.bool_]) -> Path:
-    with atomic_write(path) as beside, beside.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(["candidates", "label", "confidence", "support"])
-        for row, label, confidence, support in zip(
-            mask, model.labels_, model.label_confidences_, model.label_support_, strict=True
-        ):
-            candidates = "|".join(str(c) for c in model.classes_[row])
-            chosen = model.classes_ == label
-            writer.writerow([candidates, label, confidence[chosen][0], support[chosen][0]])
-    return path
+def _resolved(model: Any, mask: NDArray[np.bool_]) -> Iterator[tuple[Any, ...]]:
+    for row, label, confidence, support in zip(
+        mask, model.labels_, model.label_confidences_, model.label_support_, strict=True
+    ):
+        candidates = "|".join(str(c) for c in model.classes_[row])
+        chosen = model.classes_ == label
+        yield candidates, label, confidence[chosen][0], support[chosen][0]
 
 
 def _draw(path: Path, model: Any, truth: NDArray[np.intp], mask: NDArray[np.bool_]) -> Path | None:

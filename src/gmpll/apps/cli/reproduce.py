@@ -13,8 +13,6 @@ from gmpll._seeds import LARGEST_SEED
 from gmpll.apps.cli.errors import UserError
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from gmpll.apps.experiments import Declaration, Experiment, RunSummary
 
 __all__ = ["reproduce"]
@@ -80,21 +78,26 @@ def reproduce(
     Every result is saved at once: a run that is stopped, or killed, goes on where it was when the
     same command is given again.
     """
-    from rich.console import Console
+    import joblib
 
-    from gmpll.apps.experiments import ExperimentError
+    from gmpll.apps.experiments import ExperimentError, run
 
-    console = Console(stderr=True)
     changes = _Changes(_names(datasets), _names(methods), folds, seed, tune)
     try:
         declared = changes.made_in(_declared(declaration, only, quick, changes))
-        at_hand = _at_hand(declared, changes, quick, data_home, console)
-        summary = _run(at_hand, out, jobs, retry_failed, data_home, scheduler)
-        _write_results(out, data_home, summary, console)
+        summary = run(
+            _at_hand(declared, changes, quick, data_home),
+            out,
+            n_jobs=jobs or (joblib.cpu_count() if scheduler is None else None),
+            retry_failed=retry_failed,
+            data_home=data_home,
+            scheduler=scheduler,
+        )
+        _write_results(out, data_home, summary)
     except (ExperimentError, OSError) as error:
         raise UserError(str(error)) from error
     except KeyboardInterrupt:
-        _say(console, f"Stopped; give the same command (--out {out}) again to go on.")
+        _say(f"Stopped; give the same command (--out {out}) again to go on.")
         raise typer.Exit(_INTERRUPTED) from None
     if summary.failed:
         raise typer.Exit(_SOME_JOBS_FAILED)
@@ -129,18 +132,13 @@ class _Changes:
 
 def _declared(file: Path | None, only: Kind | None, quick: bool, changes: _Changes) -> Declaration:
     from gmpll.apps.experiments import Declaration, built_in_declaration, read_declaration
-    from gmpll.apps.experiments.declaration import KINDS
 
-    if file is not None:
-        if quick:
-            raise UserError("Give either --declaration or --quick.")
-        declarations = [read_declaration(file)]
-    elif quick:
-        # Embedded data stands in for missing data, and is there for whoever names it.
-        names = ["quick"] if changes.datasets is None else ["quick", "quick-embedded"]
-        declarations = [built_in_declaration(name) for name in names]
-    else:
-        declarations = [built_in_declaration(kind) for kind in KINDS]
+    if file is not None and quick:
+        raise UserError("Give either --declaration or --quick.")
+    # Embedded data stands in for missing data, and is there for whoever names it.
+    small = ["quick"] if changes.datasets is None else ["quick", "quick-embedded"]
+    names = small if quick else [kind.value for kind in Kind]
+    declarations = [read_declaration(file)] if file else [*map(built_in_declaration, names)]
     experiments = tuple(
         experiment
         for declaration in declarations
@@ -153,22 +151,18 @@ def _declared(file: Path | None, only: Kind | None, quick: bool, changes: _Chang
 
 
 def _at_hand(
-    declaration: Declaration,
-    changes: _Changes,
-    quick: bool,
-    data_home: Path | None,
-    console: Console,
+    declaration: Declaration, changes: _Changes, quick: bool, data_home: Path | None
 ) -> Declaration:
     from gmpll.apps.experiments import built_in_declaration
     from gmpll.apps.experiments.selection import available_part
 
     present, skipped = available_part(declaration, data_home)
     for item in skipped:
-        _say(console, f"Skipped {item.dataset}: {item.reason}.")
+        _say(f"Skipped {item.dataset}: {item.reason}.")
     if present.experiments:
         return present
     if quick and changes.datasets is None:
-        _say(console, "No data at hand: data sets that come with scikit-learn are used instead.")
+        _say("No data at hand: data sets that come with scikit-learn are used instead.")
         return changes.made_in(built_in_declaration("quick-embedded"))
     raise UserError(
         "None of the data sets is at hand: name their folder with --data-home or GMPLL_DATA, see "
@@ -176,31 +170,7 @@ def _at_hand(
     )
 
 
-def _run(
-    declaration: Declaration,
-    out: Path,
-    jobs: int | None,
-    retry_failed: bool,
-    data_home: Path | None,
-    scheduler: str | None,
-) -> RunSummary:
-    import joblib
-
-    from gmpll.apps.experiments import run
-
-    return run(
-        declaration,
-        out,
-        n_jobs=jobs or (joblib.cpu_count() if scheduler is None else None),
-        retry_failed=retry_failed,
-        data_home=data_home,
-        scheduler=scheduler,
-    )
-
-
-def _write_results(
-    out: Path, data_home: Path | None, summary: RunSummary, console: Console
-) -> None:
+def _write_results(out: Path, data_home: Path | None, summary: RunSummary) -> None:
     from gmpll.apps.experiments import write_scores
     from gmpll.apps.experiments.provenance import provenance_of_run
     from gmpll.apps.experiments.store import RunFolder
@@ -212,16 +182,16 @@ def _write_results(
             f"The predictions are saved, but scoring them needs pandas ({error}): "
             "pip install 'gmpll[experiments]' and give the same command again."
         ) from error
-    _say(console, f"{summary.done} of {summary.total} jobs are done; scores: {out / 'scores.csv'}")
+    _say(f"{summary.done} of {summary.total} jobs are done; scores: {out / 'scores.csv'}")
     if summary.failed:
-        _say(console, f"{summary.failed} jobs failed; --retry-failed runs them again.")
+        _say(f"{summary.failed} jobs failed; --retry-failed runs them again.")
     try:
         from gmpll.apps.report import write_report
     except ImportError as error:
-        _say(console, f"No report is written, because it cannot be imported: {error}.")
+        _say(f"No report is written, because it cannot be imported: {error}.")
         return
     page = write_report(scores, out / "report", provenance=provenance_of_run(RunFolder(out)))
-    _say(console, f"Report: {page}")
+    _say(f"Report: {page}")
 
 
 def _names(text: str | None) -> list[str] | None:
@@ -233,5 +203,5 @@ def _names(text: str | None) -> list[str] | None:
     return names
 
 
-def _say(console: Console, text: str) -> None:
-    console.print(text, markup=False, highlight=False, soft_wrap=True)
+def _say(text: str) -> None:
+    typer.echo(text, err=True)

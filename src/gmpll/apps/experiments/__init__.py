@@ -1,9 +1,7 @@
 """Declared runs -> saved predictions -> scores.
 
-A declaration (:mod:`~gmpll.apps.experiments.declaration`) is expanded into independent jobs, the
-runner (:mod:`~gmpll.apps.experiments.runner`) saves the predictions of each, and
-:func:`~gmpll.apps.experiments.scoring.scores` compares them with the truth, at any time and as often
-as wanted.
+A declaration is expanded into independent jobs, :func:`run` saves the predictions of each, and
+:func:`scores` compares them with the truth, at any time and as often as wanted.
 """
 
 from gmpll.apps.experiments.declaration import (

@@ -22,42 +22,28 @@ _DIGITS = 15
 if sys.platform == "win32":
     import msvcrt
 
-    def _lock(descriptor: int, offset: int) -> None:
+    def _lock(descriptor: int, offset: int, wait: bool) -> None:
         os.lseek(descriptor, offset, os.SEEK_SET)
-        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        msvcrt.locking(descriptor, msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, 1)
 else:
     import fcntl
 
-    def _lock(descriptor: int, offset: int) -> None:
-        fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, offset, os.SEEK_SET)
+    def _lock(descriptor: int, offset: int, wait: bool) -> None:
+        how = fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB
+        fcntl.lockf(descriptor, how, 1, offset, os.SEEK_SET)
 
 
 @contextmanager
-def claimed(lock_file: Path, job_id: str) -> Iterator[bool]:
-    """Try to claim a job; give True if it is ours until the end of the block.
+def claimed(lock_file: Path, job_id: str, *, wait: bool = False) -> Iterator[bool]:
+    """Try to claim a job, or wait for it; give True if it is ours until the end of the block.
 
-    Parameters
-    ----------
-    lock_file : Path
-        Made if it does not exist. It stays empty and is never removed: removing it would let two
-        processes lock two different files of the same name.
-    job_id : str
-        At least 15 hexadecimal digits.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from gmpll.apps.experiments.claims import claimed
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with claimed(Path(folder) / "claims.lock", "0123456789abcdef") as ours:
-    ...         print(ours)
-    True
+    The lock file stays empty and is never removed: removing it would let two processes lock two
+    different files of the same name.
     """
     descriptor = os.open(lock_file, os.O_RDWR | os.O_CREAT, 0o666)
     try:
         try:
-            _lock(descriptor, int(job_id[:_DIGITS], 16))
+            _lock(descriptor, int(job_id[:_DIGITS], 16), wait)
         except (BlockingIOError, PermissionError):
             yield False
         else:

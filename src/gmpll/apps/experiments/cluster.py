@@ -16,20 +16,7 @@ Report = TypeVar("Report")
 
 
 class Cluster(AbstractContextManager["Cluster"]):
-    """A connection to a running cluster, which is left running when it is closed.
-
-    Parameters
-    ----------
-    address : str
-        Of the scheduler.
-
-    Examples
-    --------
-    >>> from gmpll.apps.experiments.cluster import Cluster
-    >>> with Cluster("tcp://10.0.0.1:8786") as cluster:  # doctest: +SKIP
-    ...     for task, result, running in cluster.results(abs, [-1, -2], at_once=2):
-    ...         print(task, result)
-    """
+    """A connection to a running cluster, which is left running when it is closed."""
 
     def __init__(self, address: str) -> None:
         try:
@@ -43,7 +30,7 @@ class Cluster(AbstractContextManager["Cluster"]):
         except (OSError, ValueError) as error:
             raise ExperimentError(
                 f"No Dask scheduler answers at {address}: start one with `dask scheduler` and "
-                "workers with `dask worker ADDRESS --nthreads 1`, or mend the address."
+                "workers with `dask worker ADDRESS --nthreads 1`, or correct the address."
             ) from error
 
     def __enter__(self) -> Self:
@@ -60,26 +47,11 @@ class Cluster(AbstractContextManager["Cluster"]):
     def results(
         self, do: Callable[[Task], Report], tasks: Sequence[Task], at_once: int
     ) -> Generator[tuple[Task, Report | None, list[Task]]]:
-        """Do tasks on the workers, and give what came of them as it comes.
+        """Do tasks on the workers; give each as it ends, its report and the tasks now running.
 
-        Parameters
-        ----------
-        do : callable
-            What to do with a task; it and the task are sent to a worker.
-        tasks : sequence
-            The tasks, in the order in which they are begun.
-        at_once : int
-            No more are handed out at a time, and no more than there are workers, so that what is
-            handed out and not back is running.
-
-        Yields
-        ------
-        task
-            The task that ended.
-        report
-            What ``do`` returned; None if the task killed its worker, again and again.
-        running : list
-            The tasks that are now handed out.
+        No more than ``at_once`` are handed out at a time, and no more than there are workers, so
+        that what is handed out and not back is running. The report is None if the task killed its
+        worker, again and again.
         """
         from dask.distributed import as_completed
 

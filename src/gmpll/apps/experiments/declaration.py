@@ -29,8 +29,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from importlib import resources
 from itertools import product
+from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from gmpll.apps.experiments.errors import ExperimentError
 from gmpll.apps.experiments.jobs import Job
@@ -61,60 +62,31 @@ BUILT_IN = (*KINDS, "quick", "quick-embedded")
 
 @dataclass(frozen=True)
 class Experiment:
-    """One table of a run: data sets times corruption times methods times folds times seeds.
+    """One table of a run: data sets times corruption times methods times folds times seeds."""
 
-    Attributes
-    ----------
-    kind : str
-        One of :data:`KINDS`.
-    datasets, methods : tuple of str
-        Names; the methods ``("all",)`` are all that exist.
-    p, r : tuple
-        Corruption for data sets that have no candidates of their own; every p with every r.
-    folds : int
-        Number of folds of the cross-validation.
-    run_folds : int or None
-        If given, only the first so many of the folds are run.
-    seeds : tuple of int
-        Seeds of the shufflings.
-    tune : str
-        Criterion of the tuning, or empty for none.
-    tune_once : bool
-        Whether the setting chosen on the training rows of the first fold is kept for the others.
-    vary : mapping
-        Parameter -> values; every value is a job of its own.
-    fixed : mapping
-        Data set -> parameter -> value, for parameters that are held fixed on that data set.
-    max_rows : int or None
-        Use only so many rows of every data set.
-    """
-
-    kind: str
+    kind: str  #: one of :data:`KINDS`
     datasets: tuple[str, ...]
-    methods: tuple[str, ...] = ("all",)
-    p: tuple[float, ...] = ()
-    r: tuple[int, ...] = ()
-    folds: int = 10
-    run_folds: int | None = None
-    seeds: tuple[int, ...] = (0,)
-    tune: str = ""
+    methods: tuple[str, ...] = ("all",)  #: printed names; ``("all",)`` are all that exist
+    p: tuple[float, ...] = ()  #: corruption of sets without candidates of their own: every p ...
+    r: tuple[int, ...] = ()  #: ... with every r
+    folds: int = 10  #: of the cross-validation
+    run_folds: int | None = None  #: if given, only the first so many of the folds are run
+    seeds: tuple[int, ...] = (0,)  #: of the shufflings
+    tune: str = ""  #: criterion of the tuning, or empty for none
+    #: Parameter -> values; every value is a job of its own.
     vary: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    #: Data set -> parameter -> value, for parameters that are held fixed on that data set.
     fixed: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    max_rows: int | None = None
-    tune_once: bool = False
+    max_rows: int | None = None  #: use only so many rows of every data set
+    tune_once: bool = False  #: whether what is chosen on the first fold is kept for the others
 
     def fits_beside(self, other: Experiment) -> bool:
         """Tell whether the figures of two experiments may stand in one table."""
         if self.kind != other.kind:
             return True
-        same_protocol = (self.folds, self.run_folds, self.tune) == (
-            other.folds,
-            other.run_folds,
-            other.tune,
-        )
-        apart = set(self.datasets).isdisjoint(other.datasets)
-        alike = (self.max_rows, self.tune_once) == (other.max_rows, other.tune_once)
-        return same_protocol and (apart or alike)
+        shared = set(self.datasets) & set(other.datasets)
+        alike = ("folds", "run_folds", "tune", *(("max_rows", "tune_once") if shared else ()))
+        return all(getattr(self, name) == getattr(other, name) for name in alike)
 
     def protocol(self) -> str:
         """Say in a line how the figures are made."""
@@ -129,14 +101,7 @@ class Experiment:
 
 @dataclass(frozen=True)
 class Declaration:
-    """Everything that a run does.
-
-    Attributes
-    ----------
-    experiments : tuple of Experiment
-    variants : mapping from name to Method
-        Methods that the declaration itself defines.
-    """
+    """Everything that a run does: its experiments, and the methods that it defines itself."""
 
     experiments: tuple[Experiment, ...]
     variants: Mapping[str, Method] = field(default_factory=dict)
@@ -185,28 +150,22 @@ def built_in_declaration(name: str) -> Declaration:
 
 
 def parse_declaration(content: Mapping[str, Any], *, where: str) -> Declaration:
-    """Check the values of a declaration.
-
-    Parameters
-    ----------
-    content : mapping
-        What the TOML file holds.
-    where : str
-        Name of the file, for messages.
-    """
-    _refuse_unknown_keys(content, ("experiment", "variants"), where)
-    tables = content.get("experiment", [])
-    if not isinstance(tables, list) or not tables:
-        raise ExperimentError(f"{where}: it declares no [[experiment]].")
+    """Check what a TOML file holds; ``where`` names it in messages."""
+    table = _Table(content, where, ("experiment", "variants"))
+    experiments = table.content.get("experiment", [])
+    if not isinstance(experiments, list) or not experiments:
+        table.refuse("it declares no [[experiment]]")
     variants = {
-        name: _variant(name, table, f"{where}, variant {_shown(name)}")
-        for name, table in _table(content, "variants", where).items()
+        name: _variant(name, variant, f"{where}, variant {_shown(name)}")
+        for name, variant in table.table("variants").content.items()
     }
-    experiments = tuple(
-        _experiment(table, f"{where}, experiment {number}")
-        for number, table in enumerate(tables, start=1)
+    return Declaration(
+        tuple(
+            _experiment(experiment, f"{where}, experiment {number}")
+            for number, experiment in enumerate(experiments, start=1)
+        ),
+        variants,
     )
-    return Declaration(experiments, variants)
 
 
 def expand(declaration: Declaration) -> list[Job]:
@@ -230,7 +189,6 @@ def expand(declaration: Declaration) -> list[Job]:
 def _jobs_of(experiment: Experiment, variants: Mapping[str, Method]) -> Iterator[Job]:
     names = known_methods(variants) if experiment.methods == ("all",) else experiment.methods
     methods = [find_method(name, variants) for name in names]
-    _refuse_too_many(experiment, len(methods))
     corruption: list[tuple[float | None, int | None]] = [(None, None)]
     if experiment.p:
         corruption = list(product(experiment.p, experiment.r))
@@ -239,13 +197,18 @@ def _jobs_of(experiment: Experiment, variants: Mapping[str, Method]) -> Iterator
         varied = [(name, value) for name, values in experiment.vary.items() for value in values]
     folds = range(experiment.run_folds or experiment.folds)
     # The data set comes first, so that a worker reads each one once.
-    for dataset, (p, r), seed, fold, method, (parameter, value) in product(
-        experiment.datasets, corruption, experiment.seeds, folds, methods, varied
-    ):
+    factors = (experiment.datasets, corruption, experiment.seeds, folds, methods, varied)
+    n_jobs = prod(len(values) for values in factors)
+    if n_jobs > MAX_JOBS:
+        raise ExperimentError(
+            f"The {experiment.kind} experiment has {n_jobs} jobs, more than the {MAX_JOBS} that "
+            "are taken: declare fewer data sets, methods, folds or values."
+        )
+    for dataset, (p, r), seed, fold, method, (parameter, value) in product(*factors):
         fixed = dict(experiment.fixed.get(dataset, {}))
-        settings = dict(method.settings) | fixed | ({parameter: value} if parameter else {})
-        tuned = {k: v for k, v in method.grid.items() if experiment.tune and k not in fixed}
-        tuned.pop(parameter, None)
+        settings = {**method.settings, **fixed, **({parameter: value} if parameter else {})}
+        set_already = {parameter, *fixed}
+        tuned = {k: v for k, v in method.grid.items() if experiment.tune and k not in set_already}
         yield Job(
             experiment=experiment.kind,
             dataset=dataset,
@@ -266,112 +229,150 @@ def _jobs_of(experiment: Experiment, variants: Mapping[str, Method]) -> Iterator
         )
 
 
-def _refuse_too_many(experiment: Experiment, n_methods: int) -> None:
-    n_values = sum(len(values) for values in experiment.vary.values())
-    n_jobs = (
-        len(experiment.datasets)
-        * max(1, len(experiment.p) * len(experiment.r))
-        * len(experiment.seeds)
-        * (experiment.run_folds or experiment.folds)
-        * n_methods
-        * max(1, n_values)
-    )
-    if n_jobs > MAX_JOBS:
-        raise ExperimentError(
-            f"The {experiment.kind} experiment has {n_jobs} jobs, more than the {MAX_JOBS} that "
-            "are taken: declare fewer data sets, methods, folds or values."
+class _Table:
+    """A table of a declaration, whose values are checked as they are read."""
+
+    def __init__(self, content: Any, where: str, keys: Sequence[str] | None = None) -> None:
+        if not isinstance(content, Mapping):
+            raise ExperimentError(f"{where}: it must be a table.")
+        unknown = [key for key in content if keys is not None and key not in keys]
+        if keys is not None and unknown:
+            raise ExperimentError(
+                f"{where}: there is no key {_shown(unknown[0])}; the keys are {', '.join(keys)}."
+            )
+        self.content, self.where = content, where
+
+    def refuse(self, problem: str) -> NoReturn:
+        raise ExperimentError(f"{self.where}: {problem}.")
+
+    def word(self, key: str) -> str:
+        value = self.content.get(key, "")
+        return value if isinstance(value, str) else self.refuse(f"{key} must be a word in quotes")
+
+    def names(self, key: str) -> tuple[str, ...]:
+        values = self.content.get(key, ())
+        if not isinstance(values, (list, tuple)) or not all(isinstance(v, str) for v in values):
+            self.refuse(f"{key} must be a list of names")
+        return tuple(values)
+
+    def numbers(self, key: str, named: str = "", default: Any = ()) -> tuple[Any, ...]:
+        values = self.content.get(key, default)
+        good = isinstance(values, (list, tuple)) and all(
+            isinstance(value, (int, float)) and not isinstance(value, bool) for value in values
         )
+        # Larger integers are no floating point numbers, and NaN is no value of anything.
+        if not good or not all(abs(value) <= LARGEST_NUMBER for value in values):
+            self.refuse(f"{named or key} must be a list of numbers")
+        return tuple(values)
+
+    def integers(self, key: str, default: Any = ()) -> tuple[int, ...]:
+        numbers = self.numbers(key, default=default)
+        if not all(isinstance(number, int) and number >= 0 for number in numbers):
+            self.refuse(f"{key} must be a list of integers that are not negative")
+        return numbers
+
+    def table(self, key: str) -> _Table:
+        content = self.content.get(key, {})
+        if not isinstance(content, Mapping):
+            self.refuse(f"{key} must be a table")
+        return _Table(content, self.where)
+
+    def settings(self, key: str) -> dict[str, Any]:
+        """Return values that can be written down again, in the id of a job and in JSON."""
+        settings = self.table(key).content
+        try:
+            json.dumps(settings, allow_nan=False)
+        except (TypeError, ValueError, RecursionError):
+            self.refuse(f"{key} must hold numbers, words, true, false and lists of these")
+        return dict(settings)
 
 
-def _experiment(table: Any, where: str) -> Experiment:
-    if not isinstance(table, Mapping):
-        raise ExperimentError(f"{where}: it must be a table.")
-    _refuse_unknown_keys(table, [item.name for item in fields(Experiment)], where)
-    methods = table.get("methods", "all")
-    fixed = _table(table, "fixed", where)
+def _experiment(content: Any, where: str) -> Experiment:
+    table = _Table(content, where, [item.name for item in fields(Experiment)])
+    given = table.content
+    vary, fixed = table.table("vary"), table.table("fixed")
     experiment = Experiment(
-        kind=_word(table.get("kind", ""), "kind", where),
-        datasets=_names(table.get("datasets", []), "datasets", where),
-        methods=("all",) if methods == "all" else _names(methods, "methods", where),
-        p=tuple(float(value) for value in _numbers(table.get("p", ()), "p", where)),
-        r=_integers(table.get("r", ()), "r", where),
-        folds=table.get("folds", 10),
-        run_folds=table.get("run_folds"),
-        seeds=_integers(table.get("seeds", (0,)), "seeds", where),
-        tune=_word(table.get("tune", ""), "tune", where),
-        vary={
-            name: _numbers(values, f"vary.{name}", where)
-            for name, values in _table(table, "vary", where).items()
-        },
-        fixed={name: _settings(fixed, name, where) for name in fixed},
-        max_rows=table.get("max_rows"),
-        tune_once=table.get("tune_once", False),
+        kind=table.word("kind"),
+        datasets=table.names("datasets"),
+        methods=("all",) if given.get("methods", "all") == "all" else table.names("methods"),
+        p=tuple(float(value) for value in table.numbers("p")),
+        r=table.integers("r"),
+        folds=given.get("folds", 10),
+        run_folds=given.get("run_folds"),
+        seeds=table.integers("seeds", default=(0,)),
+        tune=table.word("tune"),
+        vary={name: vary.numbers(name, f"vary.{name}") for name in vary.content},
+        fixed={name: fixed.settings(name) for name in fixed.content},
+        max_rows=given.get("max_rows"),
+        tune_once=given.get("tune_once", False),
     )
     problem = _first_problem(experiment)
     if problem:
-        raise ExperimentError(f"{where}: {problem}.")
+        table.refuse(problem)
     return experiment
 
 
 def _first_problem(experiment: Experiment) -> str | None:
-    folds, run_folds, max_rows = experiment.folds, experiment.run_folds, experiment.max_rows
+    kind, tune, folds = experiment.kind, experiment.tune, experiment.folds
+    run_folds, max_rows = experiment.run_folds, experiment.max_rows
     if not _is_integer(folds, 2, MAX_FOLDS):
         return (
             f"folds is {_shown(folds)} but must be an integer of at least 2 and at most {MAX_FOLDS}"
         )
-    checks = {
-        f"kind is {_shown(experiment.kind)} but must be one of {', '.join(KINDS)}": (
-            experiment.kind not in KINDS
+    checks = [
+        (kind in KINDS, f"kind is {_shown(kind)} but must be one of {', '.join(KINDS)}"),
+        (experiment.datasets, "datasets is empty"),
+        (experiment.methods, "methods is empty"),
+        (experiment.seeds, "seeds is empty"),
+        (
+            bool(experiment.p) == bool(experiment.r),
+            "p and r belong together: give both or none",
         ),
-        "datasets is empty": not experiment.datasets,
-        "methods is empty": not experiment.methods,
-        "seeds is empty": not experiment.seeds,
-        "p and r belong together: give both or none": bool(experiment.p) != bool(experiment.r),
-        "a controlled experiment needs p and r": (
-            experiment.kind == "controlled" and not experiment.p
+        (kind != "controlled" or experiment.p, "a controlled experiment needs p and r"),
+        (all(0 <= p <= 1 for p in experiment.p), "p must lie between 0 and 1"),
+        (all(r >= 1 for r in experiment.r), "r must be at least 1"),
+        (
+            run_folds is None or _is_integer(run_folds, 1, folds),
+            f"run_folds is {_shown(run_folds)} but must lie between 1 and folds",
         ),
-        "p must lie between 0 and 1": any(not 0 <= p <= 1 for p in experiment.p),
-        "r must be at least 1": any(r < 1 for r in experiment.r),
-        f"run_folds is {_shown(run_folds)} but must lie between 1 and folds": (
-            run_folds is not None and not _is_integer(run_folds, 1, folds)
+        (
+            not tune or tune in CRITERIA,
+            f"tune is {_shown(tune)} but must be one of {', '.join(CRITERIA)}",
         ),
-        f"tune is {_shown(experiment.tune)} but must be one of {', '.join(CRITERIA)}": (
-            bool(experiment.tune) and experiment.tune not in CRITERIA
+        (
+            kind != "sensitivity" or experiment.vary,
+            "a sensitivity experiment needs a table vary",
         ),
-        "a sensitivity experiment needs a table vary": (
-            experiment.kind == "sensitivity" and not experiment.vary
+        (
+            isinstance(experiment.tune_once, bool),
+            f"tune_once is {_shown(experiment.tune_once)} but must be true or false",
         ),
-        f"tune_once is {_shown(experiment.tune_once)} but must be true or false": (
-            not isinstance(experiment.tune_once, bool)
+        (
+            max_rows is None or _is_integer(max_rows, folds),
+            f"max_rows is {_shown(max_rows)} but must be an integer, at least folds",
         ),
-        f"max_rows is {_shown(max_rows)} but must be an integer, at least folds": (
-            max_rows is not None and not _is_integer(max_rows, folds)
-        ),
-    }
-    return next((text for text, is_wrong in checks.items() if is_wrong), None)
+    ]
+    return next((problem for holds, problem in checks if not holds), None)
 
 
-def _variant(name: str, table: Mapping[str, Any], where: str) -> Method:
-    if not isinstance(table, Mapping):
-        raise ExperimentError(f"{where}: it must be a table.")
-    _refuse_unknown_keys(table, ("method", "class", "settings", "grid"), where)
-    if ("method" in table) == ("class" in table):
-        raise ExperimentError(f"{where}: it needs either method or class.")
+def _variant(name: str, content: Any, where: str) -> Method:
+    table = _Table(content, where, ("method", "class", "settings", "grid"))
+    if ("method" in table.content) == ("class" in table.content):
+        table.refuse("it needs either method or class")
     if name in known_methods():
-        raise ExperimentError(f"{where}: a method of this name exists; choose another name.")
-    grid = dict(_settings(table, "grid", where))
+        table.refuse("a method of this name exists; choose another name")
+    settings, grid = table.settings("settings"), table.settings("grid")
     for key, values in grid.items():
         if not isinstance(values, (list, tuple)) or not values:
-            raise ExperimentError(f"{where}: grid.{key} must be a list of values to choose from.")
+            table.refuse(f"grid.{key} must be a list of values to choose from")
         grid[key] = tuple(values)
-    settings = dict(_settings(table, "settings", where))
-    if "class" in table:
-        path = _word(table["class"], "class", where)
+    if "class" in table.content:
+        path = table.word("class")
         if ":" not in path:
-            raise ExperimentError(f"{where}: class must have the form package.module:Class.")
+            table.refuse("class must have the form package.module:Class")
         return Method(name, path, settings, grid)
-    base = find_method(_word(table["method"], "method", where))
-    return Method(name, base.estimator, dict(base.settings) | settings, grid or base.grid)
+    base = find_method(table.word("method"))
+    return Method(name, base.estimator, {**base.settings, **settings}, grid or base.grid)
 
 
 def _plain_variant(method: Method) -> dict[str, Any]:
@@ -386,61 +387,5 @@ def _shown(value: object) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
-def _refuse_unknown_keys(table: Mapping[str, Any], known: Sequence[str], where: str) -> None:
-    unknown = [key for key in table if key not in known]
-    if unknown:
-        raise ExperimentError(
-            f"{where}: there is no key {_shown(unknown[0])}; the keys are {', '.join(known)}."
-        )
-
-
-def _table(parent: Mapping[str, Any], key: str, where: str) -> Mapping[str, Any]:
-    table = parent.get(key, {})
-    if not isinstance(table, Mapping):
-        raise ExperimentError(f"{where}: {key} must be a table.")
-    return table
-
-
-def _settings(parent: Mapping[str, Any], key: str, where: str) -> Mapping[str, Any]:
-    """Return a table whose values can be written down again, in the id of a job and in JSON."""
-    table = _table(parent, key, where)
-    try:
-        json.dumps(table, allow_nan=False)
-    except (TypeError, ValueError, RecursionError):
-        raise ExperimentError(
-            f"{where}: {key} must hold numbers, words, true, false and lists of these."
-        ) from None
-    return table
-
-
-def _word(value: Any, key: str, where: str) -> str:
-    if not isinstance(value, str):
-        raise ExperimentError(f"{where}: {key} must be a word in quotes.")
-    return value
-
-
 def _is_integer(value: Any, least: int, most: float = float("inf")) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
-
-
-def _names(values: Any, key: str, where: str) -> tuple[str, ...]:
-    if not isinstance(values, (list, tuple)) or not all(isinstance(v, str) for v in values):
-        raise ExperimentError(f"{where}: {key} must be a list of names.")
-    return tuple(values)
-
-
-def _numbers(values: Any, key: str, where: str) -> tuple[Any, ...]:
-    good = isinstance(values, (list, tuple)) and all(
-        isinstance(value, (int, float)) and not isinstance(value, bool) for value in values
-    )
-    # Larger integers are no floating point numbers, and NaN is no value of anything.
-    if not good or not all(abs(value) <= LARGEST_NUMBER for value in values):
-        raise ExperimentError(f"{where}: {key} must be a list of numbers.")
-    return tuple(values)
-
-
-def _integers(values: Any, key: str, where: str) -> tuple[int, ...]:
-    numbers = _numbers(values, key, where)
-    if not all(isinstance(number, int) and number >= 0 for number in numbers):
-        raise ExperimentError(f"{where}: {key} must be a list of integers that are not negative.")
-    return numbers

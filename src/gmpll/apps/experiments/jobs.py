@@ -24,73 +24,38 @@ PROTOCOL_VERSION = 1
 class Job:
     """One method on one fold of one data set.
 
-    Attributes
-    ----------
-    experiment : str
-        ``"real-world"``, ``"controlled"``, ``"sensitivity"`` or ``"timing"``.
-    dataset, method : str
-        Name of the data set and printed name of the method.
-    estimator : str
-        What the method is made of, see :func:`gmpll.apps.experiments.methods.make_estimator`.
-    fold, n_folds, seed : int
-        The fold that is held out, of how many, in which shuffling.
-    settings, grid : mapping
-        Fixed parameters, and values to choose from on the training fold.
-    criterion : str
-        How that choice is made; empty if nothing is tuned.
-    tune_fold : int or None
-        The fold on whose training rows it is made; None for the job's own.
-    p, r : float and int, or None
-        Controlled corruption: share of rows that get extra candidates, and how many.
-    parameter, value : str and float
-        The varied parameter of a sensitivity run.
-    max_rows : int or None
-        Use only this many rows, drawn with the seed.
-
     Examples
     --------
     >>> from gmpll.apps.experiments.jobs import Job
     >>> job = Job("timing", "lost", "Any candidate", "Any candidate", fold=0, n_folds=10, seed=0)
-    >>> job == Job.from_description(job.description())
-    True
+    >>> job.title
+    'lost, Any candidate, fold 1'
     >>> len(job.id)
     24
     """
 
-    experiment: str
+    experiment: str  #: kind of the experiment
     dataset: str
-    method: str
-    estimator: str
-    fold: int
-    n_folds: int
-    seed: int
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    method: str  #: printed name
+    estimator: str  #: what the method is made of, see :class:`Method`
+    fold: int  #: the fold that is held out ...
+    n_folds: int  #: ... of so many ...
+    seed: int  #: ... in this shuffling
+    settings: Mapping[str, Any] = field(default_factory=dict)  #: fixed parameters
+    #: Values to choose from on the training fold.
     grid: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
-    criterion: str = ""
-    p: float | None = None
-    r: int | None = None
-    parameter: str = ""
-    value: float | None = None
-    max_rows: int | None = None
-    tune_fold: int | None = None
-
-    def description(self) -> dict[str, Any]:
-        """Return the job as plain values."""
-        description = asdict(self)
-        if self.tune_fold is None:  # jobs without it keep the id that they have always had
-            del description["tune_fold"]
-        return description
-
-    @classmethod
-    def from_description(cls, description: Mapping[str, Any]) -> Job:
-        """Make a job from what :meth:`description` returned, also after a way through JSON."""
-        grid = {name: tuple(values) for name, values in description["grid"].items()}
-        return cls(**{**description, "grid": grid})
+    criterion: str = ""  #: how that choice is made; empty if nothing is tuned
+    p: float | None = None  #: share of rows that get extra candidates ...
+    r: int | None = None  #: ... and how many
+    parameter: str = ""  #: the varied parameter of a sensitivity run ...
+    value: float | None = None  #: ... and its value
+    max_rows: int | None = None  #: use only this many rows, drawn with the seed
+    tune_fold: int | None = None  #: whose training rows the choice is made on; None: its own
 
     @cached_property
     def id(self) -> str:
         """The name of the job's files."""
-        return stable_digest([PROTOCOL_VERSION, self.description()])[:24]
+        return stable_digest([PROTOCOL_VERSION, asdict(self)])[:24]
 
     @property
     def title(self) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 from gmpll.apps.experiments.errors import ExperimentError
 from gmpll.apps.experiments.grids import GRIDS
 from gmpll.apps.experiments.upper_bound import FULL_SUPERVISION
+from gmpll.methods import METHODS
 from gmpll.methods.baselines import AnyCandidate, MostFrequentCandidate, RandomCandidate
 
 __all__ = ["BASELINES", "VARIANTS", "Method", "find_method", "known_methods", "make_estimator"]
@@ -24,23 +25,13 @@ BASELINES: dict[str, type] = {
 
 @dataclass(frozen=True)
 class Method:
-    """A named way to learn from candidates.
+    """A named way to learn from candidates."""
 
-    Attributes
-    ----------
-    name : str
-        Printed name.
-    estimator : str
-        Name of a registered estimator, or ``"package.module:Class"`` for any other.
-    settings : mapping
-        Constructor parameters that differ from the defaults.
-    grid : mapping
-        Parameter -> values to choose from where an experiment tunes.
-    """
-
-    name: str
-    estimator: str
+    name: str  #: printed
+    estimator: str  #: a registered estimator, or ``"package.module:Class"`` for any other
+    #: Constructor parameters that differ from the defaults.
     settings: Mapping[str, Any] = field(default_factory=dict)
+    #: Parameter -> values to choose from where an experiment tunes.
     grid: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
 
 
@@ -64,25 +55,14 @@ def known_methods(extra: Mapping[str, Method] | None = None) -> dict[str, Method
     >>> "Random candidate" in known_methods()
     True
     """
-    registered = _registered()
-    known = {name: Method(name, name, {}, GRIDS.get(name, {})) for name in registered}
-    known |= {
-        name: variant for name, variant in VARIANTS.items() if variant.estimator in registered
-    }
-    known |= extra or {}
+    known = {name: Method(name, name, {}, GRIDS.get(name, {})) for name in METHODS}
+    known |= VARIANTS | dict(extra or {})
     known |= {name: Method(name, name) for name in (*BASELINES, FULL_SUPERVISION)}
     return known
 
 
 def find_method(name: str, extra: Mapping[str, Method] | None = None) -> Method:
-    """Return the method of a name, upper or lower case alike.
-
-    Examples
-    --------
-    >>> from gmpll.apps.experiments.methods import find_method
-    >>> find_method("any CANDIDATE").name
-    'Any candidate'
-    """
+    """Return the method of a name, upper or lower case alike."""
     known = known_methods(extra)
     by_lower_case = {key.lower(): method for key, method in known.items()}
     try:
@@ -94,14 +74,7 @@ def find_method(name: str, extra: Mapping[str, Method] | None = None) -> Method:
 
 
 def make_estimator(estimator: str, settings: Mapping[str, Any], random_state: int) -> Any:
-    """Build an estimator from what a job says about it.
-
-    Examples
-    --------
-    >>> from gmpll.apps.experiments.methods import make_estimator
-    >>> make_estimator("Random candidate", {}, random_state=3)
-    RandomCandidate(random_state=3)
-    """
+    """Build an estimator from what a job says about it."""
     built = _class_of(estimator)()
     parameters = built.get_params()
     unknown = [name for name in settings if name not in parameters]
@@ -113,12 +86,6 @@ def make_estimator(estimator: str, settings: Mapping[str, Any], random_state: in
     return built.set_params(**(seed | dict(settings)))
 
 
-def _registered() -> dict[str, type]:
-    import gmpll.methods
-
-    return dict(getattr(gmpll.methods, "METHODS", {}))
-
-
 def _class_of(estimator: str) -> type:
     if ":" in estimator:
         module, _, name = estimator.partition(":")
@@ -128,4 +95,4 @@ def _class_of(estimator: str) -> type:
             raise ExperimentError(
                 f"The estimator {estimator!r} cannot be imported ({error})."
             ) from error
-    return (_registered() | BASELINES)[estimator]
+    return (METHODS | BASELINES)[estimator]

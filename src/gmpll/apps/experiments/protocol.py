@@ -27,6 +27,7 @@ from gmpll.apps.experiments.stable import stable_seed
 from gmpll.apps.experiments.store import Result
 from gmpll.apps.experiments.tuning import Choice, choose_parameters
 from gmpll.apps.experiments.upper_bound import FULL_SUPERVISION, FullSupervision
+from gmpll.datasets import load_dataset, random_candidates
 
 __all__ = ["Problem", "load_problem", "load_truth", "run_job", "split_rows"]
 
@@ -36,14 +37,7 @@ _MAX_WARNINGS = 5
 
 @dataclass(frozen=True)
 class Problem:
-    """What a method may see.
-
-    Attributes
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-    mask : ndarray of shape (n_samples, n_classes), bool
-        Candidate sets.
-    """
+    """What a method may see: features and candidate sets."""
 
     X: NDArray[np.float64]
     mask: NDArray[np.bool_]
@@ -53,20 +47,13 @@ class Problem:
 class Truth:
     """What only scoring may see.
 
-    Attributes
-    ----------
-    target : ndarray of shape (n_samples,), int
-        Number of the true label of every row.
-    fingerprint : str
-        Of features, candidates and labels: predictions are scored against the data set they were
-        made on, or not at all.
-    label_values : ndarray of shape (n_classes,) or None
-        The number that each label stands for, such as an age; None if the labels are not ordered.
+    The fingerprint is that of features, candidates and labels: predictions are scored against the
+    data set they were made on, or not at all.
     """
 
-    target: NDArray[np.int64]
+    target: NDArray[np.int64]  # number of the true label of every row
     fingerprint: str
-    label_values: NDArray[np.float64] | None = None
+    label_values: NDArray[np.float64] | None = None  # what labels stand for, where it is an order
 
 
 def load_problem(job: Job, data_home: str | None = None) -> Problem:
@@ -82,8 +69,6 @@ def load_problem(job: Job, data_home: str | None = None) -> Problem:
                 f"{job.dataset} has no candidate sets of its own: give p and r to draw them."
             )
         return Problem(bunch.data, np.asarray(bunch.candidates, dtype=bool))
-    from gmpll.datasets.corruption import random_candidates
-
     mask = random_candidates(
         bunch.target,
         job.p,
@@ -108,15 +93,6 @@ def split_rows(job: Job, n_samples: int) -> tuple[NDArray[np.int64], NDArray[np.
     """Return the training and test rows of a job's fold.
 
     Plain shuffled folds: stratifying them would need the truth.
-
-    Examples
-    --------
-    >>> from gmpll.apps.experiments.jobs import Job
-    >>> from gmpll.apps.experiments.protocol import split_rows
-    >>> job = Job("timing", "lost", "Any candidate", "Any candidate", fold=0, n_folds=4, seed=0)
-    >>> train, test = split_rows(job, 8)
-    >>> len(train), len(test)
-    (6, 2)
     """
     rows = np.arange(n_samples)
     if job.max_rows is not None and job.max_rows < n_samples:
@@ -132,39 +108,34 @@ def run_job(
 ) -> Result:
     """Carry out a job; errors are raised, not recorded.
 
-    One thread per numerical library, so that timings of jobs that run side by side mean
-    something.
-
-    Parameters
-    ----------
-    job : Job
-    data_home : str, default=None
-        Folder of the data sets.
-    settled : mapping, default=None
-        Facts of the job that has already made this job's choice of parameters (the one of
-        ``job.tune_fold``). Without them the choice is made here, with the same outcome.
-
-    Returns
-    -------
-    Result
+    One thread per numerical library, so that timings of jobs that run side by side mean something.
+    ``settled`` are the facts of the job that has already made this job's choice of parameters (the
+    one of ``job.tune_fold``); without them the choice is made here, with the same outcome.
     """
     problem = load_problem(job, data_home)
     train, test = split_rows(job, problem.X.shape[0])
     with threadpool_limits(limits=1), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         start = time.perf_counter()
-        choice = _tuned(job, problem) if settled is None else _settled(settled)
-        tune_seconds = time.perf_counter() - start
+        choice = _tuned(job, problem, settled)
+        tuned_at = time.perf_counter()
         if job.estimator == FULL_SUPERVISION:
             truth = load_truth(job.dataset, data_home).target
-            predicted, facts = _run_upper_bound(problem.X[train], truth[train], problem.X[test])
-            labels = np.empty(0, dtype=np.int64)
+            learner: Any = FullSupervision()
+            fit_start = time.perf_counter()
+            learner.fit_on_truth(problem.X[train], truth[train])
         else:
-            predicted, labels, facts = _run_method(
-                job, problem.X[train], problem.mask[train], problem.X[test], choice
-            )
-    facts |= {
-        "tune_seconds": tune_seconds,
+            settings = {**job.settings, **choice.parameters}
+            learner = make_estimator(job.estimator, settings, _seed(job))
+            fit_start = time.perf_counter()
+            learner.fit(problem.X[train], problem.mask[train])
+        fit_end = time.perf_counter()
+        predicted = learner.predict(problem.X[test])
+        predict_end = time.perf_counter()
+    facts = {
+        "fit_seconds": fit_end - fit_start,
+        "predict_seconds": predict_end - fit_end,
+        "tune_seconds": tuned_at - start,
         "chosen": choice.parameters,
         "tried": choice.tried,
         "status": "ok",
@@ -172,34 +143,18 @@ def run_job(
         "fingerprint": _fingerprint(job.dataset, data_home),
         "warnings": sorted({str(item.message) for item in caught})[:_MAX_WARNINGS],
     }
-    return Result(predicted, labels, test, train, facts)
-
-
-def _run_method(
-    job: Job,
-    X: NDArray[np.float64],
-    mask: NDArray[np.bool_],
-    X_test: NDArray[np.float64],
-    choice: Choice,
-) -> tuple[NDArray[np.int64], NDArray[np.int64], dict[str, Any]]:
-    settings = {**job.settings, **choice.parameters}
-    estimator = make_estimator(job.estimator, settings, _seed(job))
-    fit_start = time.perf_counter()
-    estimator.fit(X, mask)
-    fit_end = time.perf_counter()
-    predicted = estimator.predict(X_test)
-    predict_end = time.perf_counter()
-    labels = getattr(estimator, "labels_", ())
-    facts = {"fit_seconds": fit_end - fit_start, "predict_seconds": predict_end - fit_end}
-    return np.asarray(predicted, dtype=np.int64), np.asarray(labels, dtype=np.int64), facts
+    labels = np.asarray(getattr(learner, "labels_", ()), dtype=np.int64)
+    return Result(np.asarray(predicted, dtype=np.int64), labels, test, train, facts)
 
 
 def _seed(job: Job) -> int:
     return stable_seed("method", job.dataset, job.p, job.r, job.seed, job.fold)
 
 
-def _tuned(job: Job, problem: Problem) -> Choice:
+def _tuned(job: Job, problem: Problem, settled: Mapping[str, Any] | None) -> Choice:
     """Choose on the job's own training rows, or on those of its ``tune_fold``."""
+    if settled is not None:
+        return Choice(settled["chosen"], settled["tried"])
     if not job.criterion:
         return Choice({}, [])
     where = job if job.tune_fold is None else replace(job, fold=job.tune_fold)
@@ -219,28 +174,8 @@ def _tuned(job: Job, problem: Problem) -> Choice:
     )
 
 
-def _settled(facts: Mapping[str, Any]) -> Choice:
-    return Choice(facts["chosen"], facts["tried"])
-
-
-def _run_upper_bound(
-    X: NDArray[np.float64], truth: NDArray[np.int64], X_test: NDArray[np.float64]
-) -> tuple[NDArray[np.int64], dict[str, Any]]:
-    start = time.perf_counter()
-    classifier = FullSupervision().fit_on_truth(X, truth)
-    fit_end = time.perf_counter()
-    predicted = classifier.predict(X_test)
-    seconds = {
-        "fit_seconds": fit_end - start,
-        "predict_seconds": time.perf_counter() - fit_end,
-    }
-    return np.asarray(predicted, dtype=np.int64), seconds
-
-
 @lru_cache(maxsize=2)
 def _load(dataset: str, data_home: str | None) -> Any:
-    from gmpll.datasets import load_dataset
-
     # Several workers that download one file at once would help nobody.
     return load_dataset(dataset, data_home=data_home, download_if_missing=False)
 

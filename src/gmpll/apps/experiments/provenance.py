@@ -20,21 +20,7 @@ _PACKAGES = ("gmpll", "numpy", "scipy", "scikit-learn", "joblib", "pandas")
 
 
 def collect_provenance() -> dict[str, Any]:
-    """Describe what is running now.
-
-    Returns
-    -------
-    dict
-        ``command``, ``started`` (UTC), ``python``, ``versions``, ``commit`` (empty outside a
-        repository; with ``+changes`` if files differ from it), ``system``, ``processor`` and
-        ``processor_count``.
-
-    Examples
-    --------
-    >>> from gmpll.apps.experiments.provenance import collect_provenance
-    >>> sorted(collect_provenance())[:3]
-    ['command', 'commit', 'processor']
-    """
+    """Describe what is running now; ``commit`` is empty outside a repository."""
     return {
         "command": " ".join([Path(sys.argv[0]).name, *sys.argv[1:]]),
         "started": datetime.now(UTC).isoformat(timespec="seconds"),

@@ -9,28 +9,26 @@ import time
 import traceback
 from collections.abc import Iterator, Sequence
 from concurrent.futures import BrokenExecutor
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from threading import Lock, Thread
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from joblib import Parallel, delayed
 from rich.console import Console
 
 from gmpll.apps.experiments.claims import claimed
+from gmpll.apps.experiments.cluster import Cluster
 from gmpll.apps.experiments.declaration import Declaration, expand
 from gmpll.apps.experiments.jobs import Job
-from gmpll.apps.experiments.progress import RunProgress, progress_on
+from gmpll.apps.experiments.progress import RunProgress
 from gmpll.apps.experiments.protocol import run_job
 from gmpll.apps.experiments.provenance import collect_provenance
 from gmpll.apps.experiments.selection import named_in_full
 from gmpll.apps.experiments.store import Result, RunFolder
 from gmpll.datasets.storage import get_data_home
-
-if TYPE_CHECKING:
-    from gmpll.apps.experiments.cluster import Cluster
 
 __all__ = ["RunSummary", "run"]
 
@@ -43,13 +41,7 @@ _DIED = "The worker process died; it may have run out of memory."
 
 @dataclass(frozen=True)
 class RunSummary:
-    """How a run ended.
-
-    Attributes
-    ----------
-    total, done, failed : int
-        Jobs of this run, those that have a result, and those of them that hold an error.
-    """
+    """How a run ended: its jobs, those that have a result, and those of them that failed."""
 
     total: int
     done: int
@@ -124,9 +116,9 @@ def run(
     >>> import io, tempfile
     >>> from rich.console import Console
     >>> from gmpll.apps.experiments import Declaration, Experiment, run, scores
-    >>> from gmpll.apps.experiments.progress import PlainProgress
+    >>> from gmpll.apps.experiments.progress import RunProgress
     >>> iris = Experiment("controlled", ("iris",), ("Any candidate",), p=(0.5,), r=(1,), folds=3)
-    >>> silent = PlainProgress(Console(file=io.StringIO()))
+    >>> silent = RunProgress(Console(file=io.StringIO()))
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     run(Declaration((iris,)), folder, progress=silent)
     ...     scores(folder)["status"].tolist()
@@ -138,9 +130,9 @@ def run(
         data_home = get_data_home(data_home).resolve()
     folder = RunFolder(run_dir)
     declaration = named_in_full(declaration)
-    progress = progress or progress_on(Console(stderr=True))
+    progress = progress or RunProgress(Console(stderr=True))
     jobs = expand(declaration)
-    with _cluster_at(scheduler) as cluster:
+    with nullcontext() if scheduler is None else Cluster(scheduler) as cluster:
         folder.declare(declaration)
         folder.remove_leftovers()
         _note_start(folder, progress)
@@ -170,14 +162,6 @@ def _carry_out(
                 progress.finished(report.job, report.seconds, report.error)
     finally:
         progress.end()
-
-
-def _cluster_at(scheduler: str | None) -> AbstractContextManager[Cluster | None]:
-    if scheduler is None:
-        return nullcontext()
-    from gmpll.apps.experiments.cluster import Cluster
-
-    return Cluster(scheduler)
 
 
 def _note_start(folder: RunFolder, progress: RunProgress) -> None:
@@ -214,11 +198,8 @@ def _work_off(
     """Do all tasks; wait for those that another runner is doing."""
     while tasks:
         by_id = {task.job.id: task for task in tasks}
-        if cluster is None:
-            reports = _one_pass(tasks, n_workers, progress)
-        else:
-            reports = _one_pass_over(cluster, tasks, n_workers, progress)
-        for report in reports:
+        one_pass = _one_pass if cluster is None else partial(_one_pass_over, cluster)
+        for report in one_pass(tasks, n_workers, progress):
             if report.done:
                 del by_id[report.job.id]
                 yield report

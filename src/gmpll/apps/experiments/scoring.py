@@ -20,27 +20,10 @@ if TYPE_CHECKING:
 
 __all__ = ["SCORE_COLUMNS", "scores", "write_scores"]
 
-SCORE_COLUMNS = (
-    "experiment",
-    "dataset",
-    "p",
-    "r",
-    "method",
-    "parameter",
-    "value",
-    "seed",
-    "fold",
-    "inductive",
-    "transductive",
-    "inductive_mae",
-    "transductive_mae",
-    "fit_seconds",
-    "predict_seconds",
-    "chosen",
-    "status",
-    "error",
-)
+_OF_JOB = ("experiment", "dataset", "p", "r", "method", "parameter", "value", "seed", "fold")
 _MEASURES = ("inductive", "transductive", "inductive_mae", "transductive_mae")
+_SECONDS = ("fit_seconds", "predict_seconds")
+SCORE_COLUMNS = (*_OF_JOB, *_MEASURES, *_SECONDS, "chosen", "status", "error")
 
 
 def scores(run_dir: Path | str, *, data_home: str | os.PathLike[str] | None = None) -> pd.DataFrame:
@@ -75,7 +58,8 @@ def scores(run_dir: Path | str, *, data_home: str | os.PathLike[str] | None = No
             continue
         if not result.failed and job.dataset not in truths:
             truths[job.dataset] = load_truth(job.dataset, home)
-        rows.append(_row(job, result, truths.get(job.dataset)))
+        measures = {} if result.failed else _measures(job, result, truths[job.dataset])
+        rows.append(_row(job, result, measures))
     return pd.DataFrame(rows, columns=list(SCORE_COLUMNS))
 
 
@@ -89,25 +73,15 @@ def write_scores(
     return table
 
 
-def _row(job: Job, result: Result, truth: Truth | None) -> dict[str, Any]:
-    facts = result.facts
-    measures = dict.fromkeys(_MEASURES, float("nan"))
-    if not result.failed and truth is not None:
-        measures |= _measures(job, result, truth)
+def _row(job: Job, result: Result, measures: dict[str, float]) -> dict[str, Any]:
+    nan, facts = float("nan"), result.facts
+    of_job = {name: getattr(job, name) for name in _OF_JOB}
     chosen = facts.get("chosen")
     return {
-        "experiment": job.experiment,
-        "dataset": job.dataset,
-        "p": float("nan") if job.p is None else job.p,
-        "r": float("nan") if job.r is None else job.r,
-        "method": job.method,
-        "parameter": job.parameter,
-        "value": float("nan") if job.value is None else job.value,
-        "seed": job.seed,
-        "fold": job.fold,
+        **{name: nan if value is None else value for name, value in of_job.items()},
+        **dict.fromkeys(_MEASURES, nan),
         **measures,
-        "fit_seconds": facts.get("fit_seconds", float("nan")),
-        "predict_seconds": facts.get("predict_seconds", float("nan")),
+        **{name: facts.get(name, nan) for name in _SECONDS},
         "chosen": canonical_json(chosen) if chosen else "",
         "status": facts["status"],
         "error": facts["error"],

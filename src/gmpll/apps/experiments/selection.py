@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from gmpll.apps.experiments.declaration import Declaration, Experiment
 from gmpll.apps.experiments.errors import ExperimentError
 from gmpll.apps.experiments.methods import find_method, known_methods
+from gmpll.datasets import get_data_home, is_available, list_datasets
 
 __all__ = ["Skipped", "available_part", "named_in_full", "restricted"]
 
@@ -22,22 +23,13 @@ class Skipped:
 
 
 def named_in_full(declaration: Declaration) -> Declaration:
-    """Check all names, spell them as printed, and replace "all" by the methods that exist.
-
-    Examples
-    --------
-    >>> from gmpll.apps.experiments.declaration import Declaration, Experiment
-    >>> from gmpll.apps.experiments.selection import named_in_full
-    >>> iris = Experiment("controlled", ("Iris",), ("any candidate",), p=(0.5,), r=(1,))
-    >>> named_in_full(Declaration((iris,))).experiments[0].methods
-    ('Any candidate',)
-    """
+    """Check all names, spell them as printed, and replace "all" by the methods that exist."""
+    variants = declaration.variants
 
     def named(experiment: Experiment) -> Experiment:
-        wanted: Iterable[str] = experiment.methods
-        if experiment.methods == ("all",):
-            wanted = known_methods(declaration.variants)
-        methods = tuple(find_method(name, declaration.variants).name for name in wanted)
+        is_all = experiment.methods == ("all",)
+        wanted = tuple(known_methods(variants)) if is_all else experiment.methods
+        methods = tuple(find_method(name, variants).name for name in wanted)
         datasets = tuple(_dataset_name(name) for name in experiment.datasets)
         return replace(experiment, methods=methods, datasets=datasets)
 
@@ -50,26 +42,19 @@ def restricted(
     datasets: Sequence[str] | None = None,
     methods: Sequence[str] | None = None,
 ) -> Declaration:
-    """Keep only some data sets and methods.
+    """Keep only the data sets and methods that are named; None keeps all.
 
-    Parameters
-    ----------
-    declaration : Declaration
-    datasets, methods : sequence of str, default=None
-        Names to keep; None keeps all.
-
-    Raises
-    ------
-    ExperimentError
-        If a name is unknown, or nothing of the run would be left of it.
+    It is an error if a name is unknown, or nothing of the run would be left.
     """
     declaration = named_in_full(declaration)
     if datasets is not None:
         kept = [_dataset_name(name) for name in datasets]
-        declaration = _keep(declaration, "datasets", kept, "data set")
+        _refuse_absent("data set", kept, [e.datasets for e in declaration.experiments])
+        declaration = _cut(declaration, datasets=kept.__contains__)
     if methods is not None:
         kept = [find_method(name, declaration.variants).name for name in methods]
-        declaration = _keep(declaration, "methods", kept, "method")
+        _refuse_absent("method", kept, [e.methods for e in declaration.experiments])
+        declaration = _cut(declaration, methods=kept.__contains__)
     if not declaration.experiments:
         raise ExperimentError("No experiment has both these data sets and these methods.")
     return declaration
@@ -82,51 +67,41 @@ def available_part(
 
     The declaration that is returned has no experiments if nothing is at hand.
     """
-    from gmpll.datasets import get_data_home, is_available
-
     declaration = named_in_full(declaration)
     wanted = dict.fromkeys(name for item in declaration.experiments for name in item.datasets)
     missing = [name for name in wanted if not is_available(name, data_home)]
     reason = f"not found in {get_data_home(data_home)}"
-    left = _without_empty(
-        declaration.change(
-            lambda item: replace(
-                item, datasets=tuple(name for name in item.datasets if name not in missing)
-            )
-        )
-    )
+    left = _cut(declaration, datasets=lambda name: name not in missing)
     return left, [Skipped(name, reason) for name in missing]
 
 
-def _keep(declaration: Declaration, field: str, kept: Sequence[str], noun: str) -> Declaration:
-    present = dict.fromkeys(
-        name for item in declaration.experiments for name in getattr(item, field)
-    )
+def _refuse_absent(noun: str, kept: Sequence[str], of_experiments: list[tuple[str, ...]]) -> None:
+    present = dict.fromkeys(name for names in of_experiments for name in names)
     absent = [name for name in kept if name not in present]
     if absent:
         raise ExperimentError(
             f"The {noun} {absent[0]!r} is not part of this run, which has {', '.join(present)}."
         )
 
-    def cut(experiment: Experiment) -> Experiment:
-        left = tuple(name for name in getattr(experiment, field) if name in kept)
-        return (
-            replace(experiment, datasets=left)
-            if field == "datasets"
-            else replace(experiment, methods=left)
+
+def _cut(
+    declaration: Declaration,
+    datasets: Callable[[str], bool] = lambda _: True,
+    methods: Callable[[str], bool] = lambda _: True,
+) -> Declaration:
+    """Keep the data sets and methods that pass, and the experiments that still have both."""
+    cut = declaration.change(
+        lambda item: replace(
+            item,
+            datasets=tuple(filter(datasets, item.datasets)),
+            methods=tuple(filter(methods, item.methods)),
         )
-
-    return _without_empty(declaration.change(cut))
-
-
-def _without_empty(declaration: Declaration) -> Declaration:
-    full = tuple(item for item in declaration.experiments if item.datasets and item.methods)
-    return replace(declaration, experiments=full)
+    )
+    full = tuple(item for item in cut.experiments if item.datasets and item.methods)
+    return replace(cut, experiments=full)
 
 
 def _dataset_name(name: str) -> str:
-    from gmpll.datasets import list_datasets
-
     known = [info.name for info in list_datasets()]
     if name.strip().lower() not in known:
         raise ExperimentError(

@@ -14,14 +14,7 @@ __all__ = ["canonical_json", "stable_digest", "stable_seed"]
 
 
 def canonical_json(value: Any) -> str:
-    """Write a value as JSON so that equal values give equal text.
-
-    Examples
-    --------
-    >>> from gmpll.apps.experiments.stable import canonical_json
-    >>> canonical_json({"b": 1, "a": [0.5, None]})
-    '{"a":[0.5,null],"b":1}'
-    """
+    """Write a value as JSON so that equal values give equal text."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
 
 
@@ -31,14 +24,5 @@ def stable_digest(value: Any) -> str:
 
 
 def stable_seed(*parts: Any) -> int:
-    """Return a seed (0 to 2**32 - 1) that depends on the parts and on nothing else.
-
-    Examples
-    --------
-    >>> from gmpll.apps.experiments.stable import stable_seed
-    >>> stable_seed("glass", 0.7, 3, 0) == stable_seed("glass", 0.7, 3, 0)
-    True
-    >>> stable_seed("glass", 0.7, 3, 0) == stable_seed("glass", 0.7, 3, 1)
-    False
-    """
+    """Return a seed (0 to 2**32 - 1) that depends on the parts and on nothing else."""
     return int(stable_digest(list(parts))[:8], 16)

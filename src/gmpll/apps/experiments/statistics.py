@@ -20,18 +20,10 @@ __all__ = [
 
 
 class TTest(NamedTuple):
-    """Result of a two-sided t-test of the differences a - b.
+    """Result of a two-sided t-test of the differences a - b; NaN with fewer than two pairs."""
 
-    Attributes
-    ----------
-    statistic : float
-        Positive where a is larger. Infinite if all differences are the same and not zero.
-    p_value : float
-        1 if all differences are zero, NaN with fewer than two pairs.
-    """
-
-    statistic: float
-    p_value: float
+    statistic: float  # positive where a is larger, infinite if all differences are one and not zero
+    p_value: float  # 1 if all differences are zero
 
 
 def paired_t_test(a: ArrayLike, b: ArrayLike) -> TTest:
@@ -44,10 +36,6 @@ def paired_t_test(a: ArrayLike, b: ArrayLike) -> TTest:
     ----------
     a, b : array-like of shape (n_folds,)
         Accuracies, fold by fold. Pairs with a NaN are left out.
-
-    Returns
-    -------
-    TTest
 
     Examples
     --------
@@ -71,10 +59,6 @@ def corrected_resampled_t_test(a: ArrayLike, b: ArrayLike, test_share: float) ->
         Accuracies, fold by fold (and seed by seed). Pairs with a NaN are left out.
     test_share : float
         Share of the rows that a fold tests on: 0.1 for ten folds.
-
-    Returns
-    -------
-    TTest
 
     References
     ----------
@@ -108,25 +92,12 @@ def outcome(test: TTest, *, level: float = 0.05) -> str:
 
 @dataclass(frozen=True)
 class RankComparison:
-    """Methods ranked over data sets.
+    """Methods ranked over data sets, with Friedman's test and Nemenyi's critical difference."""
 
-    Attributes
-    ----------
-    average_ranks : ndarray of shape (n_methods,)
-        1 is best; ties share their mean rank.
-    statistic, p_value : float
-        Friedman's test that all methods are equal; the p-value is 1 if all are tied everywhere.
-    critical_difference : float
-        Nemenyi: average ranks further apart than this differ at the level.
-    pairwise_p_values : ndarray of shape (n_methods, n_methods)
-        Nemenyi's p-value for every pair of methods.
-    level : float
-    """
-
-    average_ranks: NDArray[np.float64]
+    average_ranks: NDArray[np.float64]  # 1 is best; ties share their mean rank
     statistic: float
-    p_value: float
-    critical_difference: float
+    p_value: float  # that all methods are equal; 1 if all are tied everywhere
+    critical_difference: float  # average ranks further apart than this differ at the level
     pairwise_p_values: NDArray[np.float64]
     level: float
 
@@ -141,10 +112,6 @@ def friedman_nemenyi(scores: ArrayLike, *, level: float = 0.05) -> RankCompariso
     level : float, default=0.05
         Significance level of the critical difference.
 
-    Returns
-    -------
-    RankComparison
-
     References
     ----------
     J. Demsar. Statistical comparisons of classifiers over multiple data sets. JMLR 7, 2006.
@@ -156,6 +123,8 @@ def friedman_nemenyi(scores: ArrayLike, *, level: float = 0.05) -> RankCompariso
     >>> ranked.average_ranks
     array([1.        , 2.33333333, 2.66666667])
     """
+    from scikit_posthocs import posthoc_nemenyi_friedman
+
     table = np.asarray(scores, dtype=float)
     if table.ndim != 2 or table.shape[0] < 2 or table.shape[1] < 3:
         raise ValueError(
@@ -182,15 +151,9 @@ def friedman_nemenyi(scores: ArrayLike, *, level: float = 0.05) -> RankCompariso
         statistic=statistic,
         p_value=p_value,
         critical_difference=float(quantile * standard_error),
-        pairwise_p_values=_nemenyi_p_values(table),
+        pairwise_p_values=np.asarray(posthoc_nemenyi_friedman(table), dtype=float),
         level=level,
     )
-
-
-def _nemenyi_p_values(table: NDArray[np.float64]) -> NDArray[np.float64]:
-    import scikit_posthocs
-
-    return np.asarray(scikit_posthocs.posthoc_nemenyi_friedman(table), dtype=float)
 
 
 def _differences(a: ArrayLike, b: ArrayLike) -> NDArray[np.float64]:

@@ -17,9 +17,8 @@ from __future__ import annotations
 import io
 import json
 import os
-import time
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -39,28 +38,14 @@ __all__ = ["FORMAT_VERSION", "Result", "RunFolder", "write_atomically"]
 FORMAT_VERSION = 1
 #: A claim that no job has, for changes of the declaration.
 _FOLDER_CLAIM = "0" * 24
-_WAIT_SECONDS = 0.05
 
 
 @dataclass(frozen=True)
 class Result:
-    """What a job left behind.
+    """What a job left behind; ``facts`` are plain values such as ``status`` and ``fit_seconds``."""
 
-    Attributes
-    ----------
-    predicted : ndarray of int
-        Predicted label (its number in the data set) of every test row.
-    labels : ndarray of int
-        Label found for every training row; empty if the method finds none.
-    test_rows, train_rows : ndarray of int
-        Row numbers in the data set.
-    facts : dict
-        ``status``, ``error``, ``fit_seconds``, ``predict_seconds``, ``tune_seconds``, ``chosen``,
-        ``attempt`` and so on: plain values.
-    """
-
-    predicted: NDArray[np.int64]
-    labels: NDArray[np.int64]
+    predicted: NDArray[np.int64]  # label of every test row, by its number in the data set
+    labels: NDArray[np.int64]  # of every training row; empty if the method finds none
     test_rows: NDArray[np.int64]
     train_rows: NDArray[np.int64]
     facts: dict[str, Any] = field(default_factory=dict)
@@ -79,13 +64,7 @@ class Result:
 
 
 class RunFolder:
-    """A folder that holds a run.
-
-    Parameters
-    ----------
-    path : path-like
-        Made where it does not exist.
-    """
+    """A folder that holds a run, made where it does not exist."""
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
@@ -104,10 +83,8 @@ class RunFolder:
     def declare(self, declaration: Declaration) -> Declaration:
         """Add a declaration to the folder; return all that the folder is for.
 
-        Raises
-        ------
-        ExperimentError
-            If the folder holds results of another protocol, which must not share a table.
+        It is an error if the folder holds results of another protocol, which must not share a
+        table.
         """
         try:
             for folder in (self.path, self.path / "jobs", self.path / "starts"):
@@ -116,15 +93,12 @@ class RunFolder:
             raise ExperimentError(
                 f"The run folder {self.path} cannot be made: {error.strerror}."
             ) from error
-        while True:
-            with claimed(self.lock_file, _FOLDER_CLAIM) as ours:
-                if ours:
-                    merged = self._merged(declaration)
-                    content = {"format": FORMAT_VERSION, **merged.plain()}
-                    text = json.dumps(content, indent=1) + "\n"
-                    write_atomically(self.path / "declaration.json", text.encode())
-                    return merged
-            time.sleep(_WAIT_SECONDS)
+        with claimed(self.lock_file, _FOLDER_CLAIM, wait=True):
+            merged = self._merged(declaration)
+            content = {"format": FORMAT_VERSION, **merged.plain()}
+            text = json.dumps(content, indent=1) + "\n"
+            write_atomically(self.path / "declaration.json", text.encode())
+        return merged
 
     def declaration(self) -> Declaration:
         """Return what the folder is for."""
@@ -157,7 +131,7 @@ class RunFolder:
 
     def save(self, job: Job, result: Result) -> None:
         """Keep a job's result, replacing an earlier one."""
-        facts = {"format": FORMAT_VERSION, "job": job.description(), **result.facts}
+        facts = {"format": FORMAT_VERSION, "job": asdict(job), **result.facts}
         buffer = io.BytesIO()
         np.savez_compressed(
             buffer,
@@ -228,15 +202,11 @@ class RunFolder:
                 f"{self.path} holds results of another variant named {clash[0]!r}: "
                 "choose another name or folder."
             )
-        experiments = dict.fromkeys(
-            canonical_json(plain)
-            for plain in before.plain()["experiment"] + declaration.plain()["experiment"]
-        )
-        content = {
-            "experiment": [json.loads(text) for text in experiments],
-            "variants": before.plain()["variants"] | declaration.plain()["variants"],
-        }
-        return parse_declaration(content, where=str(self.path / "declaration.json"))
+        # Both as they are after a way through JSON, so that equal ones are found to be equal.
+        plain = json.loads(json.dumps(declaration.plain()))
+        again = parse_declaration(plain, where=str(self.path / "declaration.json"))
+        added = [item for item in again.experiments if item not in before.experiments]
+        return Declaration((*before.experiments, *added), {**before.variants, **again.variants})
 
 
 def _is_whole(result: Result) -> bool:

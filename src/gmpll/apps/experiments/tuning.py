@@ -20,15 +20,7 @@ HELD_OUT_SHARE = 0.2
 
 @dataclass(frozen=True)
 class Choice:
-    """The chosen setting and what it was chosen from.
-
-    Attributes
-    ----------
-    parameters : dict
-        The setting with the largest value of the criterion (of several, the first in the grid).
-    tried : list of (parameters, value)
-        Every setting with its value; None for a setting that could not be fitted.
-    """
+    """The chosen parameters, and every setting tried with its value (None: could not be fitted)."""
 
     parameters: dict[str, Any]
     tried: list[tuple[dict[str, Any], float | None]]
@@ -39,24 +31,7 @@ def lift_of_columns(
 ) -> float:
     """Candidate lift of predicted columns, see :func:`gmpll.metrics.candidate_lift`.
 
-    Parameters
-    ----------
-    candidates : ndarray of shape (n_samples, n_classes), bool
-        Candidate sets of held-out rows.
-    y_pred : ndarray of shape (n_samples,), int
-        Predicted columns.
-    frequency : ndarray of shape (n_classes,)
-        Share of the training candidate sets that contain each label.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gmpll.apps.experiments.tuning import lift_of_columns
-    >>> sets = np.array([[True, True], [True, False]])
-    >>> lift_of_columns(sets, np.array([1, 0]), np.array([0.75, 0.5]))
-    1.0
-    >>> lift_of_columns(sets, np.array([1, 1]), np.array([0.75, 0.5]))
-    0.0
+    ``frequency`` is the share of the training candidate sets that contain each label.
     """
     return float(row_lifts(candidates, y_pred, frequency).mean())
 
@@ -89,24 +64,10 @@ def choose_parameters(
     criterion: str,
     random_state: int,
 ) -> Choice:
-    """Fit every setting on part of the rows and compare them on the rest.
+    """Fit every setting of the grid on part of the rows and compare them on the rest.
 
-    Parameters
-    ----------
-    make : callable
-        Makes an estimator from a setting.
-    grid : mapping
-        Parameter -> values.
-    X, mask : ndarray
-        The training fold. The held-out rows' candidates are used by the criterion only.
-    criterion : str
-        A key of :data:`CRITERIA`.
-    random_state : int
-        Seed of the split.
-
-    Returns
-    -------
-    Choice
+    The held-out rows' candidates are used by the criterion only. Of several settings with the
+    largest value the first in the grid is chosen.
     """
     (train, held_out), *_ = ShuffleSplit(
         1, test_size=HELD_OUT_SHARE, random_state=random_state
@@ -114,7 +75,7 @@ def choose_parameters(
     frequency = mask[train].mean(axis=0)
     tried: list[tuple[dict[str, Any], float | None]] = []
     last_error: Exception | None = None
-    for parameters in _settings(grid):
+    for parameters in ParameterGrid({name: list(values) for name, values in grid.items()}):
         try:
             predicted = make(parameters).fit(X[train], mask[train]).predict(X[held_out])
         except Exception as error:  # one impossible setting must not spoil the others
@@ -126,11 +87,3 @@ def choose_parameters(
     if last_error is not None and max(values) == -np.inf:
         raise last_error
     return Choice(tried[int(np.argmax(values))][0], tried)
-
-
-def _settings(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
-    names = list(grid)
-    return [
-        {name: setting[name] for name in names}
-        for setting in ParameterGrid({name: list(values) for name, values in grid.items()})
-    ]

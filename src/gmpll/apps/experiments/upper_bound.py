@@ -26,14 +26,6 @@ class FullSupervision:
     Its features are z-scored and every row scaled to length one: the space in which GM-PLL
     compares instances. It is one strong classifier, not the best there is for each data set, so a
     partial label learner may come close to it.
-
-    Examples
-    --------
-    >>> from gmpll.apps.experiments.upper_bound import FullSupervision
-    >>> import numpy as np
-    >>> X = np.array([[0.0, 1.0], [0.1, 1.1], [5.0, 7.0], [5.1, 7.2]])
-    >>> FullSupervision().fit_on_truth(X, np.array([0, 0, 1, 1])).predict(np.array([[4.0, 6.0]]))
-    array([1])
     """
 
     def fit_on_truth(self, X: NDArray[np.float64], truth: NDArray[np.integer]) -> Self:

@@ -2,98 +2,66 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pandas as pd
+
+from gmpll.apps.experiments.statistics import (
+    corrected_resampled_t_test,
+    friedman_nemenyi,
+    outcome,
+    paired_t_test,
+)
 from gmpll.apps.report import paper
-from gmpll.apps.report.frames import groups_of, rows_of
 from gmpll.apps.report.names import (
     BASELINES,
     OURS,
-    is_baseline,
     ordered_data_sets,
     ordered_methods,
-    printed_method,
 )
-from gmpll.apps.report.scores_table import SETTING, of_experiment, succeeded
+from gmpll.apps.report.scores_table import (
+    METHOD_IN_SETTING,
+    SETTING,
+    groups_of,
+    of_experiment,
+    rows_of,
+    succeeded,
+)
 from gmpll.apps.report.summaries import fold_summary
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import pandas as pd
-
-__all__ = [
-    "ALPHA",
-    "RankFacts",
-    "accuracy_facts",
-    "error_facts",
-    "rank_facts",
-    "win_tie_loss_facts",
-]
 
 #: Level of significance, the paper's.
 ALPHA = 0.05
 #: Means that differ by less are the same.
 _ROUNDING = 1e-12
-_PRINTED = {"inductive": paper.INDUCTIVE, "transductive": paper.TRANSDUCTIVE}
+_VERDICTS = ("win", "tie", "loss")
+_TEST_FACTS = ["pairs", "lead", "p_value", "verdict", "corrected_p_value", "corrected_verdict"]
 
 
 def accuracy_facts(scores: pd.DataFrame, measure: str) -> pd.DataFrame:
     """Accuracy on the real-world sets beside the paper's, with tests against GM-PLL.
 
-    Parameters
-    ----------
-    scores : DataFrame
-        Checked scores.
-    measure : {"inductive", "transductive"}
-
-    Returns
-    -------
-    DataFrame
-        A row per data set and method: the fold summary, ``best``, the paper's figure
-        (``paper_mean``, ``paper_std``, ``paper_mark``) and ours minus it
-        (``paper_difference``), and GM-PLL against the method: ``pairs`` of folds, mean
-        ``lead`` of GM-PLL, p-values and verdicts of both tests.
+    A row per data set and method: the compared summary, the paper's figure (``paper_mean``,
+    ``paper_std``, ``paper_mark``) and ours minus it (``paper_difference``).
     """
-    real_world = of_experiment(scores, "real-world")
-    facts = fold_summary(real_world, [*SETTING, "method"], measure)
-    competing = facts["mean"].where(~facts["method"].isin(BASELINES))
-    facts["best"] = competing.notna() & (
-        competing >= competing.groupby(facts["dataset"]).transform("max") - _ROUNDING
-    )
+    facts = _compared_summary(of_experiment(scores, "real-world"), measure)
+    nothing = paper.PrintedAccuracy(float("nan"), float("nan"))
     printed = [
-        _PRINTED[measure].get((printed_method(row.method), row.dataset)) for row in rows_of(facts)
+        paper.ACCURACY[measure].get((row.method, row.dataset), nothing) for row in rows_of(facts)
     ]
-    facts["paper_mean"] = [figure.mean if figure else float("nan") for figure in printed]
-    facts["paper_std"] = [figure.std if figure else float("nan") for figure in printed]
-    facts["paper_mark"] = [figure.mark if figure else "" for figure in printed]
+    for name in ("mean", "std", "mark"):
+        facts[f"paper_{name}"] = [getattr(figure, name) for figure in printed]
     facts["paper_difference"] = facts["mean"] - facts["paper_mean"]
-    tests = _tests_against_ours(real_world, measure)
-    return facts.merge(tests, on=[*SETTING, "method"], how="left").fillna(
-        {"verdict": "", "corrected_verdict": ""}
-    )
+    return facts
 
 
 def error_facts(scores: pd.DataFrame, experiment: str) -> pd.DataFrame:
     """Mean absolute errors on the data sets with ordered labels, with tests against GM-PLL.
 
-    Parameters
-    ----------
-    scores : DataFrame
-        Checked scores.
-    experiment : str
-
-    Returns
-    -------
-    DataFrame
-        A row per setting, method and ``rows`` ("unseen" or "training") that the error is taken
-        over: the fold summary, ``best`` (the smallest mean), and GM-PLL against the method:
-        ``pairs`` of folds, ``lead`` (by how much the error of GM-PLL is smaller), p-values and
-        verdicts of both tests. Empty if no data set has such errors.
+    A row per setting, method and ``rows`` ("unseen" or "training") that the error is taken over:
+    the compared summary, where smaller is better. Empty if no data set has such errors.
     """
-    import pandas as pd
-
     part = of_experiment(scores, experiment)
     parts = [
         _errors(part, f"{measure}_mae").assign(rows=rows)
@@ -105,36 +73,34 @@ def error_facts(scores: pd.DataFrame, experiment: str) -> pd.DataFrame:
 
 def _errors(scores: pd.DataFrame, measure: str) -> pd.DataFrame:
     ordered = scores.loc[scores[measure].notna(), "dataset"].unique()
-    scores = scores[scores["dataset"].isin(ordered)]
-    keys = [*SETTING, "method"]
-    facts = fold_summary(scores, keys, measure)
+    facts = _compared_summary(scores[scores["dataset"].isin(ordered)], measure, sign=-1.0)
     # Full supervision, for one, finds no labels of training rows: it has nothing to show there.
-    facts = facts[(facts["measured"] > 0) | (facts["failed"] > 0)]
-    competing = facts["mean"].where(~facts["method"].isin(BASELINES))
-    smallest = competing.groupby([facts[key] for key in SETTING], dropna=False).transform("min")
-    facts["best"] = competing.notna() & (competing <= smallest + _ROUNDING)
-    tests = _tests_against_ours(scores, measure, smaller_is_better=True)
-    return facts.merge(tests, on=keys, how="left").fillna({"verdict": "", "corrected_verdict": ""})
+    return facts[(facts["measured"] > 0) | (facts["failed"] > 0)]
+
+
+def _compared_summary(scores: pd.DataFrame, measure: str, *, sign: float = 1.0) -> pd.DataFrame:
+    """Summarise the folds, find the ``best`` mean of a setting and test GM-PLL against each.
+
+    With the sign -1 smaller is better. GM-PLL against a method: ``pairs`` of folds, mean ``lead``
+    of GM-PLL, p-values and verdicts of both tests.
+    """
+    facts = fold_summary(scores, METHOD_IN_SETTING, measure)
+    competing = (sign * facts["mean"]).where(~facts["method"].isin(BASELINES))
+    largest = competing.groupby([facts[key] for key in SETTING], dropna=False).transform("max")
+    facts["best"] = competing.notna() & (competing >= largest - _ROUNDING)
+    tests = _tests_against_ours(scores, measure, sign=sign)
+    return facts.merge(tests, on=METHOD_IN_SETTING, how="left").fillna(
+        {"verdict": "", "corrected_verdict": ""}
+    )
 
 
 def win_tie_loss_facts(scores: pd.DataFrame) -> pd.DataFrame:
     """Count GM-PLL's wins, ties and losses over the controlled configurations.
 
-    Parameters
-    ----------
-    scores : DataFrame
-        Checked scores.
-
-    Returns
-    -------
-    DataFrame
-        A row per data set and compared method: ``win``, ``tie``, ``loss`` by the paired t-test,
-        the same with the prefix ``corrected_`` by the corrected resampled t-test,
-        ``configurations`` compared and ``expected``, and the paper's counts
-        (``paper_win``, ...).
+    A row per data set and compared method: ``win``, ``tie``, ``loss`` by the paired t-test, the
+    same with the prefix ``corrected_`` by the corrected resampled t-test, ``configurations``
+    compared and ``expected``, and the paper's counts (``paper_win``, ...).
     """
-    import pandas as pd
-
     controlled = of_experiment(scores, "controlled")
     tests = _tests_against_ours(controlled, "inductive")
     expected = controlled.drop_duplicates(SETTING).groupby("dataset").size()
@@ -142,34 +108,20 @@ def win_tie_loss_facts(scores: pd.DataFrame) -> pd.DataFrame:
     for (data_set, method), part in groups_of(tests, ["dataset", "method"]):
         row: dict[str, Any] = {"dataset": data_set, "method": method}
         for prefix in ("", "corrected_"):
-            for verdict in ("win", "tie", "loss"):
+            for verdict in _VERDICTS:
                 row[prefix + verdict] = int((part[f"{prefix}verdict"] == verdict).sum())
         row["configurations"] = row["win"] + row["tie"] + row["loss"]
         row["expected"] = int(expected[data_set])
         printed = paper.WIN_TIE_LOSS.get((data_set, method))
-        for verdict in ("win", "tie", "loss"):
-            row[f"paper_{verdict}"] = getattr(printed, verdict) if printed else float("nan")
+        for verdict in _VERDICTS:
+            row[f"paper_{verdict}"] = getattr(printed, verdict, float("nan"))
         rows.append(row)
     return pd.DataFrame(rows)
 
 
-def _tests_against_ours(
-    scores: pd.DataFrame, measure: str, *, smaller_is_better: bool = False
-) -> pd.DataFrame:
+def _tests_against_ours(scores: pd.DataFrame, measure: str, *, sign: float = 1.0) -> pd.DataFrame:
     """Test GM-PLL against every method, in every setting, over the folds that both have."""
-    import pandas as pd
-
-    columns = [
-        *SETTING,
-        "method",
-        "pairs",
-        "lead",
-        "p_value",
-        "verdict",
-        "corrected_p_value",
-        "corrected_verdict",
-    ]
-    sign = -1.0 if smaller_is_better else 1.0
+    columns = [*METHOD_IN_SETTING, *_TEST_FACTS]
     tests = pd.DataFrame(list(_tests(scores, measure, sign)), columns=columns)
     # Without a single test the columns have no type, and could not be joined to any.
     return tests.astype({"p": float, "r": float, "lead": float, "p_value": float})
@@ -183,9 +135,7 @@ def _tests(scores: pd.DataFrame, measure: str, sign: float) -> Iterator[dict[str
         )
         if OURS not in by_fold:
             continue
-        for method in by_fold.columns.drop(OURS):
-            if is_baseline(method):
-                continue
+        for method in by_fold.columns.difference([OURS, *BASELINES], sort=False):
             pair = sign * by_fold[[OURS, method]].dropna()
             yield {
                 **dict(zip(SETTING, setting, strict=True)),
@@ -196,14 +146,10 @@ def _tests(scores: pd.DataFrame, measure: str, sign: float) -> Iterator[dict[str
 
 def _number_of_folds(scores: pd.DataFrame) -> int:
     """Folds are numbered from zero, so a run that stopped early still tells how many there are."""
-    if scores.empty:
-        return 2
-    return max(2, int(scores["fold"].nunique()), int(scores["fold"].max()) + 1)
+    return 2 if scores.empty else max(2, scores["fold"].nunique(), int(scores["fold"].max()) + 1)
 
 
 def _compared(ours: pd.Series, theirs: pd.Series, *, test_share: float) -> dict[str, Any]:
-    from gmpll.apps.experiments.statistics import corrected_resampled_t_test, outcome, paired_t_test
-
     facts: dict[str, Any] = {"pairs": len(ours), "lead": float((ours - theirs).mean())}
     if len(ours) < 2:  # one pair is no comparison, not even a tie
         return {**facts, "verdict": "", "corrected_verdict": ""}
@@ -222,23 +168,11 @@ def _compared(ours: pd.Series, theirs: pd.Series, *, test_share: float) -> dict[
 class RankFacts:
     """Average ranks of methods over data sets, with Friedman's and Nemenyi's tests.
 
-    Attributes
-    ----------
-    average_ranks : Series
-        Rank of every method, 1 is best; sorted.
-    pairwise_p_values : DataFrame
-        Nemenyi's p-value for every pair of methods.
-    critical_difference : float
-        Ranks further apart than this differ significantly.
-    p_value : float
-        Friedman's test of equal methods.
-    data_sets : list of str
-        What was ranked on.
-    left_out_methods, left_out_data_sets : list of str
-        Without them every method has a figure on every data set.
+    Without the methods and data sets that are left out, every method has a figure on every data
+    set. Ranks further apart than the critical difference differ significantly.
     """
 
-    average_ranks: pd.Series
+    average_ranks: pd.Series  # 1 is best; sorted
     pairwise_p_values: pd.DataFrame
     critical_difference: float
     p_value: float
@@ -251,26 +185,12 @@ def rank_facts(scores: pd.DataFrame, experiment: str, measure: str) -> RankFacts
     """Rank the methods over the data sets of an experiment.
 
     A data set of the controlled experiment counts once, with the mean over its configurations:
-    they share their rows, so they are no independent blocks.
-
-    Parameters
-    ----------
-    scores : DataFrame
-        Checked scores.
-    experiment : str
-    measure : {"inductive", "transductive"}
-
-    Returns
-    -------
-    RankFacts or None
-        None with fewer than three methods or two data sets to rank on.
+    they share their rows, so they are no independent blocks. None with fewer than three methods
+    or two data sets to rank on.
     """
-    import pandas as pd
-
-    from gmpll.apps.experiments.statistics import friedman_nemenyi
-
     matrix = _mean_accuracy(of_experiment(scores, experiment), measure)
-    block = _complete_block(matrix)
+    # The gappy data sets go, or the gappy methods, whichever keeps more figures.
+    block = max(matrix.dropna(axis=0), matrix.dropna(axis=1), key=lambda kept: kept.size)
     if block.shape[0] < 2 or block.shape[1] < 3:
         return None
     ranked = friedman_nemenyi(block, level=ALPHA)
@@ -288,20 +208,11 @@ def rank_facts(scores: pd.DataFrame, experiment: str, measure: str) -> RankFacts
 
 def _mean_accuracy(scores: pd.DataFrame, measure: str) -> pd.DataFrame:
     """Data sets by methods; NaN where a method lacks a configuration that others have."""
-    summary = fold_summary(scores, [*SETTING, "method"], measure)
+    summary = fold_summary(scores, METHOD_IN_SETTING, measure)
     summary = summary[~summary["method"].isin(BASELINES)].fillna({"p": -1.0, "r": -1.0})
-    by_setting = summary.set_index([*SETTING, "method"])["mean"].unstack("method")
-    by_setting = by_setting.dropna(how="all")
+    by_setting = summary.set_index(METHOD_IN_SETTING)["mean"].unstack("method").dropna(how="all")
     if by_setting.empty:
         return by_setting
     gaps = by_setting.isna().groupby(level="dataset").any()
-    matrix = by_setting.groupby(level="dataset").mean().mask(gaps)
-    matrix = matrix.dropna(axis=1, how="all")
+    matrix = by_setting.groupby(level="dataset").mean().mask(gaps).dropna(axis=1, how="all")
     return matrix.loc[ordered_data_sets(matrix.index), ordered_methods(matrix.columns)]
-
-
-def _complete_block(matrix: pd.DataFrame) -> pd.DataFrame:
-    """Drop the gappy data sets or the gappy methods, whichever keeps more figures."""
-    without_data_sets = matrix.dropna(axis=0)
-    without_methods = matrix.dropna(axis=1)
-    return max(without_data_sets, without_methods, key=lambda block: block.size)

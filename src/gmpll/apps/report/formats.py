@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from gmpll.apps.pages.tables import Cell, Table
-
-__all__ = ["latex_text", "markdown_text", "to_csv", "to_latex", "to_markdown"]
+from gmpll.apps.pages.tables import Cell, Table
 
 _LATEX = {
     "\\": r"\textbackslash{}",
@@ -36,26 +32,12 @@ _LATEX = {
 
 
 def latex_text(text: str) -> str:
-    r"""Escape text for LaTeX.
-
-    Examples
-    --------
-    >>> from gmpll.apps.report.formats import latex_text
-    >>> print(latex_text("a_b ± 5%"))
-    a\_b $\pm$ 5\%
-    """
+    """Escape text for LaTeX."""
     return "".join(_LATEX.get(character, character) for character in text)
 
 
 def markdown_text(text: str) -> str:
-    r"""Escape text for a cell or a sentence of Markdown.
-
-    Examples
-    --------
-    >>> from gmpll.apps.report.formats import markdown_text
-    >>> print(markdown_text("a|b <i>"))
-    a\|b &lt;i&gt;
-    """
+    """Escape text for a cell or a sentence of Markdown."""
     escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     # Signs and brackets of our own figures stay readable: they have no meaning inside a cell.
     escaped = re.sub(r"([\\`*_\[\]|~$])", r"\\\1", escaped)

@@ -4,43 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from gmpll.apps.pages.tables import MISSING, Cell, Row, Table, count, difference, figure, number
 from gmpll.apps.report import paper
-from gmpll.apps.report.frames import groups_of, rows_of
+from gmpll.apps.report.comparisons import RankFacts
 from gmpll.apps.report.names import (
     BASELINES,
+    DEFAULT,
     OURS,
     data_set_name,
-    is_baseline,
     ordered_data_sets,
     ordered_methods,
-    printed_method,
 )
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from gmpll.apps.report.comparisons import RankFacts
-
-__all__ = [
-    "accuracy_table",
-    "controlled_data_table",
-    "curve_table",
-    "error_by_setting_table",
-    "error_table",
-    "failure_table",
-    "incomplete_table",
-    "overview_table",
-    "rank_table",
-    "real_world_data_table",
-    "sensitivity_table",
-    "setting_name",
-    "time_table",
-    "times_of_methods_table",
-    "win_tie_loss_table",
-]
+from gmpll.apps.report.scores_table import groups_of, rows_of
 
 _MARKS = {"win": "•", "loss": "∘"}
 _MARKS_EXPLAINED = (
@@ -52,21 +31,23 @@ _PAPER_EXPLAINED = "The second line of a cell is the paper's figure and ours min
 _SPREAD_EXPLAINED = "± is the standard deviation over the folds."
 
 
+def setting_name(data_set: str, p: float, r: float, method: str = OURS) -> str:
+    """Name a setting, and a method other than GM-PLL, as briefly as it is unambiguous."""
+    name = data_set_name(data_set)
+    if not math.isnan(p):
+        name += f" (p = {p:g}, r = {r:g})"
+    return name if method == OURS else f"{name}, {method}"
+
+
+def _row(name: str, *texts: str) -> Row:
+    return Row([Cell(name), *map(Cell, texts)])
+
+
 def overview_table(facts: pd.DataFrame) -> Table:
     """Lay out what was run."""
-    header = [
-        "Experiment",
-        "Data sets",
-        "Methods",
-        "Baselines",
-        "Seeds",
-        "Folds",
-        "Jobs",
-        "Done",
-        "Failed",
-    ]
+    header = ["Experiment", "Data sets", *(name.capitalize() for name in facts.columns[2:])]
     rows = [
-        Row([Cell(str(row.experiment)), *(Cell(count(float(value))) for value in row[2:])])
+        _row(str(row.experiment), *(count(float(value)) for value in row[2:]))
         for row in rows_of(facts)
     ]
     return Table("overview", "Jobs of each experiment", header, rows, facts)
@@ -75,56 +56,55 @@ def overview_table(facts: pd.DataFrame) -> Table:
 def controlled_data_table(facts: pd.DataFrame) -> Table:
     """Lay out the paper's table 1 beside our data."""
     part = facts[facts["kind"] == "controlled"]
-    rows = [_data_row(row, ("n_samples", "n_features", "n_classes")) for row in rows_of(part)]
-    return Table(
-        "data-controlled",
-        "Controlled data sets: ours, and what Table 1 of the paper prints",
-        ["Data set", "Rows", "Features", "Labels"],
-        rows,
-        part.drop(columns=["mean_candidates", "paper_mean_candidates", "task"]),
-        ["The paper's figure is printed below ours where it differs."],
-    )
+    facts = part.drop(columns=["mean_candidates", "paper_mean_candidates", "task"])
+    return _data_table("data-controlled", "Controlled", 1, part, facts)
 
 
 def real_world_data_table(facts: pd.DataFrame) -> Table:
     """Lay out the paper's table 2 beside our data."""
     part = facts[facts["kind"] == "real-world"]
-    statistics = ("n_samples", "n_features", "n_classes", "mean_candidates")
-    rows = [_data_row(row, statistics) for row in rows_of(part)]
+    return _data_table("data-real-world", "Real-world", 2, part, part)
+
+
+def _data_table(
+    name: str, kind: str, paper_table: int, part: pd.DataFrame, facts: pd.DataFrame
+) -> Table:
+    columns = {"n_samples": "Rows", "n_features": "Features", "n_classes": "Labels"}
+    if "mean_candidates" in facts:
+        columns["mean_candidates"] = "Mean candidates"
+    rows = []
+    for row in rows_of(part):
+        cells = [Cell(data_set_name(row.dataset), detail=row.task)]
+        for statistic in columns:
+            decimals = 2 if statistic == "mean_candidates" else None
+            ours, printed = (
+                count(value) if decimals is None else number(value, decimals)
+                for value in (getattr(row, statistic), getattr(row, f"paper_{statistic}"))
+            )
+            differs = printed not in (MISSING, ours)
+            cells.append(Cell(ours, detail=f"paper {printed}" if differs else ""))
+        rows.append(Row(cells))
     return Table(
-        "data-real-world",
-        "Real-world data sets: ours, and what Table 2 of the paper prints",
-        ["Data set", "Rows", "Features", "Labels", "Mean candidates"],
+        name,
+        f"{kind} data sets: ours, and what Table {paper_table} of the paper prints",
+        ["Data set", *columns.values()],
         rows,
-        part,
+        facts,
         ["The paper's figure is printed below ours where it differs."],
     )
-
-
-def _data_row(row: Any, statistics: Sequence[str]) -> Row:
-    cells = [Cell(data_set_name(row.dataset), detail=row.task)]
-    for statistic in statistics:
-        ours, printed = getattr(row, statistic), getattr(row, f"paper_{statistic}")
-        shown: Callable[[float], str] = (
-            (lambda value: number(value, 2)) if statistic == "mean_candidates" else count
-        )
-        differs = not math.isnan(printed) and shown(ours) != shown(printed)
-        cells.append(Cell(shown(ours), detail=f"paper {shown(printed)}" if differs else ""))
-    return Row(cells)
 
 
 def curve_table(facts: pd.DataFrame, r: int) -> Table:
     """Lay out the accuracies behind the figure of one r."""
     part = facts[facts["r"] == r]
     methods = ordered_methods(part["method"])
-    cells = {(row.dataset, row.p, row.method): row for row in rows_of(part)}
     rows: list[Row] = []
     for data_set in ordered_data_sets(part["dataset"]):
-        shares = sorted(part.loc[part["dataset"] == data_set, "p"].unique())
-        for place, p in enumerate(shares):
-            found = [_summary_cell(cells.get((data_set, p, method))) for method in methods]
-            name = Cell(f"{data_set_name(data_set)}, p = {p:g}")
-            rows.append(Row([name, *found], is_apart=place == 0 and bool(rows)))
+        of_set = part[part["dataset"] == data_set].sort_values("p", kind="stable")
+        for place, (p, group) in enumerate(of_set.groupby("p")):
+            name = f"{data_set_name(data_set)}, p = {p:g}"
+            is_apart = place == 0 and bool(rows)
+            rows.append(Row(_cells_of_methods(name, group, methods, _summary_cell), is_apart))
     return Table(
         f"curves-r{r}",
         f"Inductive accuracy on the controlled sets, r = {r}",
@@ -136,9 +116,15 @@ def curve_table(facts: pd.DataFrame, r: int) -> Table:
     )
 
 
+def _cells_of_methods(
+    name: str, group: pd.DataFrame, methods: Sequence[str], cell_of: Callable[[Any], Cell]
+) -> list[Cell]:
+    """Lay out a row with a cell for each method; a method that the group lacks has a dash."""
+    by_method = {row.method: cell_of(row) for row in rows_of(group)}
+    return [Cell(name), *(by_method.get(method, Cell(MISSING)) for method in methods)]
+
+
 def _summary_cell(row: Any, decimals: int = 3) -> Cell:
-    if row is None:
-        return Cell(MISSING)
     missing = "failed" if row.failed else MISSING
     text = figure(row.mean, row.std, decimals) if row.measured else missing
     return Cell(text, note=_fold_note(row.done, row.expected))
@@ -153,13 +139,16 @@ def win_tie_loss_table(facts: pd.DataFrame, *, corrected: bool) -> Table:
     prefix = "corrected_" if corrected else ""
     columns = [f"{prefix}{verdict}" for verdict in ("win", "tie", "loss")]
     methods = ordered_methods(facts["method"])
-    rows = []
-    for data_set in ordered_data_sets(facts["dataset"]):
-        part = facts[facts["dataset"] == data_set]
-        found = [_counts_cell(part[part["method"] == method], columns) for method in methods]
-        rows.append(Row([Cell(data_set_name(data_set)), *found, _counts_cell(part, columns)]))
-    sums = [_counts_cell(facts[facts["method"] == method], columns) for method in methods]
-    rows.append(Row([Cell("sum"), *sums, _counts_cell(facts, columns)], is_apart=True))
+
+    def row(name: str, part: pd.DataFrame, *, is_apart: bool = False) -> Row:
+        parts = [*(part[part["method"] == method] for method in methods), part]
+        return Row([Cell(name), *(_counts_cell(p, columns) for p in parts)], is_apart)
+
+    rows = [
+        row(data_set_name(data_set), facts[facts["dataset"] == data_set])
+        for data_set in ordered_data_sets(facts["dataset"])
+    ]
+    rows.append(row("sum", facts, is_apart=True))
     test = "corrected resampled t-test" if corrected else "paired t-test"
     notes = [
         "The first line is ours. The second is the paper's (Table 3), for the same data sets; its "
@@ -180,11 +169,10 @@ def win_tie_loss_table(facts: pd.DataFrame, *, corrected: bool) -> Table:
 def _counts_cell(part: pd.DataFrame, columns: Sequence[str]) -> Cell:
     if part.empty:
         return Cell(MISSING)
-    win, tie, loss = (int(part[column].sum()) for column in columns)
     printed = part[["paper_win", "paper_tie", "paper_loss"]].dropna()
     compared, expected = int(part["configurations"].sum()), int(part["expected"].sum())
     return Cell(
-        f"{win}/{tie}/{loss}",
+        str(paper.Counts(*(int(part[column].sum()) for column in columns))),
         detail=str(paper.Counts(*(int(x) for x in printed.sum()))) if len(printed) else "",
         note="" if compared == expected else f"{compared} of {expected} sets",
     )
@@ -195,19 +183,13 @@ def accuracy_table(facts: pd.DataFrame, measure: str) -> Table:
     # Full supervision, for one, has no transductive accuracy: its row would be all dashes.
     facts = facts[(facts["measured"] > 0) | (facts["failed"] > 0)]
     methods, data_sets = ordered_methods(facts["method"]), ordered_data_sets(facts["dataset"])
-    cells = {(row.dataset, row.method): row for row in rows_of(facts)}
-    rows = []
-    for place, method in enumerate(methods):
-        found = [_accuracy_cell(cells.get((data_set, method))) for data_set in data_sets]
-        is_apart = place > 0 and _kind(method) != _kind(methods[place - 1])
-        rows.append(Row([Cell(method), *found], is_apart=is_apart))
-    printed = paper.TABLES[measure]
+    cells = {(row.method, row.dataset): _accuracy_cell(row) for row in rows_of(facts)}
     return Table(
         measure,
-        f"{measure.capitalize()} accuracy on the real-world sets (Table {printed.number} of "
-        "the paper)",
+        f"{measure.capitalize()} accuracy on the real-world sets (Table "
+        f"{paper.TABLE_NUMBERS[measure]} of the paper)",
         ["Method", *map(data_set_name, data_sets)],
-        rows,
+        _rows_of_methods(methods, data_sets, cells),
         facts,
         [
             f"{_MARKS_EXPLAINED} {_PAPER_EXPLAINED}",
@@ -217,15 +199,25 @@ def accuracy_table(facts: pd.DataFrame, measure: str) -> Table:
     )
 
 
+def _rows_of_methods(
+    methods: Sequence[str], columns: Sequence[Any], cells: dict[tuple[str, Any], Cell]
+) -> list[Row]:
+    """Lay out a row per method; ours, the compared ones and the baselines stand apart."""
+    rows = []
+    for place, method in enumerate(methods):
+        found = [cells.get((method, column), Cell(MISSING)) for column in columns]
+        is_apart = place > 0 and _kind(method) != _kind(methods[place - 1])
+        rows.append(Row([Cell(method), *found], is_apart))
+    return rows
+
+
 def _kind(method: str) -> str:
-    if is_baseline(method):
+    if method in BASELINES:
         return "baseline"
-    return "own" if printed_method(method) == OURS else "compared"
+    return "own" if method in (DEFAULT, OURS) else "compared"
 
 
 def _accuracy_cell(row: Any) -> Cell:
-    if row is None:
-        return Cell(MISSING)
     laid = _summary_cell(row)
     detail = ""
     if not math.isnan(row.paper_mean):
@@ -242,23 +234,17 @@ def _mark(row: Any) -> str:
 
 def error_table(facts: pd.DataFrame) -> Table:
     """Lay out the mean absolute errors of the real-world sets: a row per method."""
-    methods = ordered_methods(facts["method"])
     columns = [
         (data_set, rows)
         for data_set in ordered_data_sets(facts["dataset"])
         for rows in facts["rows"].unique()
     ]
-    cells = {(row.dataset, row.rows, row.method): row for row in rows_of(facts)}
-    laid = []
-    for place, method in enumerate(methods):
-        found = [_error_cell(cells.get((*column, method))) for column in columns]
-        is_apart = place > 0 and _kind(method) != _kind(methods[place - 1])
-        laid.append(Row([Cell(method), *found], is_apart=is_apart))
+    cells = {(row.method, (row.dataset, row.rows)): _error_cell(row) for row in rows_of(facts)}
     return Table(
         "absolute-error-real-world",
         "Mean absolute error on the real-world sets with ordered labels",
         ["Method", *(f"{data_set_name(data_set)}, {rows} rows" for data_set, rows in columns)],
-        laid,
+        _rows_of_methods(ordered_methods(facts["method"]), columns, cells),
         facts,
         [_MARKS_EXPLAINED, _SPREAD_EXPLAINED],
     )
@@ -271,9 +257,8 @@ def error_by_setting_table(facts: pd.DataFrame) -> Table:
     for data_set in ordered_data_sets(facts["dataset"]):
         part = facts[facts["dataset"] == data_set]
         for (rows, p, r), group in groups_of(part, ["rows", "p", "r"]):
-            by_method = {row.method: row for row in rows_of(group)}
-            cells = [_error_cell(by_method.get(method)) for method in methods]
-            laid.append(Row([Cell(f"{setting_name(data_set, p, r)}, {rows} rows"), *cells]))
+            name = f"{setting_name(data_set, p, r)}, {rows} rows"
+            laid.append(Row(_cells_of_methods(name, group, methods, _error_cell)))
     return Table(
         "absolute-error-controlled",
         "Mean absolute error on the controlled sets with ordered labels",
@@ -286,15 +271,13 @@ def error_by_setting_table(facts: pd.DataFrame) -> Table:
 
 
 def _error_cell(row: Any) -> Cell:
-    if row is None:
-        return Cell(MISSING)
     laid = _summary_cell(row, decimals=2)
     return Cell(laid.text, _mark(row), note=laid.note, strong=bool(row.best))
 
 
 def _not_run(methods: Sequence[str], data_sets: Sequence[str], measure: str) -> list[str]:
     """Say what the paper's table has and the scores have not."""
-    printed = paper.INDUCTIVE if measure == "inductive" else paper.TRANSDUCTIVE
+    printed = paper.ACCURACY[measure]
     absent_methods = [m for m in dict.fromkeys(m for m, _ in printed) if m not in methods]
     absent_sets = [d for d in dict.fromkeys(d for _, d in printed) if d not in data_sets]
     notes = []
@@ -313,10 +296,8 @@ def _not_run(methods: Sequence[str], data_sets: Sequence[str], measure: str) -> 
 
 def rank_table(facts: RankFacts, name: str, title: str) -> Table:
     """Lay out the average ranks behind a critical-difference diagram."""
-    import pandas as pd
-
     ranks = facts.average_ranks
-    rows = [Row([Cell(str(method)), Cell(number(rank, 2))]) for method, rank in ranks.items()]
+    rows = [_row(str(method), number(rank, 2)) for method, rank in ranks.items()]
     frame = pd.DataFrame({"method": ranks.index, "average_rank": ranks.to_numpy()})
     frame["critical_difference"] = facts.critical_difference
     frame["friedman_p_value"] = facts.p_value
@@ -339,66 +320,55 @@ def sensitivity_table(facts: pd.DataFrame, parameter: str, symbol: str) -> Table
     """Lay out accuracy by value of one parameter: a row per data set and method."""
     part = facts[facts["parameter"] == parameter]
     values = sorted(part["value"].dropna().unique())
+    references = {"formula": "Formula"} if parameter == "r" else {}
+    references |= {"paper_best": "Paper's best"}
     rows = []
     for (data_set, p, r, method), group in groups_of(part, ["dataset", "p", "r", "method"]):
-        by_value = {row.value: row for row in rows_of(group)}
-        best = group["mean"].max()
-        cells = []
-        for value in values:
-            row = by_value.get(value)
-            laid = _summary_cell(row)
-            is_best = row is not None and bool(row.measured) and row.mean >= best
-            cells.append(Cell(laid.text, note=laid.note, strong=is_best))
-        name = setting_name(data_set, p, r, method)
-        rows.append(Row([Cell(name), *cells, *_sensitivity_references(group, parameter)]))
-    references = ["Formula", "Paper's best"] if parameter == "r" else ["Paper's best"]
+        cells = {}
+        for row in rows_of(group):
+            laid, is_best = (
+                _summary_cell(row),
+                bool(row.measured) and row.mean >= group["mean"].max(),
+            )
+            cells[row.value] = Cell(laid.text, note=laid.note, strong=is_best)
+        fixed = [float(group[column].iloc[0]) for column in references]
+        rows.append(
+            Row(
+                [
+                    Cell(setting_name(data_set, p, r, method)),
+                    *(cells.get(value, Cell(MISSING)) for value in values),
+                    *(Cell(MISSING if math.isnan(value) else f"{value:g}") for value in fixed),
+                ]
+            )
+        )
     notes = [_SPREAD_EXPLAINED + " Bold: best mean of the row."]
     if parameter == "r":
         notes.append("Formula: r = round(1 + mean number of candidates / log10(number of labels)).")
     return Table(
         f"sensitivity-{parameter}",
         f"Inductive accuracy by {symbol}",
-        ["Data set", *(f"{symbol} = {value:g}" for value in values), *references],
+        ["Data set", *(f"{symbol} = {value:g}" for value in values), *references.values()],
         rows,
         part,
         notes,
     )
 
 
-def _sensitivity_references(group: pd.DataFrame, parameter: str) -> list[Cell]:
-    columns = ["formula", "paper_best"] if parameter == "r" else ["paper_best"]
-    references = [float(group[column].iloc[0]) for column in columns]
-    return [Cell(MISSING if math.isnan(value) else f"{value:g}") for value in references]
-
-
-def setting_name(data_set: str, p: float, r: float, method: str = OURS) -> str:
-    """Name a setting, and a method other than GM-PLL, as briefly as it is unambiguous."""
-    name = data_set_name(data_set)
-    if not math.isnan(p):
-        name += f" (p = {p:g}, r = {r:g})"
-    return name if method == OURS else f"{name}, {method}"
-
-
 def time_table(facts: pd.DataFrame) -> Table:
     """Lay out GM-PLL's times beside the paper's."""
-    part = facts[facts["method"].map(printed_method) == OURS]
+    part = facts[facts["method"] == OURS]
     rows = []
     for data_set in ordered_data_sets(part["dataset"]):
         for row in rows_of(part[part["dataset"] == data_set]):
             name = setting_name(row.dataset, row.p, row.r, row.method)
-            rows.append(
-                Row(
-                    [
-                        Cell(name, note=_fold_note(row.done, row.expected)),
-                        Cell(_seconds(row.running_mean, row.running_std)),
-                        Cell(_seconds(row.paper_running)),
-                        Cell(_ratio(row.paper_running, row.running_mean)),
-                        Cell(_seconds(row.testing_mean, row.testing_std)),
-                        Cell(_seconds(row.paper_testing)),
-                        Cell(_ratio(row.paper_testing, row.testing_mean)),
-                    ]
-                )
-            )
+            cells = [Cell(name, note=_fold_note(row.done, row.expected))]
+            for ours, std, printed in (
+                (row.running_mean, row.running_std, row.paper_running),
+                (row.testing_mean, row.testing_std, row.paper_testing),
+            ):
+                texts = (_seconds(ours, std), _seconds(printed), _ratio(printed, ours))
+                cells += map(Cell, texts)
+            rows.append(Row(cells))
     return Table(
         "times",
         "Seconds of GM-PLL beside the paper's (Table 8)",
@@ -420,9 +390,8 @@ def times_of_methods_table(facts: pd.DataFrame) -> Table:
     for data_set in ordered_data_sets(facts["dataset"]):
         part = facts[facts["dataset"] == data_set]
         for (p, r), group in groups_of(part, ["p", "r"]):
-            by_method = {row.method: row for row in rows_of(group)}
-            cells = [_time_cell(by_method.get(method)) for method in methods]
-            rows.append(Row([Cell(setting_name(data_set, p, r)), *cells]))
+            name = setting_name(data_set, p, r)
+            rows.append(Row(_cells_of_methods(name, group, methods, _time_cell)))
     return Table(
         "times-of-methods",
         "Running seconds of every method (testing seconds below)",
@@ -434,8 +403,6 @@ def times_of_methods_table(facts: pd.DataFrame) -> Table:
 
 
 def _time_cell(row: Any) -> Cell:
-    if row is None:
-        return Cell(MISSING)
     if not row.measured:
         return Cell("failed" if row.failed else MISSING)
     return Cell(
@@ -462,17 +429,9 @@ def _ratio(theirs: float, ours: float) -> str:
 
 def incomplete_table(facts: pd.DataFrame) -> Table:
     """Lay out the groups that lack folds."""
+    counted = ("done", "failed", "missing", "expected")
     rows = [
-        Row(
-            [
-                Cell(_job_name(row)),
-                Cell(row.method),
-                Cell(count(row.done)),
-                Cell(count(row.failed)),
-                Cell(count(row.missing)),
-                Cell(count(row.expected)),
-            ]
-        )
+        _row(_job_name(row), row.method, *(count(getattr(row, name)) for name in counted))
         for row in rows_of(facts)
     ]
     return Table(
@@ -487,26 +446,12 @@ def incomplete_table(facts: pd.DataFrame) -> Table:
 
 def failure_table(facts: pd.DataFrame) -> Table:
     """Lay out the failed jobs."""
-    rows = [
-        Row(
-            [
-                Cell(_job_name(row)),
-                Cell(row.method),
-                Cell(f"{row.seed:g}"),
-                Cell(f"{row.fold:g}"),
-                Cell(row.error or "no error text was recorded"),
-            ]
-        )
-        for row in rows_of(facts)
-    ]
-    return Table(
-        "failures",
-        "Failed jobs",
-        ["Setting", "Method", "Seed", "Fold", "Error"],
-        rows,
-        facts,
-        is_text=True,
-    )
+    rows = []
+    for row in rows_of(facts):
+        error = row.error or "no error text was recorded"
+        rows.append(_row(_job_name(row), row.method, f"{row.seed:g}", f"{row.fold:g}", error))
+    header = ["Setting", "Method", "Seed", "Fold", "Error"]
+    return Table("failures", "Failed jobs", header, rows, facts, is_text=True)
 
 
 def _job_name(row: Any) -> str:

@@ -10,9 +10,8 @@ from collections.abc import Iterable, Iterator
 
 from gmpll.apps.report import paper
 from gmpll.apps.report.names import OURS, data_set_name
-from gmpll.apps.report.rules import candidates_by_formula
-
-__all__ = ["paper_contradictions"]
+from gmpll.datasets import dataset_info
+from gmpll.methods.gmpll import set_size_rule
 
 #: The paper's configurations: seven shares p times three numbers r.
 N_CONFIGURATIONS = 21
@@ -21,18 +20,11 @@ N_FOLDS = 10
 
 
 def paper_contradictions() -> dict[str, list[str]]:
-    """Return the contradictions found, a list of sentences per printed table.
-
-    Examples
-    --------
-    >>> from gmpll.apps.report.paper_checks import paper_contradictions
-    >>> paper_contradictions()["r"][0]
-    'Table 7 gives r* = 4 for FG-NET; the formula gives 5 with the figures of Table 2.'
-    """
+    """Return the contradictions found, a list of sentences per printed table."""
     return {
         "win/tie/loss": [*_wrong_counts(), *_wrong_sums()],
-        "inductive": list(_odd_accuracies("inductive", paper.INDUCTIVE)),
-        "transductive": list(_odd_accuracies("transductive", paper.TRANSDUCTIVE)),
+        "inductive": list(_odd_accuracies("inductive")),
+        "transductive": list(_odd_accuracies("transductive")),
         "r": list(_wrong_r()),
         "beta": list(_other_beta()),
         "real-world data": list(_missing_data()),
@@ -59,57 +51,54 @@ def _wrong_sums() -> Iterator[str]:
     for method, printed in paper.WIN_TIE_LOSS_METHOD_SUMS.items():
         added = _added(c for (_, name), c in paper.WIN_TIE_LOSS.items() if name == method)
         if added != printed:
-            yield (f"Table 3 prints the sum {printed} for {method}; its column adds up to {added}.")
+            yield f"Table 3 prints the sum {printed} for {method}; its column adds up to {added}."
 
 
 def _added(counts: Iterable[paper.Counts]) -> paper.Counts:
     return paper.Counts(*(sum(column) for column in zip(*counts, strict=True)))
 
 
-def _odd_accuracies(
-    table: str, printed: dict[tuple[str, str], paper.PrintedAccuracy]
-) -> Iterator[str]:
-    number = paper.TABLES[table].number
+def _odd_accuracies(measure: str) -> Iterator[str]:
+    table, printed = f"Table {paper.TABLE_NUMBERS[measure]}", paper.ACCURACY[measure]
     # No sample of n numbers between 0 and 1 has a larger standard deviation than an even split
     # between the two ends.
     largest_std = (N_FOLDS / (4 * (N_FOLDS - 1))) ** 0.5
     for (method, data_set), figure in printed.items():
-        ours = printed[OURS, data_set]
+        ours = printed[OURS, data_set].mean
         where = f"{method} on {data_set_name(data_set)}"
         if figure.std > largest_std:
             yield (
-                f"Table {number} prints the standard deviation {figure.std} for {where}; "
+                f"{table} prints the standard deviation {figure.std} for {where}; "
                 f"ten accuracies cannot have more than {largest_std:.3f}."
             )
-        if figure.mark == "•" and figure.mean > ours.mean:
-            yield (
-                f"Table {number} marks GM-PLL ({ours.mean:.3f}) as significantly better than "
-                f"{where}, which has the higher mean ({figure.mean:.3f})."
-            )
-        if figure.mark == "∘" and figure.mean < ours.mean:
-            yield (
-                f"Table {number} marks GM-PLL ({ours.mean:.3f}) as significantly worse than "
-                f"{where}, which has the lower mean ({figure.mean:.3f})."
-            )
+        for mark, verdict, mean, wrong in (
+            ("•", "better", "higher", figure.mean > ours),
+            ("∘", "worse", "lower", figure.mean < ours),
+        ):
+            if figure.mark == mark and wrong:
+                yield (
+                    f"{table} marks GM-PLL ({ours:.3f}) as significantly {verdict} than {where}, "
+                    f"which has the {mean} mean ({figure.mean:.3f})."
+                )
     for data_set in dict.fromkeys(name for _, name in printed):
         column = {m: figure for (m, name), figure in printed.items() if name == data_set}
         best = max(column, key=lambda method: column[method].mean)
         if not column[best].bold:
             yield (
-                f"Table {number} leaves the best figure on {data_set_name(data_set)} "
+                f"{table} leaves the best figure on {data_set_name(data_set)} "
                 f"({best}, {column[best].mean:.3f}) without bold type."
             )
 
 
 def _wrong_r() -> Iterator[str]:
     for data_set, printed in paper.R_FORMULA.items():
-        statistics = paper.REAL_WORLD_DATA.get(data_set)
+        statistics = dataset_info(data_set).paper
         if statistics is None or statistics.mean_candidates is None:
             continue
-        computed = candidates_by_formula(statistics.mean_candidates, statistics.n_classes)
+        computed = set_size_rule(statistics.mean_candidates, statistics.n_classes)
         if computed != printed:
             yield (
-                f"Table 7 gives r* = {printed} for {data_set_name(data_set)}; "
+                f"Table 7 gives r* = {printed:g} for {data_set_name(data_set)}; "
                 f"the formula gives {computed} with the figures of Table 2."
             )
 
@@ -125,6 +114,6 @@ def _other_beta() -> Iterator[str]:
 
 
 def _missing_data() -> Iterator[str]:
-    for data_set in dict.fromkeys(name for _, name in paper.INDUCTIVE):
-        if data_set not in paper.REAL_WORLD_DATA:
+    for data_set in paper.BETA:
+        if dataset_info(data_set).paper is None:
             yield f"Table 2 leaves out {data_set_name(data_set)}, which Tables 4 to 8 use."

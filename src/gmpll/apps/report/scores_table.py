@@ -3,43 +3,19 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import pandas as pd
 
 from gmpll.apps.experiments.scoring import SCORE_COLUMNS
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import pandas as pd
-
-__all__ = [
-    "SCORE_COLUMNS",
-    "SETTING",
-    "checked_scores",
-    "of_experiment",
-    "printable",
-    "read_scores",
-    "succeeded",
-]
-
 _TEXT_COLUMNS = ("experiment", "dataset", "method", "parameter", "chosen", "status", "error")
-_NUMBER_COLUMNS = (
-    "p",
-    "r",
-    "value",
-    "seed",
-    "fold",
-    "inductive",
-    "transductive",
-    "inductive_mae",
-    "transductive_mae",
-    "fit_seconds",
-    "predict_seconds",
-)
-#: Tables that were saved before these were computed lack them: no figure is known then.
-_LATER_COLUMNS = ("inductive_mae", "transductive_mae")
+_NUMBER_COLUMNS = tuple(column for column in SCORE_COLUMNS if column not in _TEXT_COLUMNS)
 #: What makes two jobs of an experiment comparable fold by fold.
 SETTING = ["dataset", "p", "r"]
+METHOD_IN_SETTING = [*SETTING, "method"]
 
 #: Control characters (but line breaks) and lone surrogates cannot be written to XML or UTF-8.
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
@@ -50,40 +26,16 @@ _LONGEST_REASON = 200
 
 
 def printable(value: object) -> str:
-    r"""Return a value as text that every format can hold.
-
-    Examples
-    --------
-    >>> from gmpll.apps.report.scores_table import printable
-    >>> printable("bell\x07")
-    'bell�'
-    """
+    """Return a value as text that every format can hold."""
     return _UNPRINTABLE.sub("�", str(value))
 
 
 def checked_scores(scores: pd.DataFrame) -> pd.DataFrame:
-    """Return a clean copy of a table of scores, with exactly the agreed columns.
+    """Return a clean copy of a table of scores, with exactly the columns :data:`SCORE_COLUMNS`.
 
-    Parameters
-    ----------
-    scores : DataFrame
-        One row per job, columns :data:`SCORE_COLUMNS`. An older table may lack the mean absolute
-        errors, which are NaN then.
-
-    Returns
-    -------
-    DataFrame
-        Text columns hold text (unprintable characters replaced), number columns hold floats.
-
-    Raises
-    ------
-    ValueError
-        If columns are missing or a number column holds something else.
+    Text columns hold text (unprintable characters replaced), number columns hold floats. It is a
+    ValueError if columns are missing or a number column holds something else.
     """
-    import pandas as pd
-
-    later = [column for column in _LATER_COLUMNS if column not in scores.columns]
-    scores = scores.assign(**dict.fromkeys(later, float("nan")))
     missing = [column for column in SCORE_COLUMNS if column not in scores.columns]
     if missing:
         raise ValueError(
@@ -109,13 +61,11 @@ def checked_scores(scores: pd.DataFrame) -> pd.DataFrame:
 
 def read_scores(path: Path) -> pd.DataFrame:
     """Read a table of scores from a CSV file; a method named "NA" keeps its name."""
-    import pandas as pd
-
     empty = {column: ["", "nan", "NaN"] for column in _NUMBER_COLUMNS}
     try:
         return pd.read_csv(path, keep_default_na=False, na_values=empty, encoding="utf-8")
     except (ValueError, OverflowError) as error:  # pandas' own errors are ValueErrors, too
-        reason = " ".join(str(error).split())[:200]
+        reason = " ".join(str(error).split())[:_LONGEST_REASON]
         raise ValueError(f"{path} is not a table of comma separated values: {reason}.") from error
 
 
@@ -127,3 +77,16 @@ def of_experiment(scores: pd.DataFrame, experiment: str) -> pd.DataFrame:
 def succeeded(scores: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of the jobs that ended well."""
     return scores[scores["status"] == "ok"]
+
+
+def rows_of(frame: pd.DataFrame) -> Iterable[Any]:
+    """Return the rows as named tuples, typed loosely: a field can be any scalar."""
+    return frame.itertuples()
+
+
+def groups_of(frame: pd.DataFrame, keys: Sequence[str]) -> Iterable[tuple[Any, pd.DataFrame]]:
+    """Return (key values, rows) of every group, in the order in which groups appear.
+
+    NaN is a value like any other: it stands where a setting has no p and r.
+    """
+    return cast(Any, frame.groupby(list(keys), dropna=False, sort=False))

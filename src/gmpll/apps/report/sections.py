@@ -5,22 +5,18 @@ A section whose experiment is not in the scores consists of one sentence that sa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
 
-from gmpll.apps.report import comparisons, data_facts, figures, layouts, summaries
-from gmpll.apps.report.names import OURS, data_set_name, printed_method
+import pandas as pd
+
+from gmpll.apps.pages.tables import Table
+from gmpll.apps.report import comparisons, figures, layouts, summaries
+from gmpll.apps.report.figures import Drawing
+from gmpll.apps.report.names import OURS, data_set_name
 from gmpll.apps.report.paper_checks import paper_contradictions
 from gmpll.apps.report.scores_table import of_experiment
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from gmpll.apps.pages.tables import Table
-    from gmpll.apps.report.figures import Drawing
-
-__all__ = ["Section", "make_sections"]
+from gmpll.datasets import PAPER_DIFFERENCES, DatasetInfo
 
 _SYMBOLS = {"beta": "β", "r": "r"}
 _NO_COMPARISON = f"The scores hold no folds that {OURS} and another method both have."
@@ -28,33 +24,18 @@ _NO_COMPARISON = f"The scores hold no folds that {OURS} and another method both 
 
 @dataclass(frozen=True)
 class Section:
-    """A section of the page.
+    """A section of the page; ``remarks`` say where the paper's own figures disagree."""
 
-    Attributes
-    ----------
-    anchor : str
-        Its place in the page's address.
-    title : str
-    text : list of str
-        Paragraphs at its head.
-    absent : str
-        Why it is empty; "" where it is not.
-    drawings : list of Drawing
-    tables : list of Table
-    remarks : list of str
-        What the paper's own figures say against each other.
-    """
-
-    anchor: str
+    anchor: str  # its place in the page's address
     title: str
     text: list[str] = field(default_factory=list)
-    absent: str = ""
+    absent: str = ""  # why it is empty
     drawings: list[Drawing] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
 
 
-def make_sections(scores: pd.DataFrame, infos: Sequence[Any]) -> list[Section]:
+def make_sections(scores: pd.DataFrame, infos: Sequence[DatasetInfo]) -> list[Section]:
     """Make all sections from checked scores and the catalogue of data sets."""
     remarks = paper_contradictions()
     return [
@@ -87,10 +68,8 @@ def _overview(scores: pd.DataFrame) -> Section:
     return Section("overview", "Overview", text, tables=[layouts.overview_table(facts)])
 
 
-def _data(infos: Sequence[Any], remarks: list[str]) -> Section:
-    from gmpll.datasets import PAPER_DIFFERENCES
-
-    facts = data_facts.data_facts(infos)
+def _data(infos: Sequence[DatasetInfo], remarks: list[str]) -> Section:
+    facts = summaries.data_facts(infos)
     reasons = [
         f"{data_set_name(data_set)}: {reason}"
         for data_set, by_statistic in PAPER_DIFFERENCES.items()
@@ -159,10 +138,7 @@ def _errors(scores: pd.DataFrame) -> Section:
     if not controlled.empty:
         tables.append(layouts.error_by_setting_table(controlled))
     if not tables:
-        absent = (
-            "The scores hold no mean absolute error: no data set in them has ordered labels, or "
-            "they were saved before it was computed, and gmpll report on the run folder adds it."
-        )
+        absent = "The scores hold no mean absolute error: no data set in them has ordered labels."
         return Section(anchor, title, absent=absent)
     text = [
         "How far the label is from the true one on average, in the unit of the labels: years in "
@@ -202,11 +178,11 @@ def _ranks(scores: pd.DataFrame) -> Section:
 
 
 def _sensitivity(
-    scores: pd.DataFrame, infos: Sequence[Any], parameter: str, remarks: list[str]
+    scores: pd.DataFrame, infos: Sequence[DatasetInfo], parameter: str, remarks: list[str]
 ) -> Section:
     symbol = _SYMBOLS[parameter]
     anchor, title = f"sensitivity-{parameter}", f"Sensitivity to {symbol}"
-    facts = summaries.sensitivity_facts(scores, data_facts.data_shapes(infos))
+    facts = summaries.sensitivity_facts(scores, infos)
     if not facts.loc[facts["parameter"] == parameter, "measured"].any():
         otherwise = f"The sensitivity experiment did not vary {symbol}."
         return Section(anchor, title, absent=_absent(scores, "sensitivity", otherwise=otherwise))
@@ -225,7 +201,7 @@ def _times(scores: pd.DataFrame) -> Section:
     if not facts["measured"].any():
         return Section("times", title, absent=_absent(scores, "timing"))
     tables = [layouts.times_of_methods_table(facts)]
-    if (facts["method"].map(printed_method) == OURS).any():
+    if (facts["method"] == OURS).any():
         tables.insert(0, layouts.time_table(facts))
     return Section("times", title, tables=tables)
 
@@ -255,13 +231,3 @@ def _absent(scores: pd.DataFrame, experiment: str, *, otherwise: str = "") -> st
     if part.empty:
         return f"The scores hold no {experiment} experiment, so this section is left out."
     return otherwise or f"No job of the {experiment} experiment gave a figure."
-
-
-def all_tables(sections: Iterable[Section]) -> list[Table]:
-    """Return the tables of all sections."""
-    return [table for section in sections for table in section.tables]
-
-
-def all_drawings(sections: Iterable[Section]) -> list[Drawing]:
-    """Return the drawings of all sections."""
-    return [drawing for section in sections for drawing in section.drawings]

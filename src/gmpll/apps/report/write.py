@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pandas as pd
+
+from gmpll.apps.experiments.store import write_atomically
+from gmpll.apps.pages import render_template
+from gmpll.apps.report import paper
 from gmpll.apps.report.formats import to_csv, to_latex, to_markdown
-from gmpll.apps.report.page import render_page
-from gmpll.apps.report.scores_table import checked_scores
-from gmpll.apps.report.sections import all_drawings, all_tables, make_sections
+from gmpll.apps.report.scores_table import checked_scores, printable
+from gmpll.apps.report.sections import make_sections
+from gmpll.datasets import list_datasets
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-__all__ = ["write_report"]
-
-
-def _write(path: Path, text: str) -> None:
-    from gmpll.apps.experiments.store import write_atomically
-
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, text.encode())
+#: A longer table is cut on the page; its files hold all rows.
+MAX_ROWS = 300
+#: Heading of the facts that stand in no group.
+GENERAL = "General"
 
 
 def write_report(
@@ -57,18 +55,55 @@ def write_report(
     ...     "The table of scores is empty." in page.read_text(encoding="utf-8")
     True
     """
-    from gmpll.datasets import list_datasets
-
     folder = Path(out_dir)
     sections = make_sections(checked_scores(scores), list_datasets())
-    for table in all_tables(sections):
-        stem = folder / "tables" / table.name
-        _write(stem.with_name(f"{table.name}.csv"), to_csv(table))
-        _write(stem.with_name(f"{table.name}.md"), to_markdown(table))
-        _write(stem.with_name(f"{table.name}.tex"), to_latex(table))
-    for drawing in all_drawings(sections):
-        _write(folder / "figures" / f"{drawing.name}.svg", drawing.svg + "\n")
-    page = folder / "index.html"
+    formats = {"csv": to_csv, "md": to_markdown, "tex": to_latex}
+    for section in sections:
+        for table in section.tables:
+            for suffix, to_text in formats.items():
+                _write(folder / "tables" / f"{table.name}.{suffix}", to_text(table))
+        for drawing in section.drawings:
+            _write(folder / "figures" / f"{drawing.name}.svg", drawing.svg + "\n")
     # The page comes last: where it stands, everything it links to stands too.
-    _write(page, render_page(sections, provenance))
+    page = folder / "index.html"
+    text = render_template(
+        "gmpll.apps.report",
+        "report.html",
+        sections=sections,
+        provenance=provenance_groups(provenance),
+        citation=paper.CITATION,
+        max_rows=MAX_ROWS,
+    )
+    _write(page, text)
     return page
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, text.encode())
+
+
+def provenance_groups(provenance: Mapping[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Arrange nested facts in groups of named lines, for the end of the page.
+
+    A value that is a mapping becomes a group of its own, with deeper ones flattened; empty values
+    and groups are left out.
+    """
+    general = {key: value for key, value in provenance.items() if not isinstance(value, Mapping)}
+    groups = {printable(k): v for k, v in provenance.items() if isinstance(v, Mapping)}
+    lines = {
+        heading: list(_lines(facts)) for heading, facts in ({GENERAL: general} | groups).items()
+    }
+    return [(heading, found) for heading, found in lines.items() if found]
+
+
+def _lines(facts: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    for key, value in facts.items():
+        name = printable(f"{prefix}{key}".replace("_", " "))
+        if isinstance(value, Mapping):
+            yield from _lines(value, f"{name}: ")
+        elif isinstance(value, (list, tuple)):
+            if value:
+                yield name, printable(", ".join(map(str, value)))
+        elif value is not None and value != "":
+            yield name, printable(value)
