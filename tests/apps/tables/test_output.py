@@ -24,7 +24,9 @@ def test_numbers_stay(value):
     assert escape_formula(repr(value)) == repr(value)
 
 
-@pytest.mark.parametrize("cell", ["=1+1", "+cmd", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "-a", "'=1"])
+@pytest.mark.parametrize(
+    "cell", ["=1+1", "+cmd", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "-a", "'=1"]
+)
 def test_formulas_are_made_harmless(cell):
     assert escape_formula(cell) == f"'{cell}"
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gmpll.apps.tables.cells import MISSING, is_missing
+from gmpll.apps.tables.cells import MISSING, as_text
 from gmpll.apps.tables.errors import InputError, counted, quoted
 
 if TYPE_CHECKING:
@@ -78,8 +78,11 @@ class Table:
         """Return a column as text, as it was written where that is known; absent cells are "" ."""
         if self.cells is not None and self.format in ("csv", "tsv"):
             return self.cells[column].to_pandas()
-        values = self.frame[column]
-        return values.astype(object).map(_as_text)
+        return self.frame[column].astype(object).map(as_text)
+
+    def raw(self, column: str) -> pd.Series:
+        """Return a column as text, or as objects, which may be lists, where it holds such."""
+        return self.frame[column] if self.frame[column].dtype == object else self.text(column)
 
     @property
     def name(self) -> str:
@@ -175,18 +178,6 @@ def read_json_records(path: Path, kind: str, encoding: str) -> list[dict[str, An
             return list(_lines(file, path)) if kind == "jsonl" else _whole(file, path)
         except UnicodeError as error:
             raise _wrong_encoding(path, encoding, error) from error
-
-
-def _as_text(value: Any) -> str:
-    if isinstance(value, (list, tuple, set, frozenset)) or hasattr(value, "tolist"):
-        inner = value.tolist() if hasattr(value, "tolist") else value
-        if isinstance(inner, (list, tuple, set, frozenset)):
-            return ", ".join(_as_text(entry) for entry in inner)
-        value = inner
-    if is_missing(value):
-        return ""
-    is_whole = isinstance(value, float) and value.is_integer()
-    return str(int(value)) if is_whole else str(value)
 
 
 def _check_file(path: Path) -> None:
