@@ -27,7 +27,6 @@ def main() -> None:
     version = max(saved.FORMAT, model_file.FORMAT)
     samples = {
         HERE / f"resolved-{version}": _resolved,
-        HERE / "resolved-1-before-votes": _resolved_before_votes,
         HERE / "review-0.sqlite": _review_without_version,
         HERE / f"review-{review_store.FORMAT}.sqlite": _review,
         HERE / f"run-{run_store.FORMAT_VERSION}": _run,
@@ -67,13 +66,6 @@ def _without_source(folder: Path) -> None:
     """Take out of a matching where its input lay."""
     matching = replace(saved.read_matching(folder), source="")
     saved.write_matching(matching, folder / saved.FILE_NAME)
-
-
-def _resolved_before_votes(folder: Path) -> None:
-    with np.load(HERE / "resolved-1" / saved.FILE_NAME, allow_pickle=False) as file:
-        arrays = {name: file[name] for name in file.files if name != "weights"}
-    folder.mkdir()
-    np.savez_compressed(folder / saved.FILE_NAME, **arrays)
 
 
 def _review(path: Path) -> None:

@@ -42,7 +42,7 @@ def test_the_newest_formats_are_archived():
     assert f"run-{run_store.FORMAT_VERSION}" in names
 
 
-@pytest.mark.parametrize("folder", [*RESOLVED, HERE / "resolved-1-before-votes"], ids=_named)
+@pytest.mark.parametrize("folder", RESOLVED, ids=_named)
 def test_matchings_are_read(folder):
     matching = read_matching(folder)
     assert matching.ids.tolist() == [f"r{i}" for i in range(40)]
@@ -50,9 +50,10 @@ def test_matchings_are_read(folder):
     assert (matching.labels == np.arange(40) % 2).all()
 
 
-def test_the_oldest_matching_is_matched_again():
-    """Its settings must still mean something to the method."""
-    matching = read_matching(HERE / "resolved-1-before-votes")
+@pytest.mark.parametrize("folder", RESOLVED, ids=_named)
+def test_matchings_are_matched_again(folder):
+    """Their settings must still mean something to the method."""
+    matching = read_matching(folder)
     assert rematch(matching, {0: 1}).labels[0] == 1
 
 
@@ -118,7 +119,7 @@ def test_a_matching_of_a_newer_version_is_refused(tmp_path):
     with np.load(RESOLVED[-1] / saved.FILE_NAME, allow_pickle=False) as file:
         arrays = {name: file[name] for name in file.files}
     np.savez(tmp_path / saved.FILE_NAME, **{**arrays, "format": np.asarray(99)})
-    with pytest.raises(InputError, match=r"newer version of gmpll \(its format is 99"):
+    with pytest.raises(InputError, match="is not in format"):
         read_matching(tmp_path)
 
 
@@ -126,10 +127,10 @@ def test_a_model_of_a_newer_version_is_refused(tmp_path):
     from skops.io import dump
 
     dump({"format": 99}, tmp_path / model_file.FILE_NAME)
-    with pytest.raises(InputError, match=r"newer version of gmpll \(its format is 99"):
+    with pytest.raises(InputError, match="is not in format"):
         load_model(tmp_path)
     dump({"format": "one"}, tmp_path / model_file.FILE_NAME)
-    with pytest.raises(InputError, match="another version of gmpll, or by another program"):
+    with pytest.raises(InputError, match="is not in format"):
         load_model(tmp_path)
 
 

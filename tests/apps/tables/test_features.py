@@ -101,14 +101,6 @@ def test_numbers_in_a_text_column_are_words(tmp_path):
     np.testing.assert_allclose(alone, encoder.encode(FeatureTable(frame[1:2], ())), atol=1e-6)
 
 
-def test_encoders_from_before_keep_their_categories():
-    frame = pd.DataFrame({"kind": ["True", "False", "True"]})
-    encoder = FeatureEncoder(categorical=("kind",)).fit(FeatureTable(frame, ()))
-    encoder.columns_.named_transformers_["categories"].categories_[0][:] = ["False", "True"]
-    del encoder.truth_values_
-    assert encoder.encode(FeatureTable(frame, ())).tolist() == [[0, 1], [1, 0], [0, 1]]
-
-
 def test_embedding_files(tmp_path):
     np.save(tmp_path / "a.npy", VECTORS)
     np.savez(tmp_path / "b.npz", ids=IDS[::-1], embeddings=VECTORS[::-1], other=np.ones(2))

@@ -190,9 +190,6 @@ class FeatureEncoder(BaseEstimator):
         self.random_state = random_state
         self.styles = styles
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__({"styles": None} | state)  # models saved before there were styles
-
     def fit(self, table: FeatureTable) -> Self:
         """Learn medians, vocabularies and categories."""
         self.truth_values_: list[str] = []
@@ -260,8 +257,6 @@ class FeatureEncoder(BaseEstimator):
 
     def _categories(self, column: pd.Series, name: str) -> list[str]:
         cells = [_text_cell(value) for value in column]
-        if not hasattr(self, "truth_values_"):  # models saved before there was one spelling
-            return cells
         cells = [category_text(cell) for cell in cells]
         if name not in self.truth_values_:
             return cells
