@@ -56,7 +56,7 @@ def test_a_pickled_matching_is_refused(hostile, pickled, tmp_path, mark):
         read_matching(tmp_path)
     with zipfile.ZipFile(tmp_path / "matching.npz", "w") as file:
         file.writestr("format.npy", pickled)
-    with pytest.raises(InputError, match="another version"):
+    with pytest.raises(InputError, match="is not in format 1"):
         read_matching(tmp_path)
 
 
@@ -187,7 +187,7 @@ def test_a_pickle_is_no_model(pickled, tmp_path, mark):
     ("read", "name"), [(load_model, FILE_NAME), (read_matching, "matching.npz")]
 )
 def test_what_would_not_fit_into_memory_is_not_unpacked(tmp_path, monkeypatch, read, name):
-    monkeypatch.setattr("gmpll.apps.tables.unpacking._memory_bytes", lambda: 2**20)
+    monkeypatch.setattr("gmpll.apps.tables.checks._memory_bytes", lambda: 2**20)
     with zipfile.ZipFile(tmp_path / name, "w", zipfile.ZIP_DEFLATED) as file:
         file.writestr("schema.json", b" " * 2**21)
     assert (tmp_path / name).stat().st_size < 2**14

@@ -90,7 +90,7 @@ def test_bad_inputs_are_sentences(run, model, tmp_path):
         ((model, tmp_path / "less.csv"), "no column 'note'"),
         ((model, tmp_path / "words.csv"), "words.csv, column size holds 'big'"),
         ((model, tmp_path / "words.csv"), "Row 3 of"),
-        ((model, tmp_path / "inf.csv"), "infinite number: mend it, or empty the cell."),
+        ((model, tmp_path / "inf.csv"), "infinite number: fix it, or empty the cell."),
         ((model, tmp_path / "nowhere.csv"), "There is no file"),
         ((tmp_path / "nowhere", tmp_path / "new.csv"), "There is no model"),
         ((tmp_path / "junk.skops", tmp_path / "new.csv"), "is no model of gmpll"),

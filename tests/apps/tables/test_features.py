@@ -20,7 +20,7 @@ def test_a_mix_of_everything():
             "kind": ["x", "y", "x", None],
         }
     )
-    encoder = FeatureEncoder(("size",), ("note",), ("kind",), n_vectors=1)
+    encoder = FeatureEncoder(("size",), ("note",), ("kind",))
     table = FeatureTable(frame, (np.ones((4, 2), np.float32),))
     features = encoder.fit(table).encode(table)
     assert features.dtype == np.float32
@@ -35,6 +35,13 @@ def test_a_mix_of_everything():
     assert encoder.encode(unseen)[:, -5:-2].tolist() == [[0, 0, 0]] * 4
 
 
+def test_numbers_and_categories_in_order():
+    frame = pd.DataFrame({"size": [1.0, None, 3.0], "kind": ["a", "b", "a"]})
+    encoder = FeatureEncoder(numeric=("size",), categorical=("kind",))
+    features = encoder.fit(FeatureTable(frame, ())).encode(FeatureTable(frame, ()))
+    assert features.tolist() == [[1, 1, 0], [2, 0, 1], [3, 1, 0]]
+
+
 def test_blocks_do_not_change_the_result(monkeypatch):
     frame = pd.DataFrame({"size": np.arange(10.0), "kind": list("ab" * 5)})
     table = FeatureTable(frame, ())
@@ -46,10 +53,11 @@ def test_blocks_do_not_change_the_result(monkeypatch):
 
 def test_missing_columns_and_other_embeddings_are_refused():
     frame = pd.DataFrame({"size": [1.0, 2.0]})
-    encoder = FeatureEncoder(("size",), n_vectors=1)
-    encoder.fit(FeatureTable(frame, (VECTORS[:2],)))
+    encoder = FeatureEncoder(("size",)).fit(FeatureTable(frame, (VECTORS[:2],)))
     with pytest.raises(InputError, match="no column 'size'"):
-        encoder.encode(FeatureTable(frame.rename(columns=str.upper), (VECTORS[:2],)))
+        feature_table(
+            table_from_frame(frame.rename(columns=str.upper)), Roles(numeric=("size",)), IDS[:2]
+        )
     with pytest.raises(InputError, match=r"2.* dimensions but got \[1\]"):
         encoder.encode(FeatureTable(frame, (VECTORS[:2, :1],)))
 
@@ -99,14 +107,6 @@ def test_numbers_in_a_text_column_are_words(tmp_path):
     encoder = FeatureEncoder(text=("note",)).fit(FeatureTable(frame, ()))
     alone = encoded(encoder, tmp_path / "a.csv", "id,note\na,12\n")
     np.testing.assert_allclose(alone, encoder.encode(FeatureTable(frame[1:2], ())), atol=1e-6)
-
-
-def test_encoders_from_before_keep_their_categories():
-    frame = pd.DataFrame({"kind": ["True", "False", "True"]})
-    encoder = FeatureEncoder(categorical=("kind",)).fit(FeatureTable(frame, ()))
-    encoder.columns_.named_transformers_["categories"].categories_[0][:] = ["False", "True"]
-    del encoder.truth_values_
-    assert encoder.encode(FeatureTable(frame, ())).tolist() == [[0, 1], [1, 0], [0, 1]]
 
 
 def test_embedding_files(tmp_path):

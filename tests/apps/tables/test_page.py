@@ -48,11 +48,11 @@ def ambiguous(pets):
 def test_frequencies_count_before_and_after(ambiguous):
     facts, resolution = facts_of(ambiguous)
     sets = [set(tags.split("|")) for tags in ambiguous["tags"]]
-    for frequency in facts.frequencies:
+    for frequency in facts.frequencies.itertuples():
         mine = [s for s in sets if frequency.label in s]
         assert frequency.in_sets == len(mine)
         assert frequency.expected == pytest.approx(sum(1 / len(s) for s in mine))
-    assert sum(f.found for f in facts.frequencies) == len(ambiguous)
+    assert facts.frequencies["found"].sum() == len(ambiguous)
     assert facts.mean_candidates == pytest.approx(np.mean([len(s) for s in sets]))
     assert resolution.verdicts.review.sum() == facts.n_review
 
@@ -62,7 +62,7 @@ def test_pairs_count_what_rows_with_both_became(ambiguous):
     labels = resolution.prepared.sets.classes[resolution.verdicts.labels]
     sets = [set(tags.split("|")) for tags in ambiguous["tags"]]
     assert len(facts.pairs) == 3
-    for pair in facts.pairs:
+    for pair in facts.pairs.itertuples():
         both = [i for i, s in enumerate(sets) if {pair.first, pair.second} <= s]
         assert pair.together == len(both)
         assert pair.to_first == sum(labels[i] == pair.first for i in both)
@@ -125,8 +125,8 @@ def test_one_feature_and_another_method(pets):
     assert "What would have changed it" not in render_page(facts)
 
 
-def test_the_turns_add_up():
-    """Every line of the turns goes on from the one before it, the last one too."""
+def test_the_iterations_add_up():
+    """Every line of the iterations goes on from the one before it, the last one too."""
     rng = np.random.default_rng(0)
     truth = rng.integers(0, 3, 150)
     frame = pd.DataFrame(rng.normal(size=(150, 4)) + np.eye(3, 4)[truth], columns=list("abcd"))

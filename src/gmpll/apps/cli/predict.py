@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from gmpll._atomic_io import is_stdout
+from gmpll._atomic_io import is_stdout, written_beside
 from gmpll.apps.cli.disambiguate import plain_errors, split
 from gmpll.apps.cli.outputs import check_file
 
@@ -49,12 +49,7 @@ def predict(
         import numpy as np
 
         from gmpll.apps.tables.model_file import load_model
-        from gmpll.apps.tables.output import (
-            check_suffix,
-            output_file,
-            table_suffix,
-            write_table,
-        )
+        from gmpll.apps.tables.output import check_suffix, table_suffix, write_table
         from gmpll.apps.tables.predicting import predict_table
         from gmpll.apps.tables.resolving import result_columns
         from gmpll.apps.tables.tables import read_table
@@ -67,7 +62,8 @@ def predict(
         files = [Path(name) for name in split(features)]
         found = predict_table(saved, table, files, id or "")
         columns = result_columns(found, saved.model.classes_, set(table.frame.columns))
-        with output_file(target) as temporary:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with written_beside(target) as temporary:
             write_table(table, columns, temporary, escape=escape_formulas)
         aside = is_stdout(target)  # the rows alone
         for note in found.notes:

@@ -9,15 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gmpll.apps.tables.errors import InputError, counted, quoted
+from gmpll.apps.tables.errors import InputError, counted, listed, quoted
 from gmpll.apps.tables.guesses import Roles, guess_separator
-from gmpll.apps.tables.label_cells import (
-    label_names_in,
-    label_parser,
-    vote_columns,
-    votes_table,
-    without_prefix,
-)
+from gmpll.apps.tables.labels import parse_cells, read_votes, without_prefix
 from gmpll.apps.tables.options import Options
 from gmpll.apps.tables.tables import Table
 from gmpll.candidates import candidates_from_votes
@@ -60,9 +54,8 @@ class LabelSets:
 
 def row_ids(table: Table, roles: Roles) -> NDArray[np.str_]:
     """Return the id of every row: its cell in the id column, else its number, counted from 1."""
-    n = len(table.frame)
     if not roles.id:
-        return np.arange(1, n + 1).astype(str)
+        return np.arange(1, len(table.frame) + 1).astype(str)
     cells = table.text(roles.id)
     absent = np.flatnonzero((cells == "").to_numpy(dtype=bool))
     if absent.size:
@@ -77,13 +70,7 @@ def row_ids(table: Table, roles: Roles) -> NDArray[np.str_]:
 
 
 def label_sets(table: Table, roles: Roles, options: Options, ids: NDArray[np.str_]) -> LabelSets:
-    """Read the candidates of every row.
-
-    Raises
-    ------
-    InputError
-        For a row without candidates, an unknown label, too many labels, or nothing to resolve.
-    """
+    """Read the candidates of every row; refuse rows without any, and sets of one label each."""
     problems: list[str] = []
     weights: NDArray[np.float64] | None = None
     if options.votes is not None:
@@ -93,23 +80,31 @@ def label_sets(table: Table, roles: Roles, options: Options, ids: NDArray[np.str
         mask, classes = _from_flags(table, roles.candidates)
     else:
         mask, classes = _from_cells(table, roles.candidates[0], roles.separator)
-    _check_known(mask, classes, options.labels, ids)
-    problems += _look_alikes(classes)
+    _check_allowed(mask, classes, options.labels, ids)
+    problems += _look_alikes(classes.tolist())
     was_ambiguous = bool((mask.sum(axis=1) > 1).any())
-    mask, gold = _with_gold(table, roles, mask, classes, ids, problems)
-    _check_sizes(mask, classes)
+    gold = _known_codes(table, roles, classes, ids)
+    known = np.flatnonzero(gold >= 0)
+    outside = int((~mask[known, gold[known]]).sum())
+    if outside:
+        problems.append(f"{counted(outside, 'known label', 'is')} no candidate of the row")
+    mask[known] = False
+    mask[known, gold[known]] = True
+    _check_classes(classes)
     empty = np.flatnonzero(~mask.any(axis=1))
+    if empty.size and options.empty != "all":
+        others = empty.size - 1
+        who = f" and {counted(others, 'more row')} have" if others else " has"
+        raise InputError(
+            f"{_place(empty[0], ids)}{who} no candidate label: give it one, or use --empty all to "
+            "let it have any label."
+        )
     if empty.size:
-        if options.empty != "all":
-            others = empty.size - 1
-            who = f" and {counted(others, 'more row')} have" if others else " has"
-            what = "give it one, or use --empty all to let it have any label."
-            raise InputError(f"{_place(empty[0], ids)}{who} no candidate label: {what}")
-        mask = mask.copy()
         mask[empty] = True
-        has = "has" if empty.size == 1 else "have"
-        problems.append(f"{counted(empty.size, 'row')} {has} no candidates: any label is possible")
-    mask = _without_impossible(table, roles, mask, classes, gold, ids, problems)
+        problems.append(f"{counted(empty.size, 'row', 'has')} no candidates: any label is possible")
+    if roles.impossible:
+        mask &= ~_impossible(table, roles, classes, problems)
+        _check_possible(mask, classes, gold, ids, roles.impossible)
     _check_work(mask, roles, was_ambiguous)
     return LabelSets(mask, classes, gold, tuple(problems), weights)
 
@@ -119,7 +114,7 @@ def _as_array(names: list[str], what: str) -> NDArray[np.str_]:
     ends_in_nul = next((name for name in names if name.endswith("\0")), None)
     if ends_in_nul is not None:
         raise InputError(
-            f"The {what} {quoted(ends_in_nul)} ends in a NUL character: mend or remove it."
+            f"The {what} {quoted(ends_in_nul)} ends in a NUL character: fix or remove it."
         )
     return np.array(names, dtype=str)
 
@@ -129,28 +124,21 @@ def _place(row: int, ids: NDArray[np.str_]) -> str:
     return number if ids[row] == str(row + 1) else f"{number} (id {quoted(ids[row])})"
 
 
+# Where candidates are written ----------------------------------------------------------------
+
+
 def _from_cells(
     table: Table, column: str, separator: str
 ) -> tuple[NDArray[np.bool_], NDArray[np.str_]]:
-    """Parse every different cell once."""
-    import pandas as pd
-
-    parse = label_parser(separator)
-    if separator == "list":
-        cells = table.frame[column].map(lambda value: "\x1f".join(label_names_in(value)))
-    else:
-        cells = table.text(column)
-    codes, different = pd.factorize(cells)
-    sets = []
-    for place, cell in enumerate(different):
-        try:
-            sets.append(list(dict.fromkeys(parse(str(cell)))))
-        except (ValueError, RecursionError) as error:
-            row = int(np.flatnonzero(codes == place)[0])
-            raise InputError(
-                f"Row {row + 1} of {table.name}, column {column}: {quoted(cell)} is no list "
-                'of labels like ["cat", "dog"]: mend it, or name another --separator.'
-            ) from error
+    codes, parsed = parse_cells(table, column, separator)
+    if None in parsed:
+        row = int(np.flatnonzero(codes == parsed.index(None))[0])
+        raise InputError(
+            f"Row {row + 1} of {table.name}, column {column}: "
+            f"{quoted(table.text(column).iloc[row])} is no list "
+            'of labels like ["cat", "dog"]: fix it, or name another --separator.'
+        )
+    sets = [labels or [] for labels in parsed]
     names = sorted({name for labels in sets for name in labels})
     _check_label_count(len(names), len(codes), f"the column {column}")
     code_of = {name: code for code, name in enumerate(names)}
@@ -167,13 +155,13 @@ def _from_flags(table: Table, columns: Sequence[str]) -> tuple[NDArray[np.bool_]
         written = table.text(name)
         cells = written.str.strip().str.lower()
         mask[:, place] = cells.isin(_TRUE)
-        bad = np.flatnonzero(~(cells.isin(_TRUE) | cells.isin(_FALSE)).to_numpy())
+        bad = np.flatnonzero(~cells.isin(_TRUE | _FALSE).to_numpy())
         if bad.size:
             raise InputError(
                 f"Row {bad[0] + 1}, column {name} holds {quoted(written.iloc[bad[0]])}: with "
                 "several candidate columns every cell must be 0 or 1."
             )
-    names = _as_array(without_prefix(list(columns)), "label")
+    names = _as_array(without_prefix(columns), "label")
     order = np.argsort(names)
     return mask[:, order], names[order]
 
@@ -182,29 +170,28 @@ def _from_votes(
     options: Options, ids: NDArray[np.str_], problems: list[str]
 ) -> tuple[NDArray[np.float64], NDArray[np.str_]]:
     """Return how many votes the candidates of every row got."""
-    votes = votes_table(options.votes)
-    item, label, who = vote_columns(votes, options.vote_columns)
-    items, labels = votes.text(item), votes.text(label).str.strip()
+    votes = read_votes(options)
+    table = votes.table
+    items, labels = table.text(votes.item), table.text(votes.label).str.strip()
     absent = np.flatnonzero(((items == "") | (labels == "")).to_numpy(dtype=bool))
     if absent.size:
-        raise InputError(f"Row {absent[0] + 1} of {votes.name} has no item or no label: remove it.")
+        raise InputError(f"Row {absent[0] + 1} of {table.name} has no item or no label: remove it.")
     known = items.isin(set(ids.tolist())).to_numpy()
     if not known.any():
         raise InputError(
-            f"No item of {votes.name} ({quoted(items.iloc[0])}, ...) is the id of a row "
+            f"No item of {table.name} ({quoted(items.iloc[0])}, ...) is the id of a row "
             f"({quoted(ids[0])}, ...): name the id column with --id, and the columns of the votes "
             "with --vote-columns."
         )
     if not known.all():
-        strange = int((~known).sum())
-        are = "is" if strange == 1 else "are"
-        problems.append(f"{counted(strange, 'vote')} {are} for items that are not in the input")
-    _check_label_count(labels[known].nunique(), len(ids), f"the column {label} of the votes")
+        strange = counted(int((~known).sum()), "vote", "is")
+        problems.append(f"{strange} for items that are not in the input")
+    _check_label_count(labels[known].nunique(), len(ids), f"the column {votes.label} of the votes")
     try:
         voted = candidates_from_votes(
             items[known].tolist(),
             labels[known].tolist(),
-            votes.text(who)[known].tolist() if who else None,
+            table.text(votes.who)[known].tolist() if votes.who else None,
             min_share=options.min_share,
         )
     except ValueError as error:
@@ -215,81 +202,45 @@ def _from_votes(
     return weights, _as_array(voted.candidates.classes.tolist(), "label")
 
 
-def _with_gold(
-    table: Table,
-    roles: Roles,
-    mask: NDArray[np.bool_],
-    classes: NDArray[np.str_],
-    ids: NDArray[np.str_],
-    problems: list[str],
-) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    """Let a known label be the only candidate of its row, also where it was none."""
-    gold = np.full(len(mask), -1, dtype=np.int64)
+def _known_codes(
+    table: Table, roles: Roles, classes: NDArray[np.str_], ids: NDArray[np.str_]
+) -> NDArray[np.int64]:
+    """Return the code of every row's known label, -1 where it has none."""
     if not roles.gold:
-        return mask, gold
-    code_of = {name: code for code, name in enumerate(classes.tolist())}
-    cells = table.text(roles.gold).str.strip()
-    for cell in cells.unique():
-        rows = np.flatnonzero((cells == cell).to_numpy(dtype=bool))
-        if cell == "":
-            continue
-        if cell not in code_of:
-            raise InputError(
-                f"{_place(rows[0], ids)} has the known label {quoted(cell)}, which is nobody's "
-                "candidate: mend the column, or turn it off with --gold none."
-            )
-        gold[rows] = code_of[cell]
-    known = np.flatnonzero(gold >= 0)
-    outside = int((~mask[known, gold[known]]).sum())
-    if outside:
-        are = "is" if outside == 1 else "are"
-        problems.append(f"{counted(outside, 'known label')} {are} no candidate of the row")
-    mask = mask.copy()
-    mask[known] = False
-    mask[known, gold[known]] = True
-    return mask, gold
-
-
-def _without_impossible(
-    table: Table,
-    roles: Roles,
-    mask: NDArray[np.bool_],
-    classes: NDArray[np.str_],
-    gold: NDArray[np.int64],
-    ids: NDArray[np.str_],
-    problems: list[str],
-) -> NDArray[np.bool_]:
-    """Take the labels out that a row cannot have."""
-    if not roles.impossible:
-        return mask
-    column = table.frame[roles.impossible]
-    cells = column if column.dtype == object else table.text(roles.impossible)
-    separator = guess_separator(cells) or roles.separator or "|"
-    excluded, names = _from_cells(table, roles.impossible, separator)
-    code_of = {name: code for code, name in enumerate(classes.tolist())}
-    mask = mask.copy()
-    for place, name in enumerate(names.tolist()):
-        if name in code_of:
-            mask[excluded[:, place], code_of[name]] = False
-    unknown = [quoted(name) for name in names.tolist() if name not in code_of]
-    if unknown:
-        more = f" and {len(unknown) - 3} more" if len(unknown) > 3 else ""
-        problems.append(
-            f"the column {roles.impossible} rules out {', '.join(unknown[:3])}{more}, which no row "
-            "has as a candidate"
-        )
-    empty = np.flatnonzero(~mask.any(axis=1))
-    if empty.size:
-        row = int(empty[0])
-        known = f", although {quoted(classes[gold[row]])} is its known label" * bool(gold[row] >= 0)
+        return np.full(len(ids), -1, dtype=np.int64)
+    code_of = {name: code for code, name in enumerate(classes.tolist())} | {"": -1}
+    cells = table.text(roles.gold).str.strip().tolist()
+    stranger = next((row for row, cell in enumerate(cells) if cell not in code_of), None)
+    if stranger is not None:
         raise InputError(
-            f"{_place(row, ids)} has no candidate label that the column {roles.impossible} leaves "
-            f"possible{known}: mend the row, or turn the column off with --impossible none."
+            f"{_place(stranger, ids)} has the known label {quoted(cells[stranger])}, which is "
+            "nobody's candidate: fix the column, or turn it off with --gold none."
+        )
+    return np.array([code_of[cell] for cell in cells], dtype=np.int64)
+
+
+def _impossible(
+    table: Table, roles: Roles, classes: NDArray[np.str_], problems: list[str]
+) -> NDArray[np.bool_]:
+    """Return the labels that a row cannot have."""
+    separator = guess_separator(table.raw(roles.impossible)) or roles.separator or "|"
+    excluded, names = _from_cells(table, roles.impossible, separator)
+    mask = np.zeros((len(excluded), len(classes)), dtype=bool)
+    is_known = np.isin(names, classes)
+    mask[:, np.searchsorted(classes, names[is_known])] = excluded[:, is_known]
+    if not is_known.all():
+        unknown = [quoted(name) for name in names[~is_known].tolist()]
+        problems.append(
+            f"the column {roles.impossible} rules out {listed(unknown, 3)}, which no row "
+            "has as a candidate"
         )
     return mask
 
 
-def _check_known(
+# What is refused, and what is noted ----------------------------------------------------------
+
+
+def _check_allowed(
     mask: NDArray[np.bool_],
     classes: NDArray[np.str_],
     allowed: Sequence[str],
@@ -304,9 +255,8 @@ def _check_known(
         )
 
 
-def _look_alikes(classes: NDArray[np.str_]) -> list[str]:
+def _look_alikes(names: list[str]) -> list[str]:
     """Name the first labels that differ only in case, and the first that look the same."""
-    names = classes.tolist()
     notes = []
     if pair := _same(names, str.casefold):
         notes.append(f"the labels {quoted(pair[0])} and {quoted(pair[1])} differ only in case")
@@ -342,7 +292,7 @@ def _check_label_count(n_labels: int, n_rows: int, where: str) -> None:
         )
 
 
-def _check_sizes(mask: NDArray[np.bool_], classes: NDArray[np.str_]) -> None:
+def _check_classes(classes: NDArray[np.str_]) -> None:
     if len(classes) == 0:
         raise InputError("There is no label in any row: is it the right candidate column?")
     if len(classes) == 1:
@@ -352,21 +302,39 @@ def _check_sizes(mask: NDArray[np.bool_], classes: NDArray[np.str_]) -> None:
         )
 
 
-def _check_work(mask: NDArray[np.bool_], roles: Roles, was_ambiguous: bool) -> None:
-    if (mask.sum(axis=1) == 1).all():
-        if was_ambiguous:
-            known = f"the known labels in the column {roles.gold}" if roles.gold else ""
-            excluded = f"the column {roles.impossible}" if roles.impossible else ""
-            cause = " and ".join(part for part in (known, excluded) if part)
-            option = "--gold" if roles.gold else "--impossible"
-            raise InputError(
-                f"Every row has one candidate only, because of {cause}: there is nothing left to "
-                f"resolve; turn the column off with {option} none."
-            )
-        hint = (
-            f" (the column {roles.candidates[0]} was divided at {roles.separator!r}; another "
-            "--separator?)"
-            if len(roles.candidates) == 1
-            else ""
+def _check_possible(
+    mask: NDArray[np.bool_],
+    classes: NDArray[np.str_],
+    gold: NDArray[np.int64],
+    ids: NDArray[np.str_],
+    column: str,
+) -> None:
+    empty = np.flatnonzero(~mask.any(axis=1))
+    if empty.size:
+        row = int(empty[0])
+        known = f", although {quoted(classes[gold[row]])} is its known label" * bool(gold[row] >= 0)
+        raise InputError(
+            f"{_place(row, ids)} has no candidate label that the column {column} leaves "
+            f"possible{known}: fix the row, or turn the column off with --impossible none."
         )
-        raise InputError(f"Every row has one candidate only: there is nothing to resolve{hint}.")
+
+
+def _check_work(mask: NDArray[np.bool_], roles: Roles, was_ambiguous: bool) -> None:
+    if (mask.sum(axis=1) > 1).any():
+        return
+    if was_ambiguous:
+        known = f"the known labels in the column {roles.gold}" if roles.gold else ""
+        excluded = f"the column {roles.impossible}" if roles.impossible else ""
+        cause = " and ".join(part for part in (known, excluded) if part)
+        option = "--gold" if roles.gold else "--impossible"
+        raise InputError(
+            f"Every row has one candidate only, because of {cause}: there is nothing left to "
+            f"resolve; turn the column off with {option} none."
+        )
+    hint = (
+        f" (the column {roles.candidates[0]} was divided at {roles.separator!r}; another "
+        "--separator?)"
+        if len(roles.candidates) == 1
+        else ""
+    )
+    raise InputError(f"Every row has one candidate only: there is nothing to resolve{hint}.")

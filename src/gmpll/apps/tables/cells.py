@@ -1,4 +1,4 @@
-"""What a cell says: a number, nothing, or the name of a category.
+"""What a cell says: a number, nothing, a list, a vector, or the name of a category.
 
 A column must be read alike in every file that it comes in, whatever the other rows hold.
 """
@@ -8,13 +8,14 @@ from __future__ import annotations
 import ast
 import json
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from gmpll.apps.tables.tables import Table
 
 __all__ = [
@@ -22,13 +23,17 @@ __all__ = [
     "MISSING",
     "POINT",
     "Numbers",
+    "as_text",
     "category_text",
     "divides_thousands",
+    "is_absent",
     "is_missing",
     "is_number",
+    "is_vector",
     "number_style",
     "parse_list",
     "read_numbers",
+    "sampled",
 ]
 
 #: What stands for a missing number, in small letters.
@@ -46,151 +51,71 @@ _STYLES = {n: re.compile(p.replace(r"\d", "[0-9]"), re.IGNORECASE) for n, p in _
 EXAMPLES = {POINT: "1.5", "comma": "1,5", "percent": "1.5%", "comma percent": "1,5%"}
 _THOUSANDS = re.compile(r"[+-]?[0-9]{1,3}(,[0-9]{3})+\s*%?")
 #: A column is one of numbers if so many of its cells are, missing ones apart.
-_MOST = 0.9
-_SAMPLE = 2000
+_MIN_NUMBERS = 0.9
+#: Cells that a column is judged by.
+SAMPLE = 2000
 _TRUTH_VALUES = {"true": 1.0, "false": 0.0}
 _STRING = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
 #: Quoted names in brackets, between commas or, as NumPy writes them, spaces.
 _NAMES = re.compile(rf"[\[({{]\s*(?:{_STRING})(?:[\s,]+(?:{_STRING}))*,?\s*[\])}}]", re.DOTALL)
 _WHOLE = re.compile(r"([+-]?\d+)\.0+", re.ASCII)
+#: A vector of integers is longer than a set of labels that are numbers.
+_MAX_SET = 8
 
 
-@dataclass(frozen=True)
-class Numbers:
-    """A column read as numbers.
-
-    Attributes
-    ----------
-    values : ndarray of shape (n,), float64
-        NaN where a number is missing.
-    strangers : ndarray of int
-        Rows whose cell is neither a number nor missing.
-    """
-
-    values: NDArray[np.float64]
-    strangers: NDArray[np.intp]
-
-
-def number_style(table: Table, name: str) -> str | None:
-    """Return how the numbers of a column are written; None if it is no column of numbers.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from gmpll.apps.tables.cells import number_style
-    >>> from gmpll.apps.tables.tables import table_from_frame
-    >>> number_style(table_from_frame(pd.DataFrame({"size": ["1.5", "?", "2"]})), "size")
-    'point'
-    >>> number_style(table_from_frame(pd.DataFrame({"size": ["1,5", "12,25", "2"]})), "size")
-    'comma'
-    """
-    column = table.frame[name]
-    if column.dtype.kind in "fiub":
-        return POINT
-    sample = column.iloc[:: max(1, len(column) // _SAMPLE)]
-    if not all(isinstance(v, (str, bool, int, float, np.generic)) or is_missing(v) for v in sample):
-        return None
-    cells = [cell for cell in _stripped(table, name) if cell.lower() not in MISSING]
-    if sum(is_number(cell) for cell in cells[:_SAMPLE]) < 0.5 * min(len(cells), _SAMPLE):
-        return None
-    found = {style: sum(map(bool, map(p.fullmatch, cells))) for style, p in _STYLES.items()}
-    style = max(found, key=found.__getitem__)
-    if "comma" in style and not _commas_are_decimal(table, cells):
-        return None
-    return style if found[style] >= max(1, _MOST * len(cells)) else None
-
-
-def divides_thousands(cell: str) -> bool:
-    """Whether a number could have commas between its thousands.
-
-    Examples
-    --------
-    >>> from gmpll.apps.tables.cells import divides_thousands
-    >>> [divides_thousands(cell) for cell in ("1,234", "1,23", "12,345,678", "7")]
-    [True, False, True, False]
-    """
-    return _THOUSANDS.fullmatch(cell.strip()) is not None
-
-
-def _commas_are_decimal(table: Table, cells: list[str]) -> bool:
-    """Whether 1,234 is a bit more than one: where commas do not divide cells, or others show it."""
-    if table.format in ("csv", "tsv") and table.delimiter != ",":
-        return True
-    return any("," in cell and not divides_thousands(cell) for cell in cells)
-
-
-def is_number(cell: str) -> bool:
-    """Whether a cell is a number in any style."""
-    return any(pattern.fullmatch(cell) for pattern in _STYLES.values())
-
-
-def _stripped(table: Table, name: str) -> list[str]:
-    return [cell.strip() for cell in table.text(name)]
-
-
-def read_numbers(table: Table, name: str, style: str = POINT) -> Numbers:
-    """Read a column as numbers, however its file was typed.
-
-    Parameters
-    ----------
-    table : Table
-    name : str
-        The column.
-    style : str
-        How its numbers are written.
-
-    Returns
-    -------
-    Numbers
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from gmpll.apps.tables.cells import read_numbers
-    >>> from gmpll.apps.tables.tables import table_from_frame
-    >>> table = table_from_frame(pd.DataFrame({"size": ["1.5", "?", "big", True]}))
-    >>> numbers = read_numbers(table, "size")
-    >>> numbers.values, numbers.strangers
-    (array([1.5, nan, nan, 1. ]), array([2]))
-    """
-    column = table.frame[name]
-    if column.dtype.kind in "fiub" and not style.endswith("percent"):
-        values = column.to_numpy(dtype=np.float64, na_value=np.nan)
-        return Numbers(values, np.empty(0, dtype=np.intp))
-    cells = _stripped(table, name)
-    values = np.array([_number(cell, style) for cell in cells])
-    absent = np.isnan(values)
-    strangers = [row for row in np.flatnonzero(absent) if cells[row].lower() not in MISSING]
-    return Numbers(values, np.array(strangers, dtype=np.intp))
-
-
-def _number(cell: str, style: str) -> float:
-    if _STYLES[style].fullmatch(cell):
-        return float(cell.rstrip("% \t\xa0").replace(",", "."))
-    return _TRUTH_VALUES.get(cell.lower(), np.nan)
+def sampled(column: pd.Series, size: int = SAMPLE) -> pd.Series:
+    """Return about so many cells from the whole of a column."""
+    return column.iloc[:: max(1, len(column) // size)]
 
 
 def is_missing(value: Any) -> bool:
     """Whether a value of a DataFrame stands for none: None, NaN, NaT or NA."""
     import pandas as pd
 
-    is_nan = isinstance(value, (float, np.floating)) and value != value
-    return value is None or value is pd.NA or value is pd.NaT or bool(is_nan)
+    return bool(pd.api.types.is_scalar(value) and pd.isna(value))
+
+
+def is_absent(value: Any) -> bool:
+    """Whether there is nothing in a cell."""
+    return is_missing(value) or (isinstance(value, str) and value == "")
+
+
+def is_vector(value: Any) -> bool:
+    """Whether a value is an embedding: numbers that are no labels."""
+    if isinstance(value, np.ndarray):
+        return value.dtype.kind == "f" or (value.dtype.kind in "iu" and value.size > _MAX_SET)
+    return (
+        isinstance(value, (list, tuple))
+        and all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in value)
+        and any(isinstance(v, float) for v in value)
+    )
+
+
+def as_text(value: Any) -> str:
+    """Return a value as it would be written in a cell; absent ones are "" ."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return ", ".join(as_text(entry) for entry in value)
+    if is_missing(value):
+        return ""
+    is_whole = isinstance(value, float) and value.is_integer()
+    return str(int(value)) if is_whole else str(value)
+
+
+def category_text(cell: str) -> str:
+    """Return the name of a category: the same for 1 and 1.0, and for TRUE and true."""
+    cell = cell.strip()
+    if cell.lower() in _TRUTH_VALUES:
+        return cell.lower()
+    whole = _WHOLE.fullmatch(cell)
+    return whole.group(1) if whole else cell
 
 
 def parse_list(text: str) -> list[Any]:
     """Return the entries of a list or set as JSON, Python, pandas or NumPy write it.
 
-    Raises
-    ------
-    ValueError
-        If it is none.
-
-    Examples
-    --------
-    >>> from gmpll.apps.tables.cells import parse_list
-    >>> parse_list('["cat", "dog"]'), parse_list("['cat' 'dog']"), parse_list("{1, 2}")
-    (['cat', 'dog'], ['cat', 'dog'], [1, 2])
+    Raises a ValueError if it is none.
     """
     text = text.strip()
     try:
@@ -208,17 +133,62 @@ def parse_list(text: str) -> list[Any]:
     return list(content)
 
 
-def category_text(cell: str) -> str:
-    """Return the name of a category: the same for 1 and 1.0, and for TRUE and true.
+# Numbers -------------------------------------------------------------------------------------
 
-    Examples
-    --------
-    >>> from gmpll.apps.tables.cells import category_text
-    >>> [category_text(cell) for cell in ("1.0", "007", " TRUE ", "Red")]
-    ['1', '007', 'true', 'Red']
-    """
-    cell = cell.strip()
-    if cell.lower() in _TRUTH_VALUES:
-        return cell.lower()
-    whole = _WHOLE.fullmatch(cell)
-    return whole.group(1) if whole else cell
+
+class Numbers(NamedTuple):
+    """A column read as numbers, NaN where one is missing; ``strangers`` are rows of other cells."""
+
+    values: NDArray[np.float64]
+    strangers: NDArray[np.intp]
+
+
+def is_number(cell: str) -> bool:
+    """Whether a cell is a number in any style."""
+    return any(pattern.fullmatch(cell) for pattern in _STYLES.values())
+
+
+def divides_thousands(cell: str) -> bool:
+    """Whether a number could have commas between its thousands."""
+    return _THOUSANDS.fullmatch(cell.strip()) is not None
+
+
+def number_style(table: Table, name: str) -> str | None:
+    """Return how the numbers of a column are written; None if it is no column of numbers."""
+    column = table.frame[name]
+    if column.dtype.kind in "fiub":
+        return POINT
+    plain = (str, bool, int, float, np.generic)
+    if not all(isinstance(value, plain) or is_missing(value) for value in sampled(column)):
+        return None
+    written = [cell.strip() for cell in table.text(name)]
+    cells = [cell for cell in written if cell.lower() not in MISSING]
+    if sum(map(is_number, cells[:SAMPLE])) < 0.5 * min(len(cells), SAMPLE):
+        return None
+    found = {style: sum(map(bool, map(p.fullmatch, cells))) for style, p in _STYLES.items()}
+    style = max(found, key=found.__getitem__)
+    # 1,234 is a bit more than one where commas do not divide cells, or where other cells show it.
+    no_commas = table.format in ("csv", "tsv") and table.delimiter != ","
+    is_decimal = no_commas or any("," in cell and not divides_thousands(cell) for cell in cells)
+    if "comma" in style and not is_decimal:
+        return None
+    return style if found[style] >= max(1, _MIN_NUMBERS * len(cells)) else None
+
+
+def read_numbers(table: Table, name: str, style: str = POINT) -> Numbers:
+    """Read a column as numbers, however its file was typed."""
+    column = table.frame[name]
+    if column.dtype.kind in "fiub" and not style.endswith("percent"):
+        values = column.to_numpy(dtype=np.float64, na_value=np.nan)
+        return Numbers(values, np.empty(0, dtype=np.intp))
+    cells = [cell.strip() for cell in table.text(name)]
+    values = np.array([_number(cell, style) for cell in cells])
+    absent = np.flatnonzero(np.isnan(values))
+    strangers = [row for row in absent if cells[row].lower() not in MISSING]
+    return Numbers(values, np.array(strangers, dtype=np.intp))
+
+
+def _number(cell: str, style: str) -> float:
+    if _STYLES[style].fullmatch(cell):
+        return float(cell.rstrip("% \t\xa0").replace(",", "."))
+    return _TRUTH_VALUES.get(cell.lower(), np.nan)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmpll.apps.tables.errors import InputError, quoted
+from gmpll.apps.tables.tables import read_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,19 +23,10 @@ _ID_NAMES = ("ids", "id")
 def read_embeddings(path: Path, ids: NDArray[np.str_]) -> NDArray[np.float32]:
     """Read a file with one vector for every row.
 
-    Parameters
-    ----------
-    path : Path
-        A ``.npy`` array; a ``.npz`` file with one array, or one called ``embeddings``,
-        ``features``, ``vectors`` or ``X``; a Parquet file with columns of numbers or of lists. A
-        ``.npz`` array ``ids`` or a Parquet column ``id`` puts its vectors in the order of the
-        rows; otherwise they must be in that order.
-    ids : ndarray of str
-        Ids of the rows.
-
-    Returns
-    -------
-    ndarray of shape (n, d), float32
+    That is a ``.npy`` array; a ``.npz`` file with one array, or one called ``embeddings``,
+    ``features``, ``vectors`` or ``X``; a Parquet file with columns of numbers or of lists. A
+    ``.npz`` array ``ids`` or a Parquet column ``id`` puts its vectors in the order of the rows;
+    otherwise they must be in that order.
     """
     if not path.is_file():
         raise InputError(f"There is no embeddings file {path}: check --features.")
@@ -43,9 +35,10 @@ def read_embeddings(path: Path, ids: NDArray[np.str_]) -> NDArray[np.float32]:
     except InputError:
         raise
     except Exception as error:  # a damaged file shows in a dozen kinds of exception
+        reason = " ".join(str(error).split())[:120] or type(error).__name__
         raise InputError(
-            f"The embeddings file {path} cannot be read ({_first_line(error)}): write it again "
-            "with numpy.save, numpy.savez or pandas.to_parquet."
+            f"The embeddings file {path} cannot be read ({reason}): write it again with "
+            "numpy.save, numpy.savez or pandas.to_parquet."
         ) from error
     return checked_vectors(_in_order(vectors, own_ids, ids, path), str(path), len(ids))
 
@@ -81,18 +74,16 @@ def checked_vectors(vectors: Any, where: str, n_rows: int) -> NDArray[np.float32
     bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
     if bad.size:
         raise InputError(
-            f"The embedding of row {bad[0] + 1} in {where} holds NaN or infinity: "
-            "mend or remove it."
+            f"The embedding of row {bad[0] + 1} in {where} holds NaN or infinity: fix or remove it."
         )
     return vectors
 
 
 def _read(path: Path) -> tuple[NDArray[Any], list[str] | None]:
+    """Return the vectors in a file, and their ids if it has some."""
     if path.suffix.lower() == ".npy":
         return np.load(path, allow_pickle=False, mmap_mode="r"), None
-    if path.suffix.lower() == ".npz":
-        return _read_npz(path)
-    return _read_parquet(path)
+    return _read_npz(path) if path.suffix.lower() == ".npz" else _read_parquet(path)
 
 
 def _read_npz(path: Path) -> tuple[NDArray[Any], list[str] | None]:
@@ -111,8 +102,6 @@ def _read_npz(path: Path) -> tuple[NDArray[Any], list[str] | None]:
 
 
 def _read_parquet(path: Path) -> tuple[NDArray[Any], list[str] | None]:
-    from gmpll.apps.tables.tables import read_table
-
     table = read_table(path, format="parquet")
     own = next((name for name in table.frame.columns if name.lower() in _ID_NAMES), "")
     parts = []
@@ -141,7 +130,3 @@ def _in_order(
     if missing is not None:
         raise InputError(f"{path} holds no embedding for the id {quoted(missing)}.")
     return np.asarray(vectors)[[place[identity] for identity in ids.tolist()]]
-
-
-def _first_line(error: Exception) -> str:
-    return " ".join(str(error).split())[:120] or type(error).__name__

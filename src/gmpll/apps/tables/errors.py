@@ -1,35 +1,35 @@
 """What is wrong with an input, said in one sentence."""
 
-__all__ = ["InputError", "counted", "quoted"]
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+__all__ = ["InputError", "counted", "listed", "quoted"]
 
 #: Cells and names of any length must leave the sentence readable.
-_LONGEST = 60
+_MAX_CELL = 60
 
 
 class InputError(ValueError):
     """The data cannot be used as they are; the text says what is wrong, where, and what to do."""
 
 
-def counted(number: int, thing: str) -> str:
-    """Return a number of things.
+def counted(number: int, thing: str, verb: str = "") -> str:
+    """Return a number of things: "1 row", "2 rows are"; the verb is given in the singular."""
+    if number == 1:
+        return f"1 {thing} {verb}".rstrip()
+    plural = {"has": "have", "is": "are"}.get(verb, "")
+    return f"{number} {thing}s {plural}".rstrip()
 
-    Examples
-    --------
-    >>> from gmpll.apps.tables.errors import counted
-    >>> counted(1, "row"), counted(2, "row")
-    ('1 row', '2 rows')
-    """
-    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+def listed(names: Iterable[object], most: int = 8) -> str:
+    """Return names with commas, the first of them if there are many."""
+    texts = [str(name)[: _MAX_CELL + 2] for name in names]
+    more = f" and {len(texts) - most} more" if len(texts) > most else ""
+    return ", ".join(texts[:most]) + more
 
 
 def quoted(value: object) -> str:
-    r"""Show a value in a sentence: on one line, shortened, in quotes.
-
-    Examples
-    --------
-    >>> from gmpll.apps.tables.errors import quoted
-    >>> print(quoted("two\nlines"))
-    'two\nlines'
-    """
+    """Show a value in a sentence: on one line, shortened, in quotes."""
     text = str(value)
-    return repr(text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…")
+    return repr(text if len(text) <= _MAX_CELL else f"{text[: _MAX_CELL - 1]}…")

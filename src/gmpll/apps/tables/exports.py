@@ -7,7 +7,6 @@ rows: the fields as columns, and the answers as a list in the column ``candidate
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from typing import Any
 
 from gmpll.apps.tables.errors import InputError, quoted
@@ -20,26 +19,7 @@ _ANSWERED = {"annotations", "completions"}
 
 
 def flatten_export(records: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
-    """Turn the tasks of an export into plain rows; other records stay as they are.
-
-    Parameters
-    ----------
-    records : list of dict
-
-    Returns
-    -------
-    records : list of dict
-    notes : tuple of str
-        Which export it was.
-
-    Examples
-    --------
-    >>> from gmpll.apps.tables.exports import flatten_export
-    >>> answer = {"result": [{"type": "choices", "value": {"choices": ["cat"]}}]}
-    >>> rows, notes = flatten_export([{"id": 3, "data": {"text": "mew"}, "annotations": [answer]}])
-    >>> rows
-    [{'id': 3, 'text': 'mew', 'candidates': ['cat']}]
-    """
+    """Turn the tasks of an export into plain rows, and say which it was; others stay."""
     if all("data" in r and ("annotations" in r or "completions" in r) for r in records):
         return [_label_studio_row(r) for r in records], ("a Label Studio export",)
     if any(_is_task(r) for r in records):
@@ -47,7 +27,7 @@ def flatten_export(records: list[dict[str, Any]]) -> tuple[list[dict[str, Any]],
         lacks = "annotations" if "data" in records[place] else "data"
         raise InputError(
             f"Task {place + 1} (id {quoted(records[place].get('id'))}) of the Label Studio export "
-            f"has no {lacks!r}: mend or remove it."
+            f"has no {lacks!r}: fix or remove it."
         )
     if all("fields" in r and "responses" in r for r in records):
         question = _argilla_question(records)
@@ -75,7 +55,7 @@ def _label_studio_row(task: dict[str, Any]) -> dict[str, Any]:
         for part in _list(annotation.get("result"))
         for label in _label_studio_labels(part)
     )
-    return {"id": task.get("id"), **data, ANSWERS: _unique(answers)}
+    return {"id": task.get("id"), **data, ANSWERS: list(dict.fromkeys(answers))}
 
 
 def _label_studio_labels(part: Any) -> list[str]:
@@ -118,7 +98,7 @@ def _argilla_row(record: dict[str, Any], question: str) -> dict[str, Any]:
         **_mapping(record.get("fields")),
         **_mapping(record.get("metadata")),
         **_mapping(record.get("vectors")),
-        ANSWERS: _unique(str(label) for label in answers),
+        ANSWERS: list(dict.fromkeys(map(str, answers))),
     }
 
 
@@ -130,7 +110,3 @@ def _list(value: Any) -> list[Any]:
 
 def _mapping(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
-
-
-def _unique(labels: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(labels))

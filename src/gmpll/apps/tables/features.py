@@ -18,13 +18,12 @@ from sklearn.preprocessing import Normalizer, OneHotEncoder
 from gmpll.apps.tables.cells import (
     EXAMPLES,
     POINT,
-    Numbers,
     category_text,
     is_missing,
     read_numbers,
 )
 from gmpll.apps.tables.embeddings import embeddings_of_column, read_embeddings
-from gmpll.apps.tables.errors import InputError, quoted
+from gmpll.apps.tables.errors import InputError, counted, listed, quoted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,7 +46,7 @@ _BLOCK_ROWS = 20_000
 
 @dataclass(frozen=True)
 class FeatureTable:
-    """Columns to encode, and vectors that are features already."""
+    """Columns to encode, vectors that are features already, and what is odd about them."""
 
     frame: pd.DataFrame
     vectors: tuple[NDArray[np.float32], ...]
@@ -59,22 +58,14 @@ def feature_table(
 ) -> FeatureTable:
     """Collect what the features are made of, and refuse what cannot be encoded.
 
-    Parameters
-    ----------
-    table : Table
-    roles : Roles
-    ids : ndarray of str
-        Ids of the rows.
-    fixed : bool, default=False
-        Whether a model has fixed the columns, so that other rows may be all that is wrong.
-
-    Returns
-    -------
-    FeatureTable
-        Texts and categories as they are written, which does not depend on the other rows.
+    Texts and categories stay as they are written, which does not depend on the other rows. Where a
+    model has fixed the columns, other rows may be all that is wrong.
     """
     import pandas as pd
 
+    for name in (*roles.numeric, *roles.text, *roles.categorical, *roles.vectors):
+        if name not in table.frame.columns:
+            raise InputError(f"{table.name} has no column {name!r}, which the model needs.")
     problems: list[str] = []
     columns: dict[str, Any] = {
         name: _numbers(table, name, roles.styles.get(name, POINT), fixed, problems)
@@ -83,7 +74,7 @@ def feature_table(
     problems += [] if fixed else _styles_noted(roles)
     missing = sum(int(np.isnan(column).sum()) for column in columns.values())
     if missing:
-        what = "1 number is" if missing == 1 else f"{missing} numbers are"
+        what = counted(missing, "number", "is")
         problems.append(f"{what} missing: the median of the column stands in")
     columns |= {name: table.text(name) for name in (*roles.text, *roles.categorical)}
     for name in () if fixed else roles.text:
@@ -103,45 +94,40 @@ def feature_table(
 def _numbers(
     table: Table, name: str, style: str, fixed: bool, problems: list[str]
 ) -> NDArray[np.float64]:
-    numbers = read_numbers(table, name, style)
-    if numbers.strangers.size and fixed:
-        row = int(numbers.strangers[0])
-        raise InputError(
-            f"Row {row + 1} of {table.name}, column {name} holds {quoted(table.text(name)[row])} "
-            f"where a number like {EXAMPLES[style]} is needed: mend the cell, or empty it to have "
-            "the median of the column in its place."
+    values, strangers = read_numbers(table, name, style)
+    if strangers.size:
+        cells = table.text(name)
+        shown = [f"row {row + 1} holds {quoted(cells[row])}" for row in strangers[:3]]
+        if fixed:
+            raise InputError(
+                f"Row {strangers[0] + 1} of {table.name}, column {name} holds "
+                f"{quoted(cells[strangers[0]])} where a number like {EXAMPLES[style]} is needed: "
+                "fix the cell, or empty it to have the median of the column in its place."
+            )
+        more = f", and {strangers.size - 3} more" if strangers.size > 3 else ""
+        problems.append(
+            f"{int((~np.isnan(values)).sum())} of {len(cells)} cells of {name} are numbers; "
+            f"{', '.join(shown)}{more}: treated as missing"
         )
-    if numbers.strangers.size:
-        problems.append(_strangers_noted(table, name, numbers))
-    bad = np.flatnonzero(np.isinf(numbers.values))
+    bad = np.flatnonzero(np.isinf(values))
     if bad.size:
         what = "empty the cell" if fixed else "leave the column out with --exclude"
         raise InputError(
-            f"Row {bad[0] + 1} of {table.name}, column {name} holds an infinite number: mend it, "
+            f"Row {bad[0] + 1} of {table.name}, column {name} holds an infinite number: fix it, "
             f"or {what}."
         )
-    return numbers.values
+    return values
 
 
 def _styles_noted(roles: Roles) -> list[str]:
+    columns: dict[str, list[str]] = {}
+    for name, style in roles.styles.items():
+        columns.setdefault(style, []).append(name)
     return [
-        f"numbers like {EXAMPLES[style]} are read in {', '.join(names[:8])}"
-        + (f" and {len(names) - 8} more columns" if len(names) > 8 else "")
-        for style in EXAMPLES
-        if (names := [name for name in roles.numeric if roles.styles.get(name) == style])
+        f"numbers like {example} are read in {listed(columns[style])}"
+        for style, example in EXAMPLES.items()
+        if style in columns
     ]
-
-
-def _strangers_noted(table: Table, name: str, numbers: Numbers) -> str:
-    cells = table.text(name)
-    n_numbers = int((~np.isnan(numbers.values)).sum())
-    shown = [f"row {row + 1} holds {quoted(cells[row])}" for row in numbers.strangers[:3]]
-    more = numbers.strangers.size - len(shown)
-    others = f", and {more} more" if more else ""
-    return (
-        f"{n_numbers} of {len(cells)} cells of {name} are numbers; {', '.join(shown)}{others}: "
-        "treated as missing"
-    )
 
 
 class FeatureEncoder(BaseEstimator):
@@ -155,23 +141,10 @@ class FeatureEncoder(BaseEstimator):
     ----------
     numeric, text, categorical : sequence of str
         Columns.
-    n_vectors : int
-        Number of embedding tables beside the columns.
     random_state : int, default=0
         Of the SVD.
     styles : dict, default=None
         Column of numbers -> how they are written in files, unless with a point.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from gmpll.apps.tables.features import FeatureEncoder, FeatureTable
-    >>> frame = pd.DataFrame({"size": [1.0, None, 3.0], "kind": ["a", "b", "a"]})
-    >>> encoder = FeatureEncoder(numeric=("size",), categorical=("kind",))
-    >>> encoder.fit(FeatureTable(frame, ())).encode(FeatureTable(frame, ()))
-    array([[1., 1., 0.],
-           [2., 0., 1.],
-           [3., 1., 0.]], dtype=float32)
     """
 
     def __init__(
@@ -179,19 +152,14 @@ class FeatureEncoder(BaseEstimator):
         numeric: Any = (),
         text: Any = (),
         categorical: Any = (),
-        n_vectors: int = 0,
         random_state: int = 0,
         styles: dict[str, str] | None = None,
     ) -> None:
         self.numeric = numeric
         self.text = text
         self.categorical = categorical
-        self.n_vectors = n_vectors
         self.random_state = random_state
         self.styles = styles
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__({"styles": None} | state)  # models saved before there were styles
 
     def fit(self, table: FeatureTable) -> Self:
         """Learn medians, vocabularies and categories."""
@@ -216,7 +184,12 @@ class FeatureEncoder(BaseEstimator):
 
     def encode(self, table: FeatureTable) -> NDArray[np.float32]:
         """Return the features of rows."""
-        self._check_columns(table)
+        dimensions = tuple(vector.shape[1] for vector in table.vectors)
+        if dimensions != self.dimensions_:
+            raise InputError(
+                f"The model was made with embeddings of {list(self.dimensions_)} dimensions but "
+                f"got {list(dimensions)}: give the same kind of embeddings with --features."
+            )
         blocks = []
         for start in range(0, len(table.frame), _BLOCK_ROWS):
             rows = slice(start, start + _BLOCK_ROWS)
@@ -259,10 +232,7 @@ class FeatureEncoder(BaseEstimator):
         return pd.DataFrame(cleaned, index=range(len(frame)))
 
     def _categories(self, column: pd.Series, name: str) -> list[str]:
-        cells = [_text_cell(value) for value in column]
-        if not hasattr(self, "truth_values_"):  # models saved before there was one spelling
-            return cells
-        cells = [category_text(cell) for cell in cells]
+        cells = [category_text(_text_cell(value)) for value in column]
         if name not in self.truth_values_:
             return cells
         return [{"1": "true", "0": "false"}.get(cell, cell) for cell in cells]
@@ -287,17 +257,6 @@ class FeatureEncoder(BaseEstimator):
             return words
         svd = TruncatedSVD(n_dimensions, random_state=self.random_state)
         return make_pipeline(words, svd, Normalizer(copy=False))
-
-    def _check_columns(self, table: FeatureTable) -> None:
-        for name in (*self.numeric, *self.text, *self.categorical):
-            if name not in table.frame.columns:
-                raise InputError(f"The input has no column {quoted(name)}, which the model needs.")
-        dimensions = tuple(vector.shape[1] for vector in table.vectors)
-        if dimensions != self.dimensions_:
-            raise InputError(
-                f"The model was made with embeddings of {list(self.dimensions_)} dimensions but "
-                f"got {list(dimensions)}: give the same kind of embeddings with --features."
-            )
 
 
 def _vocabulary_size(words: TfidfVectorizer, texts: pd.Series) -> int:

@@ -41,20 +41,8 @@ def write_folder(
 ) -> Written:
     """Write everything that a run found; all files appear together at the end.
 
-    Decisions of a review that do not fit what was found are kept beside it.
-
-    Parameters
-    ----------
-    resolution : Resolution
-    folder : Path
-    escape : bool, default=True
-        Whether cells of delimited text that look like formulas are made harmless.
-    step : callable
-        Told what begins now.
-
-    Returns
-    -------
-    Written
+    Decisions of a review that do not fit what was found are kept beside it. Cells of delimited
+    text that look like formulas are made harmless; ``step`` is told what begins now.
     """
     prepared = resolution.prepared
     table = prepared.table

@@ -6,18 +6,22 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gmpll.apps.tables.cells import (
     POINT,
     divides_thousands,
+    is_absent,
+    is_vector,
     number_style,
     parse_list,
     read_numbers,
+    sampled,
 )
-from gmpll.apps.tables.errors import InputError, quoted
+from gmpll.apps.tables.errors import InputError, listed, quoted
+from gmpll.apps.tables.labels import split_prefix
 from gmpll.apps.tables.leaks import reasons_not_to_use
 from gmpll.apps.tables.options import NONE, Options
 
@@ -49,10 +53,11 @@ _GOLD_NAMES = ("gold", "gold_label")
 #: A column of such a name holds the answer: it must not become a feature unless somebody says so.
 _TRUTH_NAMES = ("truth", "true_label", "ground_truth", "groundtruth", "target", "y_true", "label")
 _IMAGE_ENDINGS = (".jpg", ".jpeg", ".png", ".gif", ".webp", ".svg")
-_SAMPLE = 2000
+_IMAGE_SAMPLE = 50
 #: More values than this make a column of names no category.
-_MOST_CATEGORIES = 50
-_LONGEST_LABEL = 40
+_MAX_CATEGORIES = 50
+_MAX_LABEL_LENGTH = 40
+_MAX_REASONS = 12
 
 
 @dataclass(frozen=True)
@@ -96,65 +101,40 @@ class Roles:
 
     def described(self) -> list[tuple[str, str, str]]:
         """Say what is used for what: role, columns, and the option that overrides it."""
-        sets = _listed(self.candidates) or f"from {self.votes}"
+        sets = listed(self.candidates) or f"from {self.votes}"
         if self.separator:
             words = {"json": "written as lists", "list": "lists"}
             sets += f" ({words.get(self.separator, f'separated by {self.separator!r}')})"
         elif self.candidates:
             sets += " (columns of 0 and 1)"
-        lines = [
+        reasons: dict[str, list[str]] = {}
+        for name, why in self.left_out.items():
+            reasons.setdefault(why, []).append(name)
+        told = [f"{listed(names)}: {why}" for why, names in list(reasons.items())[:_MAX_REASONS]]
+        if len(reasons) > _MAX_REASONS:
+            told.append(f"and {len(reasons) - _MAX_REASONS} reasons more")
+        always = [
             ("candidates", sets, "--candidates, --separator, --votes"),
             ("id", self.id or "the row number", "--id"),
             ("known labels", self.gold or "none", "--gold"),
-            ("text", _listed(self.text) or "none", "--text"),
-            ("numbers", _listed(self.numeric) or "none", "--features, --exclude"),
-            ("categories", _listed(self.categorical) or "none", "--features, --exclude"),
+            ("text", listed(self.text) or "none", "--text"),
+            ("numbers", listed(self.numeric) or "none", "--features, --exclude"),
+            ("categories", listed(self.categorical) or "none", "--features, --exclude"),
         ]
-        vectors = _listed([*self.vectors, *(str(path) for path in self.files)])
-        if vectors:
-            lines.append(("embeddings", vectors, "--features"))
-        if self.impossible:
-            lines.append(("impossible labels", self.impossible, "--impossible"))
-        if self.image:
-            lines.append(("image", self.image, "--image"))
-        if self.left_out:
-            names: dict[str, list[str]] = {}
-            for name, why in self.left_out.items():
-                names.setdefault(why, []).append(name)
-            reasons = [f"{_listed(who)}: {why}" for why, who in list(names.items())[:12]]
-            more = [f"and {len(names) - 12} reasons more"] * (len(names) > 12)
-            lines.append(("left out", "; ".join([*reasons, *more]), "--features"))
-        return lines
+        if_any = [
+            ("embeddings", listed([*self.vectors, *self.files]), "--features"),
+            ("impossible labels", self.impossible, "--impossible"),
+            ("image", self.image, "--image"),
+            ("left out", "; ".join(told), "--features"),
+        ]
+        return [*always, *(line for line in if_any if line[1])]
 
 
 def guess_roles(table: Table, options: Options) -> Roles:
-    """Decide what every column is used for.
+    """Decide what every column is used for; what the user said always wins.
 
-    Parameters
-    ----------
-    table : Table
-    options : Options
-        What the user said; it always wins.
-
-    Returns
-    -------
-    Roles
-
-    Raises
-    ------
-    InputError
-        If a column that was named does not exist, or there are no candidates or no features.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from gmpll.apps.tables.guesses import guess_roles
-    >>> from gmpll.apps.tables.options import Options
-    >>> from gmpll.apps.tables.tables import table_from_frame
-    >>> frame = pd.DataFrame({"id": [1, 2, 3], "size": [1.0, 2, 9], "tags": ["a|b", "a", "b|a"]})
-    >>> roles = guess_roles(table_from_frame(frame), Options())
-    >>> roles.candidates, roles.separator, roles.numeric, roles.id
-    (('tags',), '|', ('size',), 'id')
+    Raises an InputError if a column that was named does not exist, or there are no candidates or
+    no features.
     """
     frame = table.frame
     if len(frame) < 2:
@@ -162,24 +142,30 @@ def guess_roles(table: Table, options: Options) -> Roles:
             f"{table.name} has one row only: similar rows are needed to resolve a set."
         )
     excluded = set(_named(options.exclude, table, "--exclude"))
-    identity = _id_column(table, options, excluded)
-    gold = _gold_column(table, options, excluded)
-    impossible = _impossible_column(table, options)
-    taken = excluded | {identity, gold, impossible}
-    candidates, separator = _candidate_columns(table, options, taken)
-    used = {identity, gold, impossible, *candidates}
-    image = _image_column(table, options, used | excluded)
+    free = [name for name in frame.columns if name not in excluded]
+    ids = (n for n in free if n.lower() in _ID_NAMES and _all_different(table.text(n)))
+    identity = _said_or_first(options.id, ids, table, "--id")
+    golds = (name for name in free if name.lower() in _GOLD_NAMES)
+    gold = _said_or_first(options.gold, golds, table, "--gold")
+    impossible = _said_or_first(options.impossible, (), table, "--impossible")
+    free = [name for name in free if name not in (identity, gold, impossible)]
+    candidates, separator = _candidate_columns(table, options, free)
+    free = [name for name in free if name not in candidates]
+    image = _said_or_first(
+        options.image, (n for n in free if _names_images(frame[n])), table, "--image"
+    )
+    used = {identity, gold, impossible, image, *candidates}
 
     left_out: dict[str, str] = dict.fromkeys(sorted(excluded), "excluded")
     columns, files = _feature_names(table, options)
-    free = [n for n in frame.columns if n not in used | excluded | {image, *options.text}]
     if not options.features:
-        left_out |= reasons_not_to_use(table, free, candidates, separator, options)
-    text = _text_columns(table, options, used | {image} | set(left_out))
-    explicit = bool(columns or files)
+        open_columns = [n for n in free if n != image and n not in options.text]
+        left_out |= reasons_not_to_use(table, open_columns, candidates, separator, options)
+    text = _text_columns(table, options, used | set(left_out))
+    explicit = bool(options.features)
     kinds: dict[str, list[str]] = {"numeric": [], "categorical": [], "vectors": []}
-    for name in columns or ([] if files else list(frame.columns)):
-        if name in used or name in text or name in left_out or name == image:
+    for name in columns if explicit else list(frame.columns):
+        if name in used or name in text or name in left_out:
             continue
         kind, reason = _kind(table, name, explicit)
         if kind == "text":
@@ -189,12 +175,20 @@ def guess_roles(table: Table, options: Options) -> Roles:
         else:
             left_out[name] = reason
     if explicit:
-        said = {*columns, *text, *used, *excluded, image}
+        said = {*columns, *text, *used, *excluded}
         left_out |= {name: "not named" for name in frame.columns if name not in said}
-    roles = Roles(
+    if not (text or files or any(kinds.values())):
+        why = "; ".join(f"{name}: {reason}" for name, reason in list(left_out.items())[:5])
+        raise InputError(
+            f"{table.name} has no column that can tell the rows apart{f' ({why})' if why else ''}: "
+            "name features with --features or a text column with --text."
+        )
+    source = "the table of votes" if hasattr(options.votes, "columns") else str(options.votes or "")
+    styles = {name: number_style(table, name) for name in kinds["numeric"]}
+    return Roles(
         candidates=candidates,
         separator=separator,
-        votes=_source_of(options.votes),
+        votes=source,
         id=identity,
         gold=gold,
         impossible=impossible,
@@ -205,83 +199,41 @@ def guess_roles(table: Table, options: Options) -> Roles:
         vectors=tuple(kinds["vectors"]),
         files=files,
         left_out=left_out,
-        styles=_styles(table, kinds["numeric"]),
+        styles={name: style for name, style in styles.items() if style and style != POINT},
     )
-    if not (roles.text or roles.numeric or roles.categorical or roles.vectors or roles.files):
-        why = "; ".join(f"{name}: {reason}" for name, reason in list(left_out.items())[:5])
-        raise InputError(
-            f"{table.name} has no column that can tell the rows apart{f' ({why})' if why else ''}: "
-            "name features with --features or a text column with --text."
-        )
-    return roles
-
-
-def _source_of(votes: object) -> str:
-    if votes is None:
-        return ""
-    return str(votes) if isinstance(votes, (str, Path)) else "the table of votes"
 
 
 def guess_separator(cells: pd.Series) -> str | None:
-    """Return how the cells of a column are divided into labels; None if they are not.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from gmpll.apps.tables.guesses import guess_separator
-    >>> guess_separator(pd.Series(["cat|dog", "dog", "cat"]))
-    '|'
-    >>> guess_separator(pd.Series(["['cat']", "['dog', 'cat']"]))
-    'json'
-    """
-    sample = cells.iloc[:: max(1, len(cells) // _SAMPLE)]
-    values = [value for value in sample if not _is_absent(value)]
+    """Return how the cells of a column are divided into labels; None if they are not."""
+    values = [value for value in sampled(cells) if not is_absent(value)]
     if not values:
         return None
     if all(isinstance(v, (list, tuple, set, frozenset, np.ndarray)) for v in values):
-        return None if all(_is_vector(v) for v in values) else "list"
+        return None if all(is_vector(v) for v in values) else "list"
     texts = [str(value).strip() for value in values]
     if 2 * sum(text[:1] in "[({" and _lists_labels(text) for text in texts) >= len(texts):
         return "json"
-    for separator in SEPARATORS:
-        if _divides(texts, separator):
-            return separator
-    return None
+    return next((separator for separator in SEPARATORS if _divides(texts, separator)), None)
+
+
+def _lists_labels(text: str) -> bool:
+    try:
+        return not is_vector(parse_list(text))
+    except (ValueError, RecursionError):
+        return False
 
 
 def _divides(texts: list[str], separator: str) -> bool:
     """Whether cells look like sets: short names that come back again and again."""
     parts = [part.strip() for text in texts for part in text.split(separator)]
     divided = sum(separator in text for text in texts)
-    if divided < max(1, 0.02 * len(texts)) or any(len(part) > _LONGEST_LABEL for part in parts):
+    if divided < max(1, 0.02 * len(texts)) or any(len(part) > _MAX_LABEL_LENGTH for part in parts):
         return False
     return len(set(parts)) <= max(0.5 * len(parts), 3)
 
 
-def _id_column(table: Table, options: Options, excluded: set[str]) -> str:
-    if options.id:
-        return "" if options.id == NONE else _existing(options.id, table, "--id")
-    for name in table.frame.columns:
-        if name.lower() in _ID_NAMES and name not in excluded and _all_different(table.text(name)):
-            return name
-    return ""
-
-
-def _gold_column(table: Table, options: Options, excluded: set[str]) -> str:
-    if options.gold:
-        return "" if options.gold == NONE else _existing(options.gold, table, "--gold")
-    names = [n for n in table.frame.columns if n.lower() in _GOLD_NAMES and n not in excluded]
-    return names[0] if names else ""
-
-
-def _impossible_column(table: Table, options: Options) -> str:
-    if not options.impossible or options.impossible == NONE:
-        return ""
-    return _existing(options.impossible, table, "--impossible")
-
-
 def _candidate_columns(
-    table: Table, options: Options, taken: set[str]
+    table: Table, options: Options, free: list[str]
 ) -> tuple[tuple[str, ...], str]:
     frame = table.frame
     if options.votes is not None:
@@ -292,12 +244,11 @@ def _candidate_columns(
         names = tuple(_named(options.candidates, table, "--candidates"))
         if len(names) > 1:
             return names, ""
-        return names, options.separator or guess_separator(_cells(table, names[0])) or "|"
-    free = [name for name in frame.columns if name not in taken]
+        return names, options.separator or guess_separator(table.raw(names[0])) or "|"
     named = [n for wanted in _SET_NAMES for n in free if n.lower() == wanted]
     others = [n for n in free if n not in named and _might_be_sets(frame[n])]
     for name in (*named, *others):
-        separator = guess_separator(_cells(table, name))
+        separator = guess_separator(table.raw(name))
         if separator and (name in named or separator not in (",", "/")):
             return (name,), options.separator or separator
     flags = _flag_columns(frame, free)
@@ -307,12 +258,8 @@ def _candidate_columns(
         return (named[0],), options.separator or "|"
     raise InputError(
         f"No column of {table.name} looks like sets of candidate labels (columns: "
-        f"{_listed(list(frame.columns))}): name it with --candidates, or give --votes FILE."
+        f"{listed(frame.columns)}): name it with --candidates, or give --votes FILE."
     )
-
-
-def _cells(table: Table, name: str) -> pd.Series:
-    return table.frame[name] if table.frame[name].dtype == object else table.text(name)
 
 
 def _might_be_sets(column: pd.Series) -> bool:
@@ -323,37 +270,25 @@ def _flag_columns(frame: pd.DataFrame, names: Iterable[str]) -> tuple[str, ...]:
     """Return the columns of 0 and 1 that share a prefix, such as ``label_cat``, ``label_dog``."""
     groups: dict[str, list[str]] = {}
     for name in names:
-        for mark in ("_", "=", ":", "."):
-            prefix, found, rest = name.partition(mark)
-            if found and rest and frame[name].dtype.kind in "fiub" and _is_flag(frame[name]):
-                groups.setdefault(prefix + mark, []).append(name)
-                break
-    groups = {prefix: columns for prefix, columns in groups.items() if len(columns) > 1}
+        prefix, _ = split_prefix(name)
+        if prefix and frame[name].dtype.kind in "fiub" and frame[name].isin([0, 1]).all():
+            groups.setdefault(prefix, []).append(name)
     best = max(groups.values(), key=len, default=[])
-    covered = bool(best) and bool((frame[best].to_numpy(dtype=float) > 0).any(axis=1).mean() > 0.9)
+    covered = len(best) > 1 and (frame[best].to_numpy(dtype=float) > 0).any(axis=1).mean() > 0.9
     return tuple(best) if covered else ()
 
 
-def _is_flag(column: pd.Series) -> bool:
-    return bool(column.isin([0, 1]).all())
-
-
-def _image_column(table: Table, options: Options, taken: set[str]) -> str:
-    if options.image:
-        return "" if options.image == NONE else _existing(options.image, table, "--image")
-    for name in table.frame.columns:
-        if name in taken or not _might_be_sets(table.frame[name]):
-            continue
-        sample = table.frame[name].iloc[:50]
-        if all(isinstance(v, str) and v.lower().endswith(_IMAGE_ENDINGS) for v in sample):
-            return name
-    return ""
+def _names_images(column: pd.Series) -> bool:
+    return _might_be_sets(column) and all(
+        isinstance(value, str) and value.lower().endswith(_IMAGE_ENDINGS)
+        for value in column.iloc[:_IMAGE_SAMPLE]
+    )
 
 
 def _text_columns(table: Table, options: Options, taken: set[str]) -> tuple[str, ...]:
+    if list(options.text) == [NONE]:
+        return ()
     if options.text:
-        if list(options.text) == [NONE]:
-            return ()
         return tuple(_named(options.text, table, "--text"))
     if options.features:  # said exactly what to use
         return ()
@@ -364,18 +299,19 @@ def _is_text(column: pd.Series) -> bool:
     """Whether most cells are different and have several words."""
     if not _might_be_sets(column):
         return False
-    sample = [v for v in column.iloc[:: max(1, len(column) // _SAMPLE)] if isinstance(v, str)]
-    if len(sample) < max(1, 0.3 * min(len(column), _SAMPLE)):
+    cells = sampled(column)
+    texts = [value for value in cells if isinstance(value, str)]
+    if len(texts) < max(1, 0.3 * len(cells)):
         return False
-    words = np.mean([len(text.split()) for text in sample])
-    return bool(words >= 2.5 and len(set(sample)) > 0.3 * len(sample))
+    words = np.mean([len(text.split()) for text in texts])
+    return bool(words >= 2.5 and len(set(texts)) > 0.3 * len(texts))
 
 
 def _feature_names(table: Table, options: Options) -> tuple[list[str], tuple[Path, ...]]:
     columns: list[str] = []
     files: list[Path] = []
     for entry in options.features:
-        matches = _matching(str(entry), list(table.frame.columns))
+        matches = _matching(str(entry), table)
         if matches:
             columns += matches
         elif Path(entry).suffix.lower() in EMBEDDING_FILES:
@@ -384,7 +320,7 @@ def _feature_names(table: Table, options: Options) -> tuple[list[str], tuple[Pat
             raise InputError(
                 f"--features names {quoted(entry)}, which is neither a column of {table.name} nor "
                 f"an embeddings file ({', '.join(EMBEDDING_FILES)}); the columns are "
-                f"{_listed(list(table.frame.columns))}."
+                f"{listed(table.frame.columns)}."
             )
     return list(dict.fromkeys(columns)), tuple(files)
 
@@ -392,36 +328,36 @@ def _feature_names(table: Table, options: Options) -> tuple[list[str], tuple[Pat
 def _kind(table: Table, name: str, explicit: bool) -> tuple[str, str]:
     """Return what a column is good for, or "" and why it is not."""
     column = table.frame[name]
+    is_answer = not explicit and name.lower() in _TRUTH_NAMES
+    answer = "its name says that it holds the answer; --gold would use it"
     style = number_style(table, name)
     if style:
         if not explicit and _is_row_number(table, name):
             return "", "the number of the row"
-        if not explicit and name.lower() in (*_TRUTH_NAMES, *_GOLD_NAMES):
-            return "", "its name says that it holds the answer; --gold would use it"
+        if is_answer or (not explicit and name.lower() in _GOLD_NAMES):
+            return "", answer
         if not explicit and name.lower() in _ID_NAMES:
             return "", "its name says that it is an id"
         values = read_numbers(table, name, style).values
-        return (
-            ("", "constant") if len(np.unique(values[~np.isnan(values)])) < 2 else ("numeric", "")
-        )
-    first = next((value for value in column if not _is_absent(value)), None)
+        is_constant = len(np.unique(values[~np.isnan(values)])) < 2
+        return ("", "constant") if is_constant else ("numeric", "")
+    first = next((value for value in column if not is_absent(value)), None)
     if first is None:
         return "", "empty"
-    if _is_vector(first):
+    if is_vector(first):
         return "vectors", ""
     if column.dtype.kind == "M":
         return "", "a date"
     if not isinstance(first, (str, bool, int, float, np.generic)):
         return "", f"holds {type(first).__name__} values"
-    if not explicit and name.lower() in _TRUTH_NAMES:
-        return "", "its name says that it holds the answer; --gold would use it"
+    if is_answer:
+        return "", answer
     n_values = column.astype(str).nunique()
     if n_values < 2:
         return "", "constant"
     if explicit and _is_text(column):
         return "text", ""
-    most = min(_MOST_CATEGORIES, max(2, len(column) // 2))
-    if n_values > most and not explicit:
+    if n_values > min(_MAX_CATEGORIES, max(2, len(column) // 2)) and not explicit:
         commas = "; its commas may divide thousands" * divides_thousands(str(first))
         return "", f"{n_values} different values{commas}"
     return "categorical", ""
@@ -435,9 +371,15 @@ def _is_row_number(table: Table, name: str) -> bool:
     return bool((np.diff(column.to_numpy(dtype=float)) == 1).all())
 
 
-def _styles(table: Table, names: Iterable[str]) -> dict[str, str]:
-    found = {name: number_style(table, name) for name in names}
-    return {name: style for name, style in found.items() if style and style != POINT}
+def _all_different(cells: pd.Series) -> bool:
+    return bool(cells.is_unique) and not bool((cells == "").any())
+
+
+def _said_or_first(said: str | None, guesses: Iterable[str], table: Table, option: str) -> str:
+    """Return the column that was named, else the first guess; "" if there is none."""
+    if said:
+        return "" if said == NONE else _existing(said, table, option)
+    return next(iter(guesses), "")
 
 
 def _named(names: Sequence[str], table: Table, option: str) -> list[str]:
@@ -445,56 +387,21 @@ def _named(names: Sequence[str], table: Table, option: str) -> list[str]:
     for name in names:
         if name == NONE and name not in table.frame.columns:
             continue
-        matches = _matching(name, list(table.frame.columns))
-        found += matches or [_existing(name, table, option)]
+        found += _matching(name, table) or [_existing(name, table, option)]
     return list(dict.fromkeys(found))
 
 
-def _matching(pattern: str, columns: list[str]) -> list[str]:
+def _matching(pattern: str, table: Table) -> list[str]:
+    columns = list(table.frame.columns)
     if pattern in columns:
         return [pattern]
     return [name for name in columns if fnmatchcase(name, pattern)] if "*" in pattern else []
 
 
 def _existing(name: str, table: Table, option: str) -> str:
-    columns = list(table.frame.columns)
-    if name not in columns:
+    if name not in table.frame.columns:
         raise InputError(
             f"{table.name} has no column {quoted(name)}, which {option} names; it has "
-            f"{_listed(columns)}."
+            f"{listed(table.frame.columns)}."
         )
     return name
-
-
-def _listed(names: Sequence[str], most: int = 8) -> str:
-    names = [str(name)[:_LONGEST_LABEL] for name in names]
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
-
-
-def _all_different(cells: pd.Series) -> bool:
-    return bool(cells.is_unique) and not bool((cells == "").any())
-
-
-def _is_absent(value: Any) -> bool:
-    if isinstance(value, (str, float)):
-        return value == "" or value != value
-    return value is None
-
-
-def _is_vector(value: Any) -> bool:
-    if isinstance(value, np.ndarray):
-        return value.dtype.kind == "f" or (value.dtype.kind in "iu" and value.size > 8)
-    return (
-        isinstance(value, (list, tuple))
-        and len(value) > 0
-        and all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in value)
-        and any(isinstance(v, float) for v in value)
-    )
-
-
-def _lists_labels(text: str) -> bool:
-    try:
-        return not _is_vector(parse_list(text))
-    except (ValueError, RecursionError):
-        return False

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import importlib
 import zipfile
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+from gmpll.apps.tables.checks import check_format, check_unpacked_size
 from gmpll.apps.tables.errors import InputError
 from gmpll.apps.tables.features import FeatureEncoder
-from gmpll.apps.tables.unpacking import check_unpacked_size
-from gmpll.apps.tables.versions import check_format
 from gmpll.base import BasePartialLabelClassifier
 
 __all__ = ["FILE_NAME", "SavedModel", "load_model", "save_model"]
@@ -46,16 +45,8 @@ TRUSTED_TYPES = frozenset(
 class SavedModel:
     """What prediction needs: how columns become features, and the fitted model.
 
-    Attributes
-    ----------
-    encoder : FeatureEncoder
-    model : BasePartialLabelClassifier
-    vectors : tuple of str
-        Columns that hold embeddings.
-    n_files : int
-        Number of embedding files that go with an input.
-    review_below : float
-        Rows with a smaller margin are flagged.
+    ``vectors`` are the columns that hold embeddings, ``n_files`` is the number of embedding files
+    that go with an input; rows with a margin smaller than ``review_below`` are flagged.
     """
 
     encoder: FeatureEncoder
@@ -69,34 +60,13 @@ def save_model(saved: SavedModel, path: Path) -> None:
     """Write a model to a file."""
     from skops.io import dump
 
-    content = {
-        "format": FORMAT,
-        "encoder": saved.encoder,
-        "model": saved.model,
-        "vectors": list(saved.vectors),
-        "n_files": saved.n_files,
-        "review_below": saved.review_below,
-    }
+    content = {field.name: getattr(saved, field.name) for field in fields(saved)}
+    content |= {"format": FORMAT, "vectors": list(saved.vectors)}
     dump(content, path, compression=zipfile.ZIP_DEFLATED, compresslevel=1)
 
 
 def load_model(path: str | Path) -> SavedModel:
-    """Load a model.
-
-    Parameters
-    ----------
-    path : path
-        The file, or an output folder of ``gmpll disambiguate``.
-
-    Returns
-    -------
-    SavedModel
-
-    Raises
-    ------
-    InputError
-        If there is none, it is damaged, or it holds types of other packages.
-    """
+    """Load the model in a file, or in an output folder of ``gmpll disambiguate``."""
     from skops.io import get_untrusted_types, load
 
     path = Path(path)
@@ -123,24 +93,21 @@ def load_model(path: str | Path) -> SavedModel:
         ) from error
     if not isinstance(content, dict):
         raise InputError(f"{path} is no model of gmpll: run gmpll disambiguate again.")
-    check_format(path, content.get("format"), FORMAT)
+    check_format(path, content.pop("format", None), FORMAT)
     try:
-        saved = SavedModel(
-            content["encoder"],
-            content["model"],
-            tuple(content["vectors"]),
-            int(content["n_files"]),
-            float(content["review_below"]),
+        saved = SavedModel(**content)
+        fits = (
+            isinstance(saved.encoder, FeatureEncoder)
+            and isinstance(saved.model, BasePartialLabelClassifier)
+            and all(isinstance(name, str) for name in saved.vectors)
+            and isinstance(saved.n_files, int)
+            and isinstance(saved.review_below, (int, float))
         )
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"{path} is damaged: run gmpll disambiguate again.") from error
-    if not (
-        isinstance(saved.encoder, FeatureEncoder)
-        and isinstance(saved.model, BasePartialLabelClassifier)
-        and all(isinstance(name, str) for name in saved.vectors)
-    ):
+    except TypeError:
+        fits = False
+    if not fits:
         raise InputError(f"{path} is damaged: run gmpll disambiguate again.")
-    return saved
+    return replace(saved, vectors=tuple(saved.vectors))
 
 
 def _is_trusted(name: str) -> bool:

@@ -14,38 +14,10 @@ NONE = "none"
 
 @dataclass(frozen=True)
 class Options:
-    """Overrides of the guesses.
+    """Overrides of the guesses; most are the parameters of :func:`gmpll.apps.tables.disambiguate`.
 
-    Attributes
-    ----------
-    candidates : sequence of str
-        One column with sets of labels, or several columns of 0 and 1 (wildcards allowed).
-    separator : str or None
-        Between the labels of a cell, or ``json``.
-    votes : path or DataFrame, or None
-        A long table of votes.
-    vote_columns : sequence of str
-        Its columns item, label and, if there is one, annotator.
-    min_share : float
-        Labels with a smaller share of an item's votes are no candidates.
-    labels : sequence of str
-        All labels that are allowed; empty allows any.
-    empty : {"error", "all"}
-        What to do with a row without candidates: refuse it, or give it all labels.
-    text, features, exclude : sequence of str
-        Columns of text; columns, wildcards and embedding files to use; columns not to use.
-    id, gold, image : str or None
-        Columns of ids, of known labels and of image file names.
-    impossible : str or None
-        Column of labels that a row cannot have.
-    trust : float or None
-        How much votes count, see :class:`gmpll.GMPLL`; None estimates it.
-    method : str
-        Which method resolves.
-    review_below : float or None
-        Rows with a smaller margin are flagged for review; None for what suits the confidences.
-    seed : int
-        Breaks ties and seeds the projection.
+    ``min_share`` is the share of an item's votes that makes a label a candidate, ``labels`` are
+    all that are allowed (any if empty), and ``image`` is the column of image file names.
     """
 
     candidates: Sequence[str] = ()

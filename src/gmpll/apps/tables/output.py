@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 from gmpll._atomic_io import (
     abandoned,
@@ -26,14 +26,11 @@ from gmpll._atomic_io import (
 )
 from gmpll.apps.tables.errors import InputError
 from gmpll.apps.tables.formulas import escape_formula
-
-if TYPE_CHECKING:
-    from gmpll.apps.tables.tables import Table
+from gmpll.apps.tables.tables import FORMATS, Table, read_json_records
 
 __all__ = [
     "check_suffix",
     "check_target",
-    "output_file",
     "output_folder",
     "table_suffix",
     "write_table",
@@ -51,14 +48,7 @@ def table_suffix(table: Table) -> str:
 
 
 def check_suffix(path: Path, table: Table) -> None:
-    """Refuse the name of a file that promises another format than the table's.
-
-    Raises
-    ------
-    InputError
-    """
-    from gmpll.apps.tables.tables import FORMATS
-
+    """Refuse the name of a file that promises another format than the table's."""
     own = table_suffix(table)
     is_text = table.format in ("csv", "tsv")
     fitting = {suffix for suffix, kind in FORMATS.items() if kind == FORMATS[own]}
@@ -155,29 +145,12 @@ def _was_killed_while_moving(folder: Path) -> bool:
     return any((left / _REPLACED).is_dir() for left in abandoned(folder.parent, folder.name))
 
 
-@contextmanager
-def output_file(path: Path) -> Iterator[Path]:
-    """Give a file that takes the place of ``path`` if the block ends well."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_write(path) as beside:
-        yield beside
-
-
 def write_table(
     table: Table, columns: dict[str, list[Any]], path: Path, *, escape: bool = True
 ) -> None:
-    """Write a table with columns added, every cell of the input as it was.
+    """Write a table with columns added, in its format and with every cell as it was.
 
-    Parameters
-    ----------
-    table : Table
-        Rows as they were read.
-    columns : dict of str to list
-        Columns to add.
-    path : Path
-        File; its format is that of the table.
-    escape : bool, default=True
-        Whether cells of delimited text that look like formulas are made harmless.
+    Cells of delimited text that look like formulas are made harmless unless ``escape`` is off.
     """
     if table.format in ("csv", "tsv"):
         _write_delimited(table, columns, path, escape)
@@ -188,18 +161,19 @@ def write_table(
 
 
 def _write_delimited(table: Table, columns: dict[str, list[Any]], path: Path, escape: bool) -> None:
+    import pyarrow as pa
+
     clean = escape_formula if escape else str
-    assert table.cells is not None
-    added = list(zip(*(_as_text(values) for values in columns.values()), strict=True))
+    cells = table.cells
+    assert cells is not None
+    for name, values in columns.items():
+        cells = cells.append_column(name, pa.array(_as_text(values), pa.string()))
     with path.open("w", encoding=table.encoding, newline="") as file:
         writer = csv.writer(_ShortEnds(file), delimiter=table.delimiter, lineterminator="\r\n")
-        writer.writerow([clean(name) for name in (*table.cells.column_names, *columns)])
-        start = 0
-        for batch in table.cells.to_batches(max_chunksize=_BATCH_ROWS):
-            kept = [map(clean, column.to_pylist()) for column in batch.columns]
-            new = [[clean(cell) for cell in row] for row in added[start : start + batch.num_rows]]
-            writer.writerows([*cells, *extra] for *cells, extra in zip(*kept, new, strict=True))
-            start += batch.num_rows
+        writer.writerow([clean(name) for name in cells.column_names])
+        for batch in cells.to_batches(max_chunksize=_BATCH_ROWS):
+            texts = [map(clean, column.to_pylist()) for column in batch.columns]
+            writer.writerows(zip(*texts, strict=True))
 
 
 class _ShortEnds:
@@ -235,8 +209,6 @@ def _write_parquet(table: Table, columns: dict[str, list[Any]], path: Path) -> N
 
 
 def _write_json_lines(table: Table, columns: dict[str, list[Any]], path: Path) -> None:
-    from gmpll.apps.tables.tables import read_json_records
-
     assert table.path is not None
     records = read_json_records(table.path, table.format, table.encoding)
     with path.open("w", encoding="utf-8") as file:

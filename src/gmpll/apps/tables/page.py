@@ -13,21 +13,11 @@ if TYPE_CHECKING:
 
 __all__ = ["render_page"]
 
-_MOST_NEIGHBORS = 8
+_MAX_NEIGHBORS = 8
 
 
 def render_page(facts: PageFacts) -> str:
-    """Render the page of a run.
-
-    Parameters
-    ----------
-    facts : PageFacts
-
-    Returns
-    -------
-    str
-        HTML.
-    """
+    """Render the page of a run as HTML."""
     import gmpll
 
     return render_template(
@@ -46,8 +36,8 @@ def render_page(facts: PageFacts) -> str:
 
 def _frequency_table(facts: PageFacts) -> Table:
     rows = [
-        [f.label, count(f.in_sets), number(f.expected, 1), count(f.found)]
-        for f in facts.frequencies
+        [label, count(in_sets), number(expected, 1), count(found)]
+        for label, in_sets, expected, found in facts.frequencies.to_numpy(dtype=object)
     ]
     header = ["label", "in sets", "expected", "found"]
     return _table("frequencies", "Label frequencies", header, rows)
@@ -56,14 +46,11 @@ def _frequency_table(facts: PageFacts) -> Table:
 def _pair_table(facts: PageFacts) -> Table:
     rows = [
         [
-            f"{pair.first} \N{EN DASH} {pair.second}",
-            count(pair.together),
-            count(pair.to_first),
-            count(pair.to_second),
-            count(pair.together - pair.to_first - pair.to_second),
-            number(pair.margin, 2),
+            f"{first} \N{EN DASH} {second}",
+            *map(count, [both, a, b, both - a - b]),
+            number(margin, 2),
         ]
-        for pair in facts.pairs
+        for first, second, both, a, b, margin in facts.pairs.to_numpy(dtype=object)
     ]
     header = ["labels", "rows with both", "first", "second", "another", "mean margin"]
     return _table("pairs", "Rows with both labels, and what they became", header, rows)
@@ -76,20 +63,21 @@ def _reason_tables(row: DoubtfulRow) -> list[Table]:
     votes = [
         [identity, str(near.label), number(near.weight, 2), f"{near.share:.0%}"]
         for identity, near in zip(row.neighbor_ids, row.reasons.neighbors, strict=True)
-    ][:_MOST_NEIGHBORS]
+    ][:_MAX_NEIGHBORS]
     header = ["neighbour", "its label", "weight", "share of all weight"]
     tables = [_table("votes", f"Neighbours of {row.id}, the heaviest vote first", header, votes)]
     names = list(row.reasons.support)
-    told = [(f"turn {turn.number}", turn) for turn in row.reasons.turns]
+    told = [(f"iteration {turn.number}", turn) for turn in row.reasons.turns]
     if row.reasons.afterwards is not None:
         told.append(("afterwards", row.reasons.afterwards))
-    turns = [
+    iterations = [
         [name, *(f"{turn.confidences[n]:.2f} ({turn.changes[n]:+.2f})" for n in names)]
         for name, turn in told
     ]
-    if turns:
-        title = f"Confidences of {row.id} after every turn (added or taken away)"
-        tables.append(_table("turns", title, ["", *(str(name) for name in names)], turns))
+    if iterations:
+        title = f"Confidences of {row.id} after every iteration (added or taken away)"
+        header = ["", *(str(name) for name in names)]
+        tables.append(_table("iterations", title, header, iterations))
     return tables
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,74 +15,31 @@ from sklearn.preprocessing import StandardScaler, normalize
 from gmpll.explain import Explanation, explain_rows
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from gmpll.apps.tables.resolving import Resolution
 
-__all__ = [
-    "DoubtfulRow",
-    "LabelFrequency",
-    "MapFacts",
-    "PageFacts",
-    "PairFacts",
-    "page_facts",
-]
+__all__ = ["DoubtfulRow", "MapFacts", "PageFacts", "page_facts"]
 
 #: The page must open at once, whatever the number of rows: it shows so many ...
 MAX_DOUBTFUL = 40
 MAX_PAIRS = 25
 MAX_LABELS = 40
 MAX_POINTS = 1500
-MAX_TURNS = 6
+MAX_ITERATIONS = 6
 #: ... and projects with axes learned from so many.
 _PROJECTION_ROWS = 20_000
-_LONGEST_CELL = 300
-
-
-@dataclass(frozen=True)
-class LabelFrequency:
-    """How often a label stands in the sets, is expected in them, and was found.
-
-    ``expected`` counts a row with s candidates as 1/s for each of them: a guess among them.
-    """
-
-    label: str
-    in_sets: int
-    expected: float
-    found: int
-
-
-@dataclass(frozen=True)
-class PairFacts:
-    """How the rows that have both labels among their candidates were decided."""
-
-    first: str
-    second: str
-    together: int
-    to_first: int
-    to_second: int
-    margin: float
+_MAX_CELL = 300
 
 
 @dataclass(frozen=True)
 class MapFacts:
-    """A sample of the rows in two dimensions.
-
-    Attributes
-    ----------
-    points : ndarray of shape (n, 2)
-    labels : ndarray of shape (n,), int
-        Code of the label found.
-    confidence : ndarray of shape (n,)
-    explained : float
-        Share of the variance that the two dimensions show.
-    n_rows : int
-        Rows that the sample is from.
-    """
+    """A sample of the rows in two dimensions, which show a share of the variance."""
 
     points: NDArray[np.float64]
     labels: NDArray[np.int64]
     confidence: NDArray[np.float64]
     explained: float
-    n_rows: int
 
 
 @dataclass(frozen=True)
@@ -103,7 +60,12 @@ class DoubtfulRow:
 
 @dataclass(frozen=True)
 class PageFacts:
-    """Everything on the page."""
+    """Everything on the page.
+
+    ``frequencies`` tells how often a label stands in the sets, is expected in them (a row with s
+    candidates counts as 1/s for each of them), and was found; ``pairs`` how the rows that have
+    both labels among their candidates were decided.
+    """
 
     source: str
     n_rows: int
@@ -118,8 +80,8 @@ class PageFacts:
     used: tuple[tuple[str, str, str], ...]
     n_features: int
     problems: tuple[str, ...]
-    frequencies: tuple[LabelFrequency, ...]
-    pairs: tuple[PairFacts, ...]
+    frequencies: pd.DataFrame
+    pairs: pd.DataFrame
     map: MapFacts
     doubtful: tuple[DoubtfulRow, ...]
     n_doubtful: int
@@ -127,18 +89,7 @@ class PageFacts:
 
 
 def page_facts(resolution: Resolution, display: NDArray[np.str_]) -> PageFacts:
-    """Collect the facts of a run.
-
-    Parameters
-    ----------
-    resolution : Resolution
-    display : ndarray of str
-        JSON objects with the cells of every row that are worth showing.
-
-    Returns
-    -------
-    PageFacts
-    """
+    """Collect the facts of a run; ``display`` are the cells of every row that are worth showing."""
     prepared, found = resolution.prepared, resolution.verdicts
     mask, classes = prepared.sets.mask, prepared.sets.classes
     ambiguous = mask.sum(axis=1) > 1
@@ -173,15 +124,17 @@ def page_facts(resolution: Resolution, display: NDArray[np.str_]) -> PageFacts:
 
 def _frequencies(
     mask: NDArray[np.bool_], classes: NDArray[np.str_], labels: NDArray[np.int64]
-) -> tuple[LabelFrequency, ...]:
-    in_sets = mask.sum(axis=0)
-    expected = (1.0 / mask.sum(axis=1)) @ mask
-    found = np.bincount(labels, minlength=len(classes))
-    order = np.lexsort((classes, -found))[:MAX_LABELS]
-    return tuple(
-        LabelFrequency(str(classes[k]), int(in_sets[k]), float(expected[k]), int(found[k]))
-        for k in order
-    )
+) -> pd.DataFrame:
+    import pandas as pd
+
+    columns = {
+        "label": classes,
+        "in_sets": mask.sum(axis=0),
+        "expected": (1.0 / mask.sum(axis=1)) @ mask,
+        "found": np.bincount(labels, minlength=len(classes)),
+    }
+    order = np.lexsort((classes, -columns["found"]))[:MAX_LABELS]
+    return pd.DataFrame(columns).iloc[order]
 
 
 def _pairs(
@@ -189,30 +142,20 @@ def _pairs(
     classes: NDArray[np.str_],
     labels: NDArray[np.int64],
     margin: NDArray[np.float64],
-) -> tuple[PairFacts, ...]:
+) -> pd.DataFrame:
     """Count what became of rows with two labels in common; never a dense labels x labels array."""
+    import pandas as pd
+
     sets = sp.csr_array(mask.astype(np.float64))
-    n, q = mask.shape
-    chosen = sp.csr_array((np.ones(n), (np.arange(n), labels)), shape=(n, q))
     together = sp.coo_array(sp.triu(sets.T @ sets, k=1))
-    decided = sp.csr_array(chosen.T @ sets)
-    margins = sp.csr_array(sets.T @ (sets * margin[:, None]))
-    order = np.argsort(-together.data, kind="stable")[:MAX_PAIRS]
     facts = []
-    for k in order:
-        a, b = int(together.row[k]), int(together.col[k])
-        count = int(together.data[k])
-        facts.append(
-            PairFacts(
-                str(classes[a]),
-                str(classes[b]),
-                count,
-                int(decided[a, b]),
-                int(decided[b, a]),
-                float(margins[a, b]) / count,
-            )
-        )
-    return tuple(facts)
+    for k in np.argsort(-together.data, kind="stable")[:MAX_PAIRS]:
+        a, b = together.row[k], together.col[k]
+        both = mask[:, a] & mask[:, b]
+        decided = [np.count_nonzero(labels[both] == label) for label in (a, b)]
+        facts.append((classes[a], classes[b], both.sum(), *decided, margin[both].mean()))
+    names = ["first", "second", "together", "to_first", "to_second", "margin"]
+    return pd.DataFrame(facts, columns=names)
 
 
 def _map(resolution: Resolution) -> MapFacts:
@@ -231,7 +174,6 @@ def _map(resolution: Resolution) -> MapFacts:
         labels=found.labels[sample[shown]],
         confidence=found.confidence[sample[shown]],
         explained=float(np.nan_to_num(projection.explained_variance_ratio_).sum()),
-        n_rows=len(features),
     )
 
 
@@ -242,7 +184,10 @@ def _doubtful(
     names = [*prepared.sets.classes.tolist(), ""]
     open_rows = np.flatnonzero(ambiguous & (prepared.sets.gold < 0))
     order = open_rows[np.argsort(found.margin[open_rows], kind="stable")][:MAX_DOUBTFUL]
-    reasons = _reasons(resolution, order)
+    reasons: list[Explanation | None] = [None] * len(order)
+    if prepared.options.method == "gmpll" and order.size:
+        mask = prepared.sets.mask
+        reasons = [*explain_rows(resolution.model, order.tolist(), mask, max_turns=MAX_ITERATIONS)]
     rows = []
     for row, why in zip(order.tolist(), reasons, strict=True):
         codes = np.flatnonzero(prepared.sets.mask[row])
@@ -267,12 +212,5 @@ def _doubtful(
     return tuple(rows)
 
 
-def _reasons(resolution: Resolution, rows: NDArray[np.intp]) -> list[Any]:
-    if resolution.prepared.options.method != "gmpll" or rows.size == 0:
-        return [None] * len(rows)
-    mask = resolution.prepared.sets.mask
-    return list(explain_rows(resolution.model, rows.tolist(), mask, max_turns=MAX_TURNS))
-
-
 def _short(text: str) -> str:
-    return text if len(text) <= _LONGEST_CELL else f"{text[:_LONGEST_CELL]}…"
+    return text if len(text) <= _MAX_CELL else f"{text[:_MAX_CELL]}…"

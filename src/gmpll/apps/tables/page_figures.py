@@ -18,8 +18,8 @@ _COLOURED = len(PALETTE) - 1
 _MARKERS = "osD^vP<"
 #: Confidence from doubtful to sure, and the place of its colour in the palette.
 _STEPS = ((0.0, 0.5, 1), (0.5, 0.75, 4), (0.75, 0.95, 5), (0.95, 1.01, 0))
-_MOST_BARS = 20
-_LONGEST_NAME = 24
+_MAX_BARS = 20
+_MAX_NAME = 24
 
 
 def confidence_figure(facts: PageFacts) -> str:
@@ -38,22 +38,25 @@ def confidence_figure(facts: PageFacts) -> str:
 
 def frequency_figure(facts: PageFacts) -> str:
     """Draw label frequencies before and after."""
-    shown = facts.frequencies[:_MOST_BARS]
+    shown = facts.frequencies[:_MAX_BARS]
+    names = [_name(label) for label in shown["label"]]
     places = np.arange(len(shown))
     with _style():
         figure = _figure(7.0, 1.0 + 0.36 * len(shown))
         axes = figure.subplots()
-        before = [f.expected for f in shown]
-        after = [f.found for f in shown]
-        axes.barh(places - 0.2, before, 0.36, color=PALETTE[7], label="before: guess in every set")
-        axes.barh(places + 0.2, after, 0.36, color=PALETTE[0], label="after")
-        axes.set_yticks(places, [_name(f.label) for f in shown])
+        for offset, column, colour, words in (
+            (-0.2, "expected", PALETTE[7], "before: guess in every set"),
+            (0.2, "found", PALETTE[0], "after"),
+        ):
+            axes.barh(places + offset, shown[column], 0.36, color=colour, label=words)
+        axes.set_yticks(places, names)
         axes.invert_yaxis()
         axes.grid(False, axis="y")
         axes.set_xlabel("rows")
         figure.legend(loc="outside upper left", ncols=2)
         said = "; ".join(
-            f"{_name(f.label)}: {f.expected:.0f} before, {f.found} after" for f in shown
+            f"{name}: {before:.0f} before, {after} after"
+            for name, before, after in zip(names, shown["expected"], shown["found"], strict=True)
         )
         return to_svg(figure, "frequencies", "Label frequencies before and after", said)
 
@@ -64,7 +67,7 @@ def map_figure(facts: PageFacts) -> str:
     with _style():
         figure = _figure(9.4, 4.6)
         left, right = figure.subplots(1, 2)
-        frequent = [facts.classes.index(f.label) for f in facts.frequencies[:_COLOURED]]
+        frequent = facts.frequencies.index[:_COLOURED].tolist()  # the codes of the labels
         others = ~np.isin(labels, frequent)
         if others.any():
             _dots(left, points[others], PALETTE[-1], "other labels", "o")
@@ -114,7 +117,7 @@ def _dots(axes: Any, points: Any, colour: str, name: str, marker: str) -> None:
 def _name(label: str) -> str:
     """Return a name that fits, on one line, and that matplotlib does not hide."""
     text = " ".join("".join(c for c in label if c.isprintable()).split())
-    text = text if len(text) <= _LONGEST_NAME else f"{text[: _LONGEST_NAME - 1]}…"
+    text = text if len(text) <= _MAX_NAME else f"{text[: _MAX_NAME - 1]}…"
     return f"\N{ZERO WIDTH SPACE}{text}" if text.startswith("_") or not text else text
 
 

@@ -21,22 +21,10 @@ __all__ = ["predict_table"]
 def predict_table(
     saved: SavedModel, table: Table, files: Sequence[Path] = (), id_column: str = ""
 ) -> Verdicts:
-    """Predict the label of every row of a table.
+    """Predict the label of every row of a table that has the columns of the model.
 
-    Parameters
-    ----------
-    saved : SavedModel
-    table : Table
-        With the columns that the model was made with.
-    files : sequence of Path
-        Embedding files, as many as the model was made with.
-    id_column : str
-        Ids that embedding files may refer to.
-
-    Returns
-    -------
-    Verdicts
-        A method without probabilities leaves ``confidence`` and ``margin`` as NaN.
+    ``id_column`` holds ids that embedding files may refer to. A method without probabilities
+    leaves ``confidence`` and ``margin`` as NaN.
     """
     if len(files) != saved.n_files:
         raise InputError(
@@ -44,9 +32,6 @@ def predict_table(
             "name them with --features."
         )
     encoder = saved.encoder
-    for name in (*encoder.numeric, *encoder.text, *encoder.categorical, *saved.vectors):
-        if name not in table.frame.columns:
-            raise InputError(f"{table.name} has no column {name!r}, which the model needs.")
     if id_column and id_column not in table.frame.columns:
         raise InputError(f"{table.name} has no column {id_column!r}, which --id names.")
     n = len(table.frame)

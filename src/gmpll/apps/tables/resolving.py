@@ -22,17 +22,7 @@ from gmpll.apps.tables.options import Options
 from gmpll.apps.tables.tables import Table
 from gmpll.candidates import CandidateSets
 
-__all__ = [
-    "METHODS",
-    "RESULT_COLUMNS",
-    "Prepared",
-    "Resolution",
-    "Verdicts",
-    "prepare",
-    "resolve",
-    "result_columns",
-    "verdicts",
-]
+__all__ = ["METHODS", "Prepared", "Resolution", "Verdicts", "prepare", "resolve", "result_columns"]
 
 #: Names that ``--method`` takes.
 METHODS = {
@@ -98,17 +88,7 @@ class Verdicts:
 
 @dataclass(frozen=True)
 class Resolution:
-    """Everything that a run found.
-
-    Attributes
-    ----------
-    prepared : Prepared
-    encoder : FeatureEncoder
-    model : BasePartialLabelClassifier
-    features : ndarray of shape (n, d), float32
-    confidences : ndarray of shape (n, q), float32
-    verdicts : Verdicts
-    """
+    """Everything that a run found: the features, and the confidences of all candidates."""
 
     prepared: Prepared
     encoder: FeatureEncoder
@@ -143,25 +123,13 @@ def prepare(table: Table, roles: Roles, options: Options) -> Prepared:
 
 
 def resolve(prepared: Prepared, *, step: Callable[[str], None] = lambda text: None) -> Resolution:
-    """Encode the features, match, and judge the labels.
-
-    Parameters
-    ----------
-    prepared : Prepared
-    step : callable
-        Told what begins now.
-
-    Returns
-    -------
-    Resolution
-    """
+    """Encode the features, match, and judge the labels; ``step`` is told what begins now."""
     roles, options, sets = prepared.roles, prepared.options, prepared.sets
     step("Encoding the features")
     encoder = FeatureEncoder(
         numeric=roles.numeric,
         text=roles.text,
         categorical=roles.categorical,
-        n_vectors=len(prepared.inputs.vectors),
         random_state=options.seed,
         styles=roles.styles,
     ).fit(prepared.inputs)
@@ -230,20 +198,6 @@ def verdicts(
 
     A row with one candidate is sure. The margin is negative where the label found has less
     confidence than another candidate.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gmpll.apps.tables.resolving import verdicts
-    >>> found = verdicts(
-    ...     np.array([[0.7, 0.3], [0.0, 1.0]]),
-    ...     np.array([[True, True], [False, True]]),
-    ...     np.array([0, 1]),
-    ...     np.array([-1, -1]),
-    ...     0.5,
-    ... )
-    >>> found.runners_up.tolist(), found.margin.round(2).tolist(), found.review.tolist()
-    ([1, -1], [0.4, 1.0], [True, False])
     """
     rows = np.arange(len(labels))
     confidence = confidences[rows, labels].astype(np.float64)
@@ -267,21 +221,8 @@ def result_columns(
 ) -> dict[str, Any]:
     """Return the columns that are added to the input.
 
-    A name that the input has already gets ``resolved_`` before it. Where there is no confidence,
-    it, the margin and whether to look are None.
-
-    Parameters
-    ----------
-    found : Verdicts
-    classes : ndarray of str
-    taken : collection of str
-        Column names of the input.
-    decimals : int, default=4
-        Of confidence and margin.
-
-    Returns
-    -------
-    dict of str to list
+    A name that is taken already gets ``resolved_`` before it. Where there is no confidence, it,
+    the margin and whether to look are None.
     """
     names = [*classes.tolist(), ""]  # code -1 is the last
     judged = ~np.isnan(found.confidence)

@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gmpll.apps.tables.checks import check_format, check_unpacked_size
 from gmpll.apps.tables.errors import InputError
-from gmpll.apps.tables.unpacking import check_unpacked_size
-from gmpll.apps.tables.versions import check_format
 from gmpll.candidates import CandidateSets
 
 if TYPE_CHECKING:
@@ -25,24 +24,28 @@ __all__ = ["FILE_NAME", "FORMAT", "SavedMatching", "read_matching", "rematch", "
 FILE_NAME = "matching.npz"
 FORMAT = 1
 #: Cells shown to a person are cut to this many characters.
-LONGEST_CELL = 2000
+MAX_CELL = 2000
 #: NumPy keeps every text as long as the longest: all of them together take no more than this.
 MAX_DISPLAY_CHARACTERS = 25_000_000
-_SHORTEST_CELL = 20
+_MIN_CELL = 20
 #: More columns, or more columns of numbers, tell a person nothing.
-_MOST_COLUMNS = 20
-_MOST_NUMBERS = 8
-#: What kind of values the arrays of a matching hold.
-_ARRAY_KINDS = {
-    "ids": "U",
-    "classes": "U",
-    "mask": "b",
-    "gold": "i",
-    "labels": "i",
-    "confidence": "f",
-    "features": "f",
-    "display": "U",
-    "weights": "f",
+_MAX_COLUMNS = 20
+_MAX_NUMBERS = 8
+#: Kind and shape of the arrays: n rows, q labels, d features; texts have no shape.
+_LAYOUT = {
+    "ids": ("U", "n"),
+    "classes": ("U", "q"),
+    "mask": ("b", "nq"),
+    "gold": ("i", "n"),
+    "labels": ("i", "n"),
+    "confidence": ("f", "nq"),
+    "features": ("f", "nd"),
+    "display": ("U", "n"),
+    "text_column": ("U", ""),
+    "image_column": ("U", ""),
+    "source": ("U", ""),
+    "settings": ("U", ""),
+    "weights": ("f", "nq"),
 }
 
 
@@ -106,7 +109,11 @@ def saved_matching(resolution: Resolution) -> SavedMatching:
         "method": prepared.options.method,
         "seed": prepared.options.seed,
         "review_below": prepared.review_below,
-        "parameters": _plain(resolution.model.get_params()),
+        "parameters": {
+            name: value
+            for name, value in resolution.model.get_params().items()
+            if value is None or isinstance(value, (bool, int, float, str))
+        },
     }
     source = prepared.table.path
     weights = prepared.sets.weights
@@ -129,9 +136,7 @@ def saved_matching(resolution: Resolution) -> SavedMatching:
 
 def write_matching(saved: SavedMatching, path: Path) -> None:
     """Write a matching to a file."""
-    arrays: dict[str, Any] = {
-        field.name: np.asarray(getattr(saved, field.name)) for field in fields(saved)
-    }
+    arrays: dict[str, Any] = {name: np.asarray(getattr(saved, name)) for name in _LAYOUT}
     with path.open("wb") as file:
         np.savez_compressed(file, format=np.asarray(FORMAT), **arrays)
 
@@ -168,45 +173,42 @@ def read_matching(directory: str | Path) -> SavedMatching:
     except Exception as error:  # a damaged file shows in a dozen kinds of exception
         raise damaged from error
     check_format(path, arrays.pop("format", None), FORMAT)
-    arrays.setdefault("weights", _no_votes())  # folders from before the votes were kept
-    missing = {field.name for field in fields(SavedMatching)} - set(arrays)
+    missing = _LAYOUT.keys() - arrays
     if missing:
         raise InputError(
             f"{path} lacks {', '.join(sorted(missing))}: run gmpll disambiguate again."
         )
-    single = {name: value for name, value in arrays.items() if value.ndim == 0}
-    if not all(value.dtype.kind == "U" and _holds_characters(value) for value in single.values()):
+    if not _has_its_shapes(arrays):
         raise damaged
-    values: dict[str, Any] = arrays | {name: str(value) for name, value in single.items()}
-    saved = SavedMatching(**{field.name: values[field.name] for field in fields(SavedMatching)})
-    if not (_has_its_shapes(saved) and _is_consistent(saved)):
+    values: dict[str, Any] = {
+        name: arrays[name] if shape else str(arrays[name]) for name, (_, shape) in _LAYOUT.items()
+    }
+    saved = SavedMatching(**values)
+    if not _is_consistent(saved):
         raise damaged
     return saved
 
 
-def _has_its_shapes(saved: SavedMatching) -> bool:
+def _has_its_shapes(arrays: Mapping[str, NDArray[Any]]) -> bool:
     """Whether every array has the kind and shape that the others call for."""
-    if not all(isinstance(getattr(saved, name), np.ndarray) for name in _ARRAY_KINDS):
-        return False
-    kinds = all(getattr(saved, name).dtype.kind == kind for name, kind in _ARRAY_KINDS.items())
-    n, q = saved.ids.shape[0], saved.classes.shape[0]
-    vectors = (saved.ids, saved.gold, saved.labels, saved.display)
-    return (
-        kinds
-        and n > 0
-        and saved.classes.shape == (q,)
-        and all(array.shape == (n,) for array in vectors)
-        and saved.mask.shape == saved.confidence.shape == (n, q)
-        and saved.weights.shape in ((n, q), (0, 0))
-        and saved.features.ndim == 2
-        and len(saved.features) == n
-    )
+    sizes: dict[str, int] = {}
+    for name, (kind, shape) in _LAYOUT.items():
+        array = arrays[name]
+        if array.dtype.kind != kind or array.ndim != len(shape):
+            return False
+        if kind == "U" and not _holds_characters(array):
+            return False
+        if name == "weights" and array.shape == (0, 0):  # there were no votes
+            continue
+        for axis, size in zip(shape, array.shape, strict=True):
+            if sizes.setdefault(axis, size) != size:
+                return False
+    return sizes["n"] > 0
 
 
 def _is_consistent(saved: SavedMatching) -> bool:
     """Whether codes name labels, numbers are finite and the settings can be read."""
     q = len(saved.classes)
-    texts = (saved.text_column, saved.image_column, saved.source, saved.settings)
     try:
         settings = json.loads(saved.settings)
         readable = isinstance(settings, dict) and 0 <= settings.get("review_below", 0.0) <= 1
@@ -214,8 +216,6 @@ def _is_consistent(saved: SavedMatching) -> bool:
         return False
     return bool(
         readable
-        and all(isinstance(text, str) for text in texts)
-        and all(_holds_characters(array) for array in (saved.ids, saved.classes, saved.display))
         and saved.mask.any(axis=1).all()
         and ((saved.labels >= 0) & (saved.labels < q)).all()
         and ((saved.gold >= -1) & (saved.gold < q)).all()
@@ -278,25 +278,17 @@ def rematch(saved: SavedMatching, gold: Mapping[int, int]) -> SavedMatching:
     )
 
 
-def _plain(parameters: dict[str, Any]) -> dict[str, Any]:
-    return {
-        name: value
-        for name, value in parameters.items()
-        if value is None or isinstance(value, (bool, int, float, str))
-    }
-
-
 def _display(resolution: Resolution) -> NDArray[np.str_]:
     """Return the cells of every row that are worth showing, as JSON objects."""
     prepared = resolution.prepared
     roles, table = prepared.roles, prepared.table
     flags = roles.candidates if len(roles.candidates) > 1 else ()
-    hidden = {*roles.vectors, *roles.numeric[_MOST_NUMBERS:], *flags}
+    hidden = {*roles.vectors, *roles.numeric[_MAX_NUMBERS:], *flags}
     names = [name for name in table.frame.columns if name not in hidden]
     first = [n for n in (roles.id, *roles.text, roles.image, *roles.candidates) if n in names]
-    shown = list(dict.fromkeys([*first, *names]))[:_MOST_COLUMNS]
+    shown = list(dict.fromkeys([*first, *names]))[:_MAX_COLUMNS]
     room = MAX_DISPLAY_CHARACTERS // (len(table.frame) * max(len(shown), 1))
-    longest = max(_SHORTEST_CELL, min(LONGEST_CELL, room))
+    longest = max(_MIN_CELL, min(MAX_CELL, room))
     columns = [[text[:longest] for text in table.text(name).tolist()] for name in shown]
     rows = [
         json.dumps(dict(zip(shown, cells, strict=True)), ensure_ascii=False)

@@ -11,12 +11,13 @@ import csv
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gmpll.apps.tables.cells import MISSING, is_missing
+from gmpll.apps.tables.cells import MISSING, as_text, is_missing
 from gmpll.apps.tables.errors import InputError, counted, quoted
+from gmpll.apps.tables.exports import flatten_export
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -72,14 +73,17 @@ class Table:
     cells: pa.Table | None = None
     delimiter: str = ","
     encoding: str = "utf-8"
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
 
     def text(self, column: str) -> pd.Series:
         """Return a column as text, as it was written where that is known; absent cells are "" ."""
         if self.cells is not None and self.format in ("csv", "tsv"):
             return self.cells[column].to_pandas()
-        values = self.frame[column]
-        return values.astype(object).map(_as_text)
+        return self.frame[column].astype(object).map(as_text)
+
+    def raw(self, column: str) -> pd.Series:
+        """Return a column as text, or as objects, which may be lists, where it holds such."""
+        return self.frame[column] if self.frame[column].dtype == object else self.text(column)
 
     @property
     def name(self) -> str:
@@ -94,39 +98,10 @@ def read_table(
     delimiter: str | None = None,
     encoding: str | None = None,
 ) -> Table:
-    r"""Read a table.
+    """Read a table of at least one row, or say in an InputError why it cannot be read.
 
-    Parameters
-    ----------
-    path : path
-        The file; the ending of its name tells the format.
-    format : {"csv", "tsv", "parquet", "jsonl", "json"}, default=None
-        Overrides the ending.
-    delimiter : str, default=None
-        Between the cells of delimited text; guessed by default.
-    encoding : str, default=None
-        Of text; UTF-8 by default.
-
-    Returns
-    -------
-    Table
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read as a table of at least one row.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from gmpll.apps.tables.tables import read_table
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = Path(folder, "a.csv")
-    ...     _ = file.write_text("id;size\n007;1.5\n008;2\n")
-    ...     table = read_table(file)
-    >>> table.delimiter, table.frame["size"].tolist(), table.cells["id"].to_pylist()
-    (';', [1.5, 2.0], ['007', '008'])
+    The ending of the file's name tells the format, its first lines the delimiter; text is UTF-8
+    unless another encoding is named.
     """
     path = Path(path)
     _check_file(path)
@@ -137,7 +112,7 @@ def read_table(
         raise InputError(
             f"{path} does not end in {', '.join(FORMATS)}: say what it is with --format."
         )
-    if kind not in set(FORMATS.values()):
+    if kind not in FORMATS.values():
         raise InputError(
             f"There is no format {quoted(kind)}: use csv, tsv, parquet, jsonl or json."
         )
@@ -168,27 +143,6 @@ def table_from_frame(frame: pd.DataFrame) -> Table:
     return Table(frame.reset_index(drop=True))
 
 
-def read_json_records(path: Path, kind: str, encoding: str) -> list[dict[str, Any]]:
-    """Return the objects of a JSON Lines file or of a JSON list."""
-    with path.open(encoding=_checked_encoding(encoding)) as file:
-        try:
-            return list(_lines(file, path)) if kind == "jsonl" else _whole(file, path)
-        except UnicodeError as error:
-            raise _wrong_encoding(path, encoding, error) from error
-
-
-def _as_text(value: Any) -> str:
-    if isinstance(value, (list, tuple, set, frozenset)) or hasattr(value, "tolist"):
-        inner = value.tolist() if hasattr(value, "tolist") else value
-        if isinstance(inner, (list, tuple, set, frozenset)):
-            return ", ".join(_as_text(entry) for entry in inner)
-        value = inner
-    if is_missing(value):
-        return ""
-    is_whole = isinstance(value, float) and value.is_integer()
-    return str(int(value)) if is_whole else str(value)
-
-
 def _check_file(path: Path) -> None:
     if path.is_dir():
         raise InputError(f"{path} is a folder: name a file in it.")
@@ -210,7 +164,7 @@ def _check_characters(texts: list[str], where: str) -> None:
     except UnicodeEncodeError as error:
         raise InputError(
             f"There is the character {error.object[error.start]!a} in {where}, which is half of a "
-            "pair: mend or remove it."
+            "pair: fix or remove it."
         ) from error
 
 
@@ -229,18 +183,23 @@ def _check_names(names: list[str], where: str) -> None:
 
 
 def _read_delimited(path: Path, kind: str, delimiter: str | None, encoding: str) -> Table:
+    import pandas as pd
+    import pyarrow as pa
     from pyarrow import csv as arrow_csv
-    from pyarrow.lib import ArrowException
 
-    sample = _sample(path, _checked_encoding(encoding))
+    codec = _codec(encoding)
+    sample = _sample(path, codec)
     said = _SEP_LINE.fullmatch(sample[0]) if sample else None
     skipped = int(said is not None)
     sample = sample[skipped:]
-    if said is not None and delimiter is None:
+    notes: tuple[str, ...] = ()
+    if delimiter is None and said is not None:
         delimiter = said.group(1)
-    guessed = delimiter is None
-    if delimiter is None:
-        delimiter = "\t" if kind == "tsv" else _guess_delimiter(sample)
+    elif delimiter is None and kind == "tsv":
+        delimiter = "\t"
+    elif delimiter is None:
+        delimiter = _guess_delimiter(sample)
+        notes = (f"delimiter {_printed(delimiter)}",)
     elif len(delimiter) != 1:
         raise InputError(f"The delimiter {quoted(delimiter)} is not one character.")
     names = _header(sample, delimiter, path)
@@ -251,30 +210,30 @@ def _read_delimited(path: Path, kind: str, delimiter: str | None, encoding: str)
                 column_names=names, skip_rows=1 + skipped, encoding=encoding
             ),
             parse_options=arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
-            convert_options=_all_text(names),
+            convert_options=arrow_csv.ConvertOptions(
+                column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False
+            ),
         )
     except UnicodeError as error:
         raise _wrong_encoding(path, encoding, error) from error
-    except (ArrowException, OSError, ValueError) as error:
-        raise _unreadable(path, names, delimiter, str(error), encoding, skipped) from error
-    _check_quotes(path, delimiter, encoding)
-    if _has_mark(path) and _checked_encoding(encoding) == "utf-8-sig":
-        encoding = "utf-8-sig"  # spreadsheets know UTF-8 by its mark: the results get it, too
-    frame = _typed(cells)
-    notes = (f"delimiter {_printed(delimiter)}",) if guessed and kind == "csv" else ()
+    except (pa.ArrowException, OSError, ValueError) as error:
+        _check_lines(path, delimiter, codec, n_cells=len(names), skipped=skipped)
+        reason = " ".join(str(error).split())[:200]
+        raise InputError(f"{path} cannot be read as delimited text: {reason}") from error
+    with path.open("rb") as file:
+        has_mark = file.read(3) == codecs.BOM_UTF8
+        file.seek(0)
+        n_quotes = sum(chunk.count(b'"') for chunk in iter(lambda: file.read(_CHUNK_BYTES), b""))
+    if n_quotes % 2:  # one that is never closed would swallow the rest of the file
+        _check_lines(path, delimiter, codec)
+    if has_mark and codec == "utf-8-sig":
+        encoding = codec  # spreadsheets know UTF-8 by its mark: the results get it, too
+    frame = pd.DataFrame({name: _typed_column(cells[name]) for name in names}, copy=False)
     return Table(frame, path, kind, cells, delimiter, encoding, notes)
 
 
-def _all_text(names: list[str]) -> Any:
-    import pyarrow as pa
-    from pyarrow import csv as arrow_csv
-
-    return arrow_csv.ConvertOptions(
-        column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False
-    )
-
-
-def _checked_encoding(encoding: str) -> str:
+def _codec(encoding: str) -> str:
+    """Return the codec that an encoding is read by; UTF-8 may have a mark."""
     try:
         name = codecs.lookup(encoding).name
         "".encode(encoding)  # some codecs are no encodings of text
@@ -285,11 +244,11 @@ def _checked_encoding(encoding: str) -> str:
     return "utf-8-sig" if name == "utf-8" else encoding
 
 
-def _sample(path: Path, encoding: str) -> list[str]:
+def _sample(path: Path, codec: str) -> list[str]:
     """Return the first lines; the last of a long file may be cut and is left out."""
     with path.open("rb") as file:
         raw = file.read(_SAMPLE_BYTES)
-    if b"\0" in raw and "16" not in encoding and "32" not in encoding:
+    if b"\0" in raw and "16" not in codec and "32" not in codec:
         hint = (
             "it looks like UTF-16, so use --encoding utf-16"
             if raw[:2] in (b"\xff\xfe", b"\xfe\xff")
@@ -297,13 +256,13 @@ def _sample(path: Path, encoding: str) -> list[str]:
         )
         raise InputError(f"{path} is not text but binary data: {hint}.")
     try:
-        text = raw.decode(encoding)
+        text = raw.decode(codec)
     except UnicodeDecodeError as error:
         if error.end < len(raw) - 4 or len(raw) < _SAMPLE_BYTES:
-            raise _wrong_encoding(path, encoding, error) from error
-        text = raw[: error.start].decode(encoding)
+            raise _wrong_encoding(path, codec, error) from error
+        text = raw[: error.start].decode(codec)
     except UnicodeError as error:
-        raise _wrong_encoding(path, encoding, error) from error
+        raise _wrong_encoding(path, codec, error) from error
     lines = text.splitlines()
     return lines[:-1] if len(raw) == _SAMPLE_BYTES and len(lines) > 1 else lines
 
@@ -340,7 +299,7 @@ def _header(lines: list[str], delimiter: str, path: Path) -> list[str]:
         header = next(csv.reader(lines, delimiter=delimiter), [])
     except csv.Error as error:
         raise InputError(
-            f"The first line of {path} does not name columns ({error}): mend it."
+            f"The first line of {path} does not name columns ({error}): fix it."
         ) from error
     names = [name.strip() or f"column_{place}" for place, name in enumerate(header, start=1)]
     if not names:
@@ -354,68 +313,33 @@ def _header(lines: list[str], delimiter: str, path: Path) -> list[str]:
     return names
 
 
-def _unreadable(
-    path: Path, names: list[str], delimiter: str, reason: str, encoding: str, skipped: int
-) -> InputError:
-    """Find the first line with the wrong number of cells; the parser does not always say it."""
-    try:
-        with path.open(encoding=_checked_encoding(encoding), newline="") as file:
-            reader = csv.reader(file, delimiter=delimiter, strict=True)
-            line = 1
-            for row in reader:
-                line = reader.line_num + 1
-                if row and len(row) != len(names) and reader.line_num > skipped:
-                    return InputError(
-                        f"Line {reader.line_num} of {path} has {counted(len(row), 'cell')} but "
-                        f"the header has {len(names)}: mend the line, or name the delimiter with "
-                        f"--delimiter (now {_printed(delimiter)})."
-                    )
-    except UnicodeError as error:
-        return _wrong_encoding(path, encoding, error)
-    except csv.Error:
-        return _bad_quote(path, line)
-    return InputError(f"{path} cannot be read as delimited text: {' '.join(reason.split())[:200]}")
-
-
-def _bad_quote(path: Path, line: int) -> InputError:
-    return InputError(
-        f"The record that begins in line {line} of {path} has a quote that is never closed or "
-        "stands in the wrong place: mend it."
-    )
-
-
-def _has_mark(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(3) == codecs.BOM_UTF8
-
-
-def _check_quotes(path: Path, delimiter: str, encoding: str) -> None:
-    """Refuse a quote that is never closed: it would swallow the rest of the file."""
-    with path.open("rb") as file:
-        n_quotes = sum(chunk.count(b'"') for chunk in iter(lambda: file.read(_CHUNK_BYTES), b""))
-    if n_quotes % 2 == 0:
-        return
-    with path.open(encoding=_checked_encoding(encoding), newline="") as text:
-        reader = csv.reader(text, delimiter=delimiter, strict=True)
+def _check_lines(
+    path: Path, delimiter: str, codec: str, *, n_cells: int | None = None, skipped: int = 0
+) -> None:
+    """Name the first line with a wrong quote or number of cells; the parser does not always."""
+    with path.open(encoding=codec, newline="") as file:
+        reader = csv.reader(file, delimiter=delimiter, strict=True)
         line = 1
         try:
-            for _ in reader:
+            for row in reader:
                 line = reader.line_num + 1
-        except csv.Error as error:
-            raise _bad_quote(path, line) from error
+                if n_cells and row and len(row) != n_cells and reader.line_num > skipped:
+                    raise InputError(
+                        f"Line {reader.line_num} of {path} has {counted(len(row), 'cell')} but "
+                        f"the header has {n_cells}: fix the line, or name the delimiter with "
+                        f"--delimiter (now {_printed(delimiter)})."
+                    )
         except UnicodeError as error:
-            raise _wrong_encoding(path, encoding, error) from error
+            raise _wrong_encoding(path, codec, error) from error
+        except csv.Error as error:
+            raise InputError(
+                f"The record that begins in line {line} of {path} has a quote that is never "
+                "closed or stands in the wrong place: fix it."
+            ) from error
 
 
 def _printed(delimiter: str) -> str:
     return {"\t": "tab", " ": "space"}.get(delimiter, f"'{delimiter}'")
-
-
-def _typed(cells: pa.Table) -> pd.DataFrame:
-    import pandas as pd
-
-    columns = {name: _typed_column(cells[name]) for name in cells.column_names}
-    return pd.DataFrame(columns, copy=False)
 
 
 def _typed_column(column: pa.ChunkedArray) -> Any:
@@ -456,33 +380,34 @@ def _read_parquet(path: Path) -> Table:
 
 
 def _read_json(path: Path, kind: str, encoding: str) -> Table:
-    from gmpll.apps.tables.exports import flatten_export
+    import pandas as pd
 
     records = read_json_records(path, kind, encoding)
     if not records:
         raise InputError(f"{path} holds no rows: there is nothing to do.")
     flat, notes = flatten_export(records)
-    return Table(_records_frame(flat, path), path, kind, encoding=encoding, notes=notes)
-
-
-def _records_frame(records: list[dict[str, Any]], path: Path) -> pd.DataFrame:
-    import pandas as pd
-
-    names = dict.fromkeys(name for record in records for name in record)
-    columns = {}
-    for name in names:
-        column = pd.Series([record.get(name) for record in records], dtype=object)
-        plain = [value for value in column if value is not None]
-        if plain and all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in plain):
+    names = dict.fromkeys(name for record in flat for name in record)
+    columns = {n: pd.Series([record.get(n) for record in flat], dtype=object) for n in names}
+    for name, column in columns.items():
+        present = [value for value in column if not is_missing(value)]
+        if present and all(type(value) in (int, float) for value in present):
             try:
-                column = column.astype(float)
+                columns[name] = column.astype(float)
             except OverflowError as error:
                 raise InputError(
                     f"The column {quoted(name)} of {path} holds an integer that is too large for "
                     "a number: write it as text."
                 ) from error
-        columns[str(name)] = column
-    return pd.DataFrame(columns)
+    return Table(pd.DataFrame(columns), path, kind, encoding=encoding, notes=notes)
+
+
+def read_json_records(path: Path, kind: str, encoding: str) -> list[dict[str, Any]]:
+    """Return the objects of a JSON Lines file or of a JSON list."""
+    with path.open(encoding=_codec(encoding)) as file:
+        try:
+            return list(_lines(file, path)) if kind == "jsonl" else _whole(file.read(), path)
+        except UnicodeError as error:
+            raise _wrong_encoding(path, encoding, error) from error
 
 
 def _lines(file: Iterator[str], path: Path) -> Iterator[dict[str, Any]]:
@@ -503,19 +428,10 @@ def _lines(file: Iterator[str], path: Path) -> Iterator[dict[str, Any]]:
         yield record
 
 
-def _check_escapes(text: str, content: Any, where: str) -> None:
-    """Refuse characters that only an escape can smuggle into text."""
-    if "\\ud" in text.lower():
-        _check_characters([json.dumps(content, ensure_ascii=False)], where)
-
-
-def _whole(file: Any, path: Path) -> list[dict[str, Any]]:
+def _whole(text: str, path: Path) -> list[dict[str, Any]]:
     try:
-        text = file.read()
         content = json.loads(text)
     except ValueError as error:
-        if isinstance(error, UnicodeError):
-            raise
         raise InputError(f"{path} is not valid JSON: {error}.") from error
     except RecursionError:
         raise InputError(f"{path} is nested too deeply to be a table.") from None
@@ -523,3 +439,9 @@ def _whole(file: Any, path: Path) -> list[dict[str, Any]]:
         raise InputError(f"{path} must hold a list of JSON objects, one for every row.")
     _check_escapes(text, content, str(path))
     return content
+
+
+def _check_escapes(text: str, content: Any, where: str) -> None:
+    """Refuse characters that only an escape can smuggle into text."""
+    if "\\ud" in text.lower():
+        _check_characters([json.dumps(content, ensure_ascii=False)], where)

@@ -1,35 +1,36 @@
-"""A few bytes of an archive can become many: what does not fit into memory is not unpacked."""
+"""What is asked of a file that a run left, before it is used."""
 
 from __future__ import annotations
 
 import os
 import zipfile
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from gmpll.apps.tables.errors import InputError
 
-__all__ = ["check_unpacked_size"]
+__all__ = ["check_format", "check_unpacked_size"]
 
 #: Where the system does not tell how much memory there is.
 _ASSUMED_BYTES = 2**35
+
+
+def check_format(path: Path, found: Any, known: int) -> None:
+    """Refuse a file of another format; damaged and foreign files may give anything as theirs."""
+    number = np.asarray(found)
+    if number.ndim != 0 or number.dtype.kind not in "iu" or int(number) != known:
+        raise InputError(
+            f"{path} is not in format {known}, the one that this version of gmpll reads: run gmpll "
+            "disambiguate again, or use the version that wrote it."
+        )
 
 
 def check_unpacked_size(path: Path) -> None:
     """Refuse a zip file that unpacks to more bytes than the machine has memory.
 
     Archives that lie about it do no harm: no more is read of a member than it declares.
-
-    Parameters
-    ----------
-    path : Path
-        A ``.npz`` or ``.skops`` file.
-
-    Raises
-    ------
-    InputError
-        If it is too large.
-    zipfile.BadZipFile
-        If it is no zip file.
     """
     with zipfile.ZipFile(path) as file:
         unpacked = sum(member.file_size for member in file.infolist())
