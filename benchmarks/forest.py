@@ -33,12 +33,6 @@ from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
-from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import KFold
-from study_problems import problems
-
-from gmpll import GMPLL
 from gmpll.methods._learner import Setting
 from gmpll.methods._selection import (
     ALTERNATIVES,
@@ -48,6 +42,12 @@ from gmpll.methods._selection import (
     READOUTS,
     Gain,
 )
+from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import KFold
+from study_problems import problems
+
+from gmpll import GMPLL
 from gmpll.side_information import Prior
 
 REGRESSION = ["scaling", "width", "ridge"]

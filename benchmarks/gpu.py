@@ -22,10 +22,10 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from gmpll.graph.tensors import TensorDirectionSpace, TensorLocalGraph, tensor_nearest_neighbors
 
 from gmpll.arrays import to_host
 from gmpll.graph.local import LocalGraph
-from gmpll.graph.tensors import TensorDirectionSpace, TensorLocalGraph, tensor_nearest_neighbors
 from gmpll.matching import FullAffinity, LocalAffinity, match, uniform_start
 
 DEVICE = "cuda"

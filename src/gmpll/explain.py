@@ -1,7 +1,7 @@
 r"""Why a row got its label: who voted for it, how the matching went, what would have tipped it.
 
-In every iteration of the matching the new confidence of a candidate is its old one times the votes of
-the neighbours,
+In every iteration of the matching the new confidence of a candidate is its old one times the votes
+of the neighbours,
 
 .. math:: p_{il} \leftarrow \text{normalise}\Big(p_{il} \sum_j W_{ij} p_{jl} \big/ m_l^g\Big)
 

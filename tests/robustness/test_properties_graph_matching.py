@@ -120,7 +120,5 @@ def test_a_wrong_label_similarity_is_refused_in_a_sentence(problem, kind):
         similarity[:] = np.nan
     else:
         similarity = similarity / 2
-    error, _ = refused(
-        lambda: full_affinity(CosineView(X).rows, mask, label_similarity=similarity)
-    )
+    error, _ = refused(lambda: full_affinity(CosineView(X).rows, mask, label_similarity=similarity))
     assert "label_similarity" in str(error)

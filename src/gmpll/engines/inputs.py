@@ -90,7 +90,7 @@ def on_host(y: Any) -> Any:
 
 
 def labels_of(codes: Array, classes: NDArray[Any]) -> Array:
-    """Return the labels of codes where the codes live; names, which no tensor holds, on the host."""
+    """Return the labels of codes where the codes live; names, which no tensor holds, in NumPy."""
     if is_torch_array(codes) and classes.dtype.kind in "iufb":
         return beside(classes, codes)[codes]
     if is_dask_array(codes):

@@ -37,6 +37,8 @@ MAX_ROWS = 20_000
 MAX_VALUES = 200_000
 #: Up to so many values of the features further threads cost more than they bring.
 ONE_THREAD_SIZE = 5000
+#: Decimals of the confidences that trees are grown on.
+TARGET_DECIMALS = 3
 #: Unseen rows are led down the trees in blocks of this many.
 BLOCK_ROWS = 4096
 
@@ -198,8 +200,13 @@ def _single_precision(rows: NDArray[np.float64]) -> NDArray[np.float32]:
 
 
 def _target(confidences: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the confidences, those of a single label as scikit-learn wants them."""
-    return confidences[:, 0] if confidences.shape[1] == 1 else confidences
+    """Return rounded confidences, those of a single label as scikit-learn wants them.
+
+    Which of two equally good splits is taken would else depend on the last digits, in which
+    engines differ.
+    """
+    rounded = np.round(confidences, TARGET_DECIMALS)
+    return rounded[:, 0] if rounded.shape[1] == 1 else rounded
 
 
 def _packed(trees: list[object]) -> Forest:

@@ -135,7 +135,7 @@ class CandidateRows:
         if prior.candidates is not None:
             of_rows = engine_of(prior.candidates).rows_on_host(prior.candidates, rows)
             prior = replace(prior, candidates=of_rows)
-        prior = prior.part(slice(None), seen)
+        prior = prior.part(np.arange(len(rows)), seen)
         return CandidateRows(self.X_on_host(rows), mask, self.labels[seen], prior, similarity)
 
     def X_on_host(self, rows: NDArray[np.intp]) -> NDArray[np.float64]:

@@ -196,12 +196,12 @@ class LandmarkKernel:
 
     def __call__(self, *views: Array) -> Array:
         """Return the kernel between rows and landmarks."""
-        total = None
+        total: Any = 0.0
         for rows, landmarks, gamma in zip(views, self.landmarks, self.gammas, strict=True):
             kernel = _squared_distances(rows, landmarks)
             kernel *= -gamma
             kernel = array_namespace(kernel).exp(kernel)
-            total = kernel if total is None else total + kernel
+            total = total + kernel
         return total / len(self.gammas)
 
 

@@ -126,10 +126,8 @@ def fit_stacker(
         engine_of(array).rows_on_host(array, some).astype(np.float64, copy=False)
         for array in (scores, confidences)
     )
-    if rows is None:
-        rows = np.zeros((len(scores), 0))
-    else:
-        rows = engine_of(rows).rows_on_host(rows, some)
+    none = np.zeros((n_samples, 0))
+    rows = none[some] if rows is None else engine_of(rows).rows_on_host(rows, some)
     q, d = scores.shape[1], rows.shape[1]
     unit = float(scores.std())
     if unit <= MIN_SPREAD * np.abs(scores).max():  # they say nothing

@@ -71,7 +71,8 @@ class IncrementalMixin:
             other label is refused.
         candidate_weight : array-like, sparse matrix or DataFrame, default=None
             Of shape (n_samples, n_classes), as in ``fit``. They count as much as those of the
-            training rows; if these had none, as much as ``weight_exponent`` says, where ``"auto"`` is 1.
+            training rows; if these had none, as much as ``weight_exponent`` says, where
+            ``"auto"`` is 1.
 
         Returns
         -------

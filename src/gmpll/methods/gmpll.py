@@ -57,9 +57,9 @@ class GMPLL(ProbabilityMixin, BasePartialLabelClassifier):
         Local graph: neighbours of an instance.
     neighbor_search : {"auto", "exact", "approximate"} or k-NN estimator, default="auto"
         Local graph: how they are searched for; an estimator has ``fit`` and ``kneighbors`` as
-        :class:`sklearn.neighbors.NearestNeighbors`. The approximate search takes close to linear time
-        and needs the extra ``neighbors``; ``"auto"`` uses it from 100,000 rows of more than five
-        features on. Neighbours of unseen instances are always exact.
+        :class:`sklearn.neighbors.NearestNeighbors`. The approximate search takes close to linear
+        time and needs the extra ``neighbors``; ``"auto"`` uses it from 100,000 rows of more than
+        five features on. Neighbours of unseen instances are always exact.
     balance : float, default=0.0
         Exponent of the class-mass correction, which keeps frequent labels from snowballing; 0 is
         the paper's matching.
@@ -216,7 +216,7 @@ class GMPLL(ProbabilityMixin, BasePartialLabelClassifier):
         self.matching_ = None
         if not self._is_full and engine_of(X).name == "numpy":
             problem = MatchingProblem(self._graph.weights, mask, self.balance, self._similarity)
-            self.matching_ = problem.over_all_labels(self._seen)
+            self.matching_ = problem.over_all_labels(np.asarray(self._seen))
         return matching.probabilities
 
     def _relate(self, rows: Array, rng: int | np.random.RandomState = 0) -> Any:
@@ -362,8 +362,8 @@ class _WeightMatrix:
 
 def _checked_graph(graph: Any, n_samples: int) -> Any:
     """Return a graph of the user's; raise if it is none, or of other rows."""
-    if sp.issparse(graph):
-        graph = _WeightMatrix(sp.csr_array(graph, dtype=np.float64))
+    if hasattr(graph, "tocsr"):
+        graph = _WeightMatrix(sp.csr_array(graph.tocsr(), dtype=np.float64))
     if not (hasattr(graph, "weights") and hasattr(graph, "to_queries")):
         raise ValueError(
             f"graph={graph!r} is no graph: pass 'full', 'local', a sparse matrix, or an object "
@@ -375,7 +375,7 @@ def _checked_graph(graph: Any, n_samples: int) -> Any:
             f"The weights of the graph have shape {weights.shape}, but X has {n_samples} rows: "
             f"they must be ({n_samples}, {n_samples})."
         )
-    if sp.issparse(weights) and weights.nnz:
+    if hasattr(weights, "nnz") and weights.nnz:
         if weights.data.min() < 0 or not np.isfinite(weights.data).all():
             raise ValueError("The weights of the graph must be finite and not negative.")
         if abs(weights - weights.T).max() > 1e-8 * weights.data.max():

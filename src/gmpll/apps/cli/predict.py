@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from gmpll._atomic_io import is_stdout, written_beside
+from gmpll._atomic_io import atomic_write, is_stdout
 from gmpll.apps.cli.disambiguate import plain_errors, split
 from gmpll.apps.cli.outputs import check_file
 
@@ -63,7 +63,7 @@ def predict(
         found = predict_table(saved, table, files, id or "")
         columns = result_columns(found, saved.model.classes_, set(table.frame.columns))
         target.parent.mkdir(parents=True, exist_ok=True)
-        with written_beside(target) as temporary:
+        with atomic_write(target) as temporary:
             write_table(table, columns, temporary, escape=escape_formulas)
         aside = is_stdout(target)  # the rows alone
         for note in found.notes:

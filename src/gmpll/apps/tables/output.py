@@ -16,7 +16,6 @@ from typing import IO, Any
 
 from gmpll._atomic_io import (
     abandoned,
-    atomic_write,
     nearest_folder,
     remove_abandoned,
     sync_file,

@@ -67,12 +67,12 @@ def _reason_tables(row: DoubtfulRow) -> list[Table]:
     header = ["neighbour", "its label", "weight", "share of all weight"]
     tables = [_table("votes", f"Neighbours of {row.id}, the heaviest vote first", header, votes)]
     names = list(row.reasons.support)
-    told = [(f"iteration {turn.number}", turn) for turn in row.reasons.turns]
+    told = [(f"iteration {step.number}", step) for step in row.reasons.iterations]
     if row.reasons.afterwards is not None:
         told.append(("afterwards", row.reasons.afterwards))
     iterations = [
-        [name, *(f"{turn.confidences[n]:.2f} ({turn.changes[n]:+.2f})" for n in names)]
-        for name, turn in told
+        [name, *(f"{step.confidences[n]:.2f} ({step.changes[n]:+.2f})" for n in names)]
+        for name, step in told
     ]
     if iterations:
         title = f"Confidences of {row.id} after every iteration (added or taken away)"

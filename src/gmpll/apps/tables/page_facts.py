@@ -186,8 +186,7 @@ def _doubtful(
     order = open_rows[np.argsort(found.margin[open_rows], kind="stable")][:MAX_DOUBTFUL]
     reasons: list[Explanation | None] = [None] * len(order)
     if prepared.options.method == "gmpll" and order.size:
-        mask = prepared.sets.mask
-        reasons = [*explain_rows(resolution.model, order.tolist(), mask, max_turns=MAX_ITERATIONS)]
+        reasons = [*explain_rows(resolution.model, order.tolist(), max_iterations=MAX_ITERATIONS)]
     rows = []
     for row, why in zip(order.tolist(), reasons, strict=True):
         codes = np.flatnonzero(prepared.sets.mask[row])
