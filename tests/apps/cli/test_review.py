@@ -33,6 +33,7 @@ def folder(tmp_path):
         image_column=np.asarray(""),
         source=np.asarray(""),
         settings=np.asarray("{}"),
+        weights=np.empty((0, 0), dtype=np.float32),
     )
     return tmp_path
 

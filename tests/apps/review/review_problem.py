@@ -57,6 +57,7 @@ def arrays(folder: Path) -> dict[str, object]:
         "image_column": np.asarray("image"),
         "source": np.asarray(str(folder / "input" / "rows.csv")),
         "settings": np.asarray(json.dumps({"method": "gmpll", "seed": 0, "parameters": {}})),
+        "weights": np.empty((0, 0), dtype=np.float32),
     }
 
 
