@@ -310,7 +310,8 @@ class PartialLabelClassifier(
             chosen = self._choose(rows, rng, keep=keep)
             start = None if before is None else warm_probabilities(before, mask, rows.labels)
             pipeline = self._pipeline(rows, chosen.views, rng, start)
-            return self._learned(pipeline, chosen, (batch_digest(X),))
+            digest = batch_digest(X) if self._library == "numpy" else (rows.n_samples, "")
+            return self._learned(pipeline, chosen, (digest,))
 
     def _prior_of(self, candidate_weight: Any, sets: CandidateSets) -> NDArray[np.float64]:
         if self.disambiguator is None or is_local_matching(self.disambiguator):
