@@ -38,17 +38,6 @@ from gmpll.apps.experiments.jobs import Job
 from gmpll.apps.experiments.methods import Method, find_method, known_methods
 from gmpll.apps.experiments.tuning import CRITERIA
 
-__all__ = [
-    "BUILT_IN",
-    "KINDS",
-    "Declaration",
-    "Experiment",
-    "built_in_declaration",
-    "expand",
-    "parse_declaration",
-    "read_declaration",
-]
-
 KINDS = ("real-world", "controlled", "sensitivity", "timing")
 
 #: More folds, larger numbers and more jobs than these are slips of the keyboard.
