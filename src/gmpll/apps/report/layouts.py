@@ -53,45 +53,39 @@ def overview_table(facts: pd.DataFrame) -> Table:
     return Table("overview", "Jobs of each experiment", header, rows, facts)
 
 
-def controlled_data_table(facts: pd.DataFrame) -> Table:
-    """Lay out the paper's table 1 beside our data."""
-    part = facts[facts["kind"] == "controlled"]
-    facts = part.drop(columns=["mean_candidates", "paper_mean_candidates", "task"])
-    return _data_table("data-controlled", "Controlled", 1, part, facts)
-
-
-def real_world_data_table(facts: pd.DataFrame) -> Table:
-    """Lay out the paper's table 2 beside our data."""
-    part = facts[facts["kind"] == "real-world"]
-    return _data_table("data-real-world", "Real-world", 2, part, part)
-
-
-def _data_table(
-    name: str, kind: str, paper_table: int, part: pd.DataFrame, facts: pd.DataFrame
-) -> Table:
-    columns = {"n_samples": "Rows", "n_features": "Features", "n_classes": "Labels"}
-    if "mean_candidates" in facts:
-        columns["mean_candidates"] = "Mean candidates"
-    rows = []
-    for row in rows_of(part):
-        cells = [Cell(data_set_name(row.dataset), detail=row.task)]
-        for statistic in columns:
-            decimals = 2 if statistic == "mean_candidates" else None
-            ours, printed = (
-                count(value) if decimals is None else number(value, decimals)
-                for value in (getattr(row, statistic), getattr(row, f"paper_{statistic}"))
+def data_tables(facts: pd.DataFrame) -> list[Table]:
+    """Lay out the paper's tables 1 and 2 beside our data."""
+    tables = []
+    for place, kind in enumerate(("controlled", "real-world"), start=1):
+        part = facts[facts["kind"] == kind]
+        columns = {"n_samples": "Rows", "n_features": "Features", "n_classes": "Labels"}
+        if part["mean_candidates"].notna().any():
+            columns["mean_candidates"] = "Mean candidates"
+        else:
+            part = part.drop(columns=["mean_candidates", "paper_mean_candidates", "task"])
+        tables.append(
+            Table(
+                f"data-{kind}",
+                f"{kind.capitalize()} data sets: ours, and what Table {place} of the paper prints",
+                ["Data set", *columns.values()],
+                [_data_row(row, list(columns)) for row in rows_of(part)],
+                part,
+                ["The paper's figure is printed below ours where it differs."],
             )
-            differs = printed not in (MISSING, ours)
-            cells.append(Cell(ours, detail=f"paper {printed}" if differs else ""))
-        rows.append(Row(cells))
-    return Table(
-        name,
-        f"{kind} data sets: ours, and what Table {paper_table} of the paper prints",
-        ["Data set", *columns.values()],
-        rows,
-        facts,
-        ["The paper's figure is printed below ours where it differs."],
-    )
+        )
+    return tables
+
+
+def _data_row(row: Any, statistics: Sequence[str]) -> Row:
+    cells = [Cell(data_set_name(row.dataset), detail=getattr(row, "task", ""))]
+    for statistic in statistics:
+        ours, printed = (
+            number(value, 2) if statistic == "mean_candidates" else count(value)
+            for value in (getattr(row, statistic), getattr(row, f"paper_{statistic}"))
+        )
+        differs = printed not in (MISSING, ours)
+        cells.append(Cell(ours, detail=f"paper {printed}" if differs else ""))
+    return Row(cells)
 
 
 def curve_table(facts: pd.DataFrame, r: int) -> Table:
