@@ -19,9 +19,9 @@ SOURCE = Path(gmpll.__file__).parent
 #: Imports (of the second by the first) that still close a circle.
 CYCLES: set[tuple[str, str]] = set()
 #: Modules that still import a private name of another package.
-PRIVATE_IMPORTS: set[str] = {"gmpll.matching._triton", "gmpll.matching.full_tensors"}
+PRIVATE_IMPORTS: set[str] = set()
 #: Modules that still read a private attribute of something defined elsewhere.
-PRIVATE_ATTRIBUTES: set[str] = {"gmpll.graph.growing"}
+PRIVATE_ATTRIBUTES: set[str] = set()
 #: Modules of the library that still import an application, and applications out of order.
 UPWARD_IMPORTS: set[str] = set()
 

@@ -126,6 +126,12 @@ def test_modules_that_need_an_extra_are_loaded_by_those_that_need_it_too():
     assert not wrong, sorted(wrong)
 
 
+def test_modules_that_need_an_extra_exist():
+    modules = {f"{module}." for module, _, _ in source_imports()}
+    gone = [name for name in NEEDS if not any(m.startswith(f"{name}.") for m in modules)]
+    assert not gone
+
+
 def test_nothing_is_declared_in_vain():
     used = {distribution_of(imported) for _, imported, _ in source_imports()}
     assert declared()[""] <= used

@@ -63,7 +63,7 @@ def test_folds_and_seed(tmp_path, no_data):
     ("arguments", "message"),
     [
         (["--quick", "--datasets", "mnist"], "no data set 'mnist'; the data sets are lost"),
-        (["--quick", "--methods", "SVM"], "no method 'SVM'; the methods are GM-PLL"),
+        (["--quick", "--methods", "SVM"], "no method 'SVM'; the methods are gmpll"),
         (["--quick", "--datasets", " , "], "list of names is empty"),
         (["--quick", "--only", "timing"], "no timing experiment"),
         (["--only", "real-world"], "None of the data sets is at hand"),

@@ -146,3 +146,10 @@ def test_folders_that_are_none(tmp_path):
     (tmp_path / "declaration.json").write_text('{"format": 0}')
     with pytest.raises(ExperimentError, match="another version"):
         RunFolder(tmp_path).jobs()
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"commit": 3}'])
+def test_a_damaged_record_of_a_start_is_named(folder, text):
+    (folder.path / "starts" / "one.json").write_text(text)
+    with pytest.raises(ExperimentError, match=r"one\.json is .*remove it\.$"):
+        folder.starts()

@@ -62,7 +62,7 @@ def test_other_contradictions():
     assert len(found["r"]) == len(found["beta"]) == len(found["real-world data"]) == 1
 
 
-def test_a_contradiction_that_is_mended_is_no_longer_reported(monkeypatch):
+def test_a_contradiction_that_is_corrected_is_no_longer_reported(monkeypatch):
     monkeypatch.setitem(paper.R_FORMULA, "fg-net", 5)
     assert paper_contradictions()["r"] == []
 

@@ -14,8 +14,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["claimed"]
-
 #: Hexadecimal digits of an id that give the byte; 60 bits stay inside a signed file offset.
 _DIGITS = 15
 

@@ -9,8 +9,6 @@ from typing import Any, Self, TypeVar
 
 from gmpll.apps.experiments.errors import ExperimentError
 
-__all__ = ["Cluster"]
-
 Task = TypeVar("Task")
 Report = TypeVar("Report")
 

@@ -38,17 +38,6 @@ from gmpll.apps.experiments.jobs import Job
 from gmpll.apps.experiments.methods import Method, find_method, known_methods
 from gmpll.apps.experiments.tuning import CRITERIA
 
-__all__ = [
-    "BUILT_IN",
-    "KINDS",
-    "Declaration",
-    "Experiment",
-    "built_in_declaration",
-    "expand",
-    "parse_declaration",
-    "read_declaration",
-]
-
 KINDS = ("real-world", "controlled", "sensitivity", "timing")
 
 #: More folds, larger numbers and more jobs than these are slips of the keyboard.
@@ -313,46 +302,34 @@ def _experiment(content: Any, where: str) -> Experiment:
 
 
 def _first_problem(experiment: Experiment) -> str | None:
-    kind, tune, folds = experiment.kind, experiment.tune, experiment.folds
-    run_folds, max_rows = experiment.run_folds, experiment.max_rows
+    kind, p, r, tune = experiment.kind, experiment.p, experiment.r, experiment.tune
+    folds, run_folds, max_rows = experiment.folds, experiment.run_folds, experiment.max_rows
     if not _is_integer(folds, 2, MAX_FOLDS):
         return (
             f"folds is {_shown(folds)} but must be an integer of at least 2 and at most {MAX_FOLDS}"
         )
-    checks = [
-        (kind in KINDS, f"kind is {_shown(kind)} but must be one of {', '.join(KINDS)}"),
-        (experiment.datasets, "datasets is empty"),
-        (experiment.methods, "methods is empty"),
-        (experiment.seeds, "seeds is empty"),
-        (
-            bool(experiment.p) == bool(experiment.r),
-            "p and r belong together: give both or none",
+    holds = {
+        f"kind is {_shown(kind)} but must be one of {', '.join(KINDS)}": kind in KINDS,
+        "datasets is empty": experiment.datasets,
+        "methods is empty": experiment.methods,
+        "seeds is empty": experiment.seeds,
+        "p and r belong together: give both or none": bool(p) == bool(r),
+        "a controlled experiment needs p and r": kind != "controlled" or p,
+        "p must lie between 0 and 1": all(0 <= share <= 1 for share in p),
+        "r must be at least 1": all(number >= 1 for number in r),
+        f"run_folds is {_shown(run_folds)} but must lie between 1 and folds": (
+            run_folds is None or _is_integer(run_folds, 1, folds)
         ),
-        (kind != "controlled" or experiment.p, "a controlled experiment needs p and r"),
-        (all(0 <= p <= 1 for p in experiment.p), "p must lie between 0 and 1"),
-        (all(r >= 1 for r in experiment.r), "r must be at least 1"),
-        (
-            run_folds is None or _is_integer(run_folds, 1, folds),
-            f"run_folds is {_shown(run_folds)} but must lie between 1 and folds",
+        f"tune is {_shown(tune)} but must be one of {', '.join(CRITERIA)}": tune in ("", *CRITERIA),
+        "a sensitivity experiment needs a table vary": kind != "sensitivity" or experiment.vary,
+        f"tune_once is {_shown(experiment.tune_once)} but must be true or false": (
+            isinstance(experiment.tune_once, bool)
         ),
-        (
-            not tune or tune in CRITERIA,
-            f"tune is {_shown(tune)} but must be one of {', '.join(CRITERIA)}",
+        f"max_rows is {_shown(max_rows)} but must be an integer, at least folds": (
+            max_rows is None or _is_integer(max_rows, folds)
         ),
-        (
-            kind != "sensitivity" or experiment.vary,
-            "a sensitivity experiment needs a table vary",
-        ),
-        (
-            isinstance(experiment.tune_once, bool),
-            f"tune_once is {_shown(experiment.tune_once)} but must be true or false",
-        ),
-        (
-            max_rows is None or _is_integer(max_rows, folds),
-            f"max_rows is {_shown(max_rows)} but must be an integer, at least folds",
-        ),
-    ]
-    return next((problem for holds, problem in checks if not holds), None)
+    }
+    return next((problem for problem, is_fine in holds.items() if not is_fine), None)
 
 
 def _variant(name: str, content: Any, where: str) -> Method:

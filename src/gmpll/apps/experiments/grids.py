@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["GRIDS"]
-
 
 def _powers_of_ten(first: int, last: int) -> tuple[float, ...]:
     # 10.0**-3 is not 1e-3 in the last bit; the text of the number is part of a job's identity.

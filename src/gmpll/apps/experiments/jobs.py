@@ -14,8 +14,6 @@ from typing import Any
 
 from gmpll.apps.experiments.stable import stable_digest
 
-__all__ = ["Job"]
-
 #: Part of every id: raised when the protocol changes so that old results no longer stand.
 PROTOCOL_VERSION = 1
 

@@ -13,8 +13,6 @@ from gmpll.apps.experiments.upper_bound import FULL_SUPERVISION
 from gmpll.methods import METHODS
 from gmpll.methods.baselines import AnyCandidate, MostFrequentCandidate, RandomCandidate
 
-__all__ = ["BASELINES", "VARIANTS", "Method", "find_method", "known_methods", "make_estimator"]
-
 #: Floors, by their printed names.
 BASELINES: dict[str, type] = {
     "Random candidate": RandomCandidate,

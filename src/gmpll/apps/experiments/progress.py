@@ -11,8 +11,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from gmpll.apps.experiments.jobs import Job
 
-__all__ = ["RunProgress", "TimeEstimate"]
-
 #: Plain lines come no faster than this, but for failures and the end.
 _SECONDS_BETWEEN_LINES = 2.0
 

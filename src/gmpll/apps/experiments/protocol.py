@@ -29,8 +29,6 @@ from gmpll.apps.experiments.tuning import Choice, choose_parameters
 from gmpll.apps.experiments.upper_bound import FULL_SUPERVISION, FullSupervision
 from gmpll.datasets import load_dataset, random_candidates
 
-__all__ = ["Problem", "load_problem", "load_truth", "run_job", "split_rows"]
-
 #: More distinct warnings of one job than this are not worth keeping.
 _MAX_WARNINGS = 5
 

@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from gmpll.apps.experiments.store import RunFolder
 
-__all__ = ["collect_provenance", "provenance_of_run"]
-
 _PACKAGES = ("gmpll", "numpy", "scipy", "scikit-learn", "joblib", "pandas")
 
 

@@ -30,8 +30,6 @@ from gmpll.apps.experiments.selection import named_in_full
 from gmpll.apps.experiments.store import Result, RunFolder
 from gmpll.datasets.storage import get_data_home
 
-__all__ = ["RunSummary", "run"]
-
 #: How often a runner looks whether another one has finished what it waits for.
 _POLL_SECONDS = 0.2
 #: Held while this process does a job.

@@ -18,8 +18,6 @@ from gmpll.metrics import mean_absolute_label_error
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["SCORE_COLUMNS", "scores", "write_scores"]
-
 _OF_JOB = ("experiment", "dataset", "p", "r", "method", "parameter", "value", "seed", "fold")
 _MEASURES = ("inductive", "transductive", "inductive_mae", "transductive_mae")
 _SECONDS = ("fit_seconds", "predict_seconds")

@@ -11,8 +11,6 @@ from gmpll.apps.experiments.errors import ExperimentError
 from gmpll.apps.experiments.methods import find_method, known_methods
 from gmpll.datasets import get_data_home, is_available, list_datasets
 
-__all__ = ["Skipped", "available_part", "named_in_full", "restricted"]
-
 
 @dataclass(frozen=True)
 class Skipped:

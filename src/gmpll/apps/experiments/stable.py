@@ -10,8 +10,6 @@ import hashlib
 import json
 from typing import Any
 
-__all__ = ["canonical_json", "stable_digest", "stable_seed"]
-
 
 def canonical_json(value: Any) -> str:
     """Write a value as JSON so that equal values give equal text."""

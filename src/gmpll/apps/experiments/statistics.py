@@ -9,15 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-__all__ = [
-    "RankComparison",
-    "TTest",
-    "corrected_resampled_t_test",
-    "friedman_nemenyi",
-    "outcome",
-    "paired_t_test",
-]
-
 
 class TTest(NamedTuple):
     """Result of a two-sided t-test of the differences a - b; NaN with fewer than two pairs."""

@@ -32,8 +32,6 @@ from gmpll.apps.experiments.errors import ExperimentError
 from gmpll.apps.experiments.jobs import Job
 from gmpll.apps.experiments.stable import canonical_json
 
-__all__ = ["FORMAT_VERSION", "Result", "RunFolder", "write_atomically"]
-
 #: Of the files in a run folder.
 FORMAT_VERSION = 1
 #: A claim that no job has, for changes of the declaration.
@@ -103,18 +101,9 @@ class RunFolder:
     def declaration(self) -> Declaration:
         """Return what the folder is for."""
         file = self.path / "declaration.json"
-        try:
-            content = json.loads(file.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            raise ExperimentError(
-                f"{self.path} is not a run folder: it holds no declaration.json."
-            ) from None
-        except OSError as error:
-            raise ExperimentError(f"{file} cannot be read: {error.strerror}.") from error
-        except (ValueError, RecursionError) as error:
-            raise ExperimentError(f"{file} is not valid JSON: {error}.") from error
-        if not isinstance(content, dict):
-            raise ExperimentError(f"{file} is damaged: it must hold one JSON object.")
+        if not file.exists():
+            raise ExperimentError(f"{self.path} is not a run folder: it holds no declaration.json.")
+        content = _read_object(file)
         version = content.pop("format", None)
         if version != FORMAT_VERSION:
             newer = isinstance(version, int) and version > FORMAT_VERSION
@@ -225,12 +214,21 @@ def _is_whole(result: Result) -> bool:
     )
 
 
-def _start(file: Path) -> dict[str, Any]:
+def _read_object(file: Path, advice: str = "") -> dict[str, Any]:
     try:
-        start = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise ExperimentError(f"{file} is damaged ({type(error).__name__}): remove it.") from error
-    if not isinstance(start, dict) or not isinstance(start.get("commit", ""), str):
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ExperimentError(f"{file} cannot be read: {error.strerror}{advice}.") from error
+    except (ValueError, RecursionError) as error:
+        raise ExperimentError(f"{file} is not valid JSON: {error}{advice}.") from error
+    if not isinstance(content, dict):
+        raise ExperimentError(f"{file} is damaged: it must hold one JSON object{advice}.")
+    return content
+
+
+def _start(file: Path) -> dict[str, Any]:
+    start = _read_object(file, advice="; remove it")
+    if not isinstance(start.get("commit", ""), str):
         raise ExperimentError(f"{file} is damaged: it must tell of one start, so remove it.")
     return start
 

@@ -12,8 +12,6 @@ from sklearn.model_selection import ParameterGrid, ShuffleSplit
 
 from gmpll.metrics import row_lifts
 
-__all__ = ["CRITERIA", "Choice", "choose_parameters", "covering_rate_of_columns", "lift_of_columns"]
-
 #: Share of the training rows that is held out to compare settings.
 HELD_OUT_SHARE = 0.2
 

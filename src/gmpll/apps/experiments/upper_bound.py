@@ -14,8 +14,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
 from sklearn.svm import SVC
 
-__all__ = ["FULL_SUPERVISION", "FullSupervision"]
-
 #: Its printed name.
 FULL_SUPERVISION = "Full supervision"
 

@@ -53,75 +53,78 @@ def overview_table(facts: pd.DataFrame) -> Table:
     return Table("overview", "Jobs of each experiment", header, rows, facts)
 
 
-def controlled_data_table(facts: pd.DataFrame) -> Table:
-    """Lay out the paper's table 1 beside our data."""
-    part = facts[facts["kind"] == "controlled"]
-    facts = part.drop(columns=["mean_candidates", "paper_mean_candidates", "task"])
-    return _data_table("data-controlled", "Controlled", 1, part, facts)
-
-
-def real_world_data_table(facts: pd.DataFrame) -> Table:
-    """Lay out the paper's table 2 beside our data."""
-    part = facts[facts["kind"] == "real-world"]
-    return _data_table("data-real-world", "Real-world", 2, part, part)
-
-
-def _data_table(
-    name: str, kind: str, paper_table: int, part: pd.DataFrame, facts: pd.DataFrame
-) -> Table:
-    columns = {"n_samples": "Rows", "n_features": "Features", "n_classes": "Labels"}
-    if "mean_candidates" in facts:
-        columns["mean_candidates"] = "Mean candidates"
-    rows = []
-    for row in rows_of(part):
-        cells = [Cell(data_set_name(row.dataset), detail=row.task)]
-        for statistic in columns:
-            decimals = 2 if statistic == "mean_candidates" else None
-            ours, printed = (
-                count(value) if decimals is None else number(value, decimals)
-                for value in (getattr(row, statistic), getattr(row, f"paper_{statistic}"))
+def data_tables(facts: pd.DataFrame) -> list[Table]:
+    """Lay out the paper's tables 1 and 2 beside our data."""
+    tables = []
+    for place, kind in enumerate(("controlled", "real-world"), start=1):
+        part = facts[facts["kind"] == kind]
+        columns = {"n_samples": "Rows", "n_features": "Features", "n_classes": "Labels"}
+        if part["mean_candidates"].notna().any():
+            columns["mean_candidates"] = "Mean candidates"
+        else:
+            part = part.drop(columns=["mean_candidates", "paper_mean_candidates", "task"])
+        tables.append(
+            Table(
+                f"data-{kind}",
+                f"{kind.capitalize()} data sets: ours, and what Table {place} of the paper prints",
+                ["Data set", *columns.values()],
+                [_data_row(row, list(columns)) for row in rows_of(part)],
+                part,
+                ["The paper's figure is printed below ours where it differs."],
             )
-            differs = printed not in (MISSING, ours)
-            cells.append(Cell(ours, detail=f"paper {printed}" if differs else ""))
-        rows.append(Row(cells))
-    return Table(
-        name,
-        f"{kind} data sets: ours, and what Table {paper_table} of the paper prints",
-        ["Data set", *columns.values()],
-        rows,
-        facts,
-        ["The paper's figure is printed below ours where it differs."],
-    )
+        )
+    return tables
+
+
+def _data_row(row: Any, statistics: Sequence[str]) -> Row:
+    cells = [Cell(data_set_name(row.dataset), detail=getattr(row, "task", ""))]
+    for statistic in statistics:
+        ours, printed = (
+            number(value, 2) if statistic == "mean_candidates" else count(value)
+            for value in (getattr(row, statistic), getattr(row, f"paper_{statistic}"))
+        )
+        differs = printed not in (MISSING, ours)
+        cells.append(Cell(ours, detail=f"paper {printed}" if differs else ""))
+    return Row(cells)
 
 
 def curve_table(facts: pd.DataFrame, r: int) -> Table:
     """Lay out the accuracies behind the figure of one r."""
-    part = facts[facts["r"] == r]
-    methods = ordered_methods(part["method"])
-    rows: list[Row] = []
-    for data_set in ordered_data_sets(part["dataset"]):
-        of_set = part[part["dataset"] == data_set].sort_values("p", kind="stable")
-        for place, (p, group) in enumerate(of_set.groupby("p")):
-            name = f"{data_set_name(data_set)}, p = {p:g}"
-            is_apart = place == 0 and bool(rows)
-            rows.append(Row(_cells_of_methods(name, group, methods, _summary_cell), is_apart))
-    return Table(
+    return _table_by_setting(
         f"curves-r{r}",
         f"Inductive accuracy on the controlled sets, r = {r}",
-        ["Data set", *methods],
-        rows,
-        part,
+        facts[facts["r"] == r],
+        ["p"],
+        lambda data_set, p: f"{data_set_name(data_set)}, p = {p:g}",
+        _summary_cell,
         [_SPREAD_EXPLAINED],
-        is_long=True,
+        sets_apart=True,
     )
 
 
-def _cells_of_methods(
-    name: str, group: pd.DataFrame, methods: Sequence[str], cell_of: Callable[[Any], Cell]
-) -> list[Cell]:
-    """Lay out a row with a cell for each method; a method that the group lacks has a dash."""
-    by_method = {row.method: cell_of(row) for row in rows_of(group)}
-    return [Cell(name), *(by_method.get(method, Cell(MISSING)) for method in methods)]
+def _table_by_setting(
+    name: str,
+    title: str,
+    facts: pd.DataFrame,
+    keys: Sequence[str],
+    name_of: Callable[..., str],
+    cell_of: Callable[[Any], Cell],
+    notes: list[str],
+    *,
+    sets_apart: bool = False,
+    is_long: bool = True,
+) -> Table:
+    """Lay out a row per data set and keys, and a cell per method; what is not there has a dash."""
+    methods = ordered_methods(facts["method"])
+    rows: list[Row] = []
+    for data_set in ordered_data_sets(facts["dataset"]):
+        part = facts[facts["dataset"] == data_set]
+        for place, (key, group) in enumerate(groups_of(part, keys)):
+            by_method = {row.method: cell_of(row) for row in rows_of(group)}
+            cells = [by_method.get(method, Cell(MISSING)) for method in methods]
+            is_apart = sets_apart and place == 0 and bool(rows)
+            rows.append(Row([Cell(name_of(data_set, *key)), *cells], is_apart))
+    return Table(name, title, ["Data set", *methods], rows, facts, notes, is_long=is_long)
 
 
 def _summary_cell(row: Any, decimals: int = 3) -> Cell:
@@ -252,21 +255,14 @@ def error_table(facts: pd.DataFrame) -> Table:
 
 def error_by_setting_table(facts: pd.DataFrame) -> Table:
     """Lay out the mean absolute errors of the controlled sets: a row per configuration."""
-    methods = ordered_methods(facts["method"])
-    laid = []
-    for data_set in ordered_data_sets(facts["dataset"]):
-        part = facts[facts["dataset"] == data_set]
-        for (rows, p, r), group in groups_of(part, ["rows", "p", "r"]):
-            name = f"{setting_name(data_set, p, r)}, {rows} rows"
-            laid.append(Row(_cells_of_methods(name, group, methods, _error_cell)))
-    return Table(
+    return _table_by_setting(
         "absolute-error-controlled",
         "Mean absolute error on the controlled sets with ordered labels",
-        ["Data set", *methods],
-        laid,
         facts,
+        ["rows", "p", "r"],
+        lambda data_set, rows, p, r: f"{setting_name(data_set, p, r)}, {rows} rows",
+        _error_cell,
         [_MARKS_EXPLAINED, _SPREAD_EXPLAINED],
-        is_long=True,
     )
 
 
@@ -385,20 +381,15 @@ def time_table(facts: pd.DataFrame) -> Table:
 
 def times_of_methods_table(facts: pd.DataFrame) -> Table:
     """Lay out the running time of every method."""
-    methods = ordered_methods(facts["method"])
-    rows = []
-    for data_set in ordered_data_sets(facts["dataset"]):
-        part = facts[facts["dataset"] == data_set]
-        for (p, r), group in groups_of(part, ["p", "r"]):
-            name = setting_name(data_set, p, r)
-            rows.append(Row(_cells_of_methods(name, group, methods, _time_cell)))
-    return Table(
+    return _table_by_setting(
         "times-of-methods",
         "Running seconds of every method (testing seconds below)",
-        ["Data set", *methods],
-        rows,
         facts,
+        ["p", "r"],
+        setting_name,
+        _time_cell,
         [_SPREAD_EXPLAINED],
+        is_long=False,
     )
 
 

@@ -15,7 +15,7 @@ from gmpll.apps.report import comparisons, figures, layouts, summaries
 from gmpll.apps.report.figures import Drawing
 from gmpll.apps.report.names import OURS, data_set_name
 from gmpll.apps.report.paper_checks import paper_contradictions
-from gmpll.apps.report.scores_table import of_experiment
+from gmpll.apps.report.scores_table import METHOD_IN_SETTING, of_experiment
 from gmpll.datasets import PAPER_DIFFERENCES, DatasetInfo
 
 _SYMBOLS = {"beta": "β", "r": "r"}
@@ -75,13 +75,14 @@ def _data(infos: Sequence[DatasetInfo], remarks: list[str]) -> Section:
         for data_set, by_statistic in PAPER_DIFFERENCES.items()
         for reason in by_statistic.values()
     ]
-    tables = [layouts.controlled_data_table(facts), layouts.real_world_data_table(facts)]
+    tables = layouts.data_tables(facts)
     return Section("data", "Data sets", tables=tables, remarks=[*reasons, *remarks])
 
 
 def _curves(scores: pd.DataFrame) -> Section:
     title = "Controlled sets: accuracy over p"
-    facts = summaries.curve_facts(scores)
+    controlled = of_experiment(scores, "controlled")
+    facts = summaries.fold_summary(controlled, METHOD_IN_SETTING, "inductive")
     numbers = sorted(int(r) for r in facts.loc[facts["measured"] > 0, "r"].dropna().unique())
     if not numbers:
         return Section("controlled", title, absent=_absent(scores, "controlled"))

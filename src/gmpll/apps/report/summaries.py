@@ -66,11 +66,6 @@ def fold_summary(scores: pd.DataFrame, keys: Sequence[str], measure: str) -> pd.
     return summary.merge(expected, on=SETTING, how="left")
 
 
-def curve_facts(scores: pd.DataFrame) -> pd.DataFrame:
-    """Inductive accuracy on the controlled sets over p, for every r and method."""
-    return fold_summary(of_experiment(scores, "controlled"), METHOD_IN_SETTING, "inductive")
-
-
 def sensitivity_facts(scores: pd.DataFrame, infos: Sequence[DatasetInfo]) -> pd.DataFrame:
     """Inductive accuracy of every value of every varied parameter.
 
