@@ -118,11 +118,9 @@ def main():
     parser.add_argument("--quick", action="store_true", help="small sizes only")
     parser.add_argument("--data", help="folder of the data sets")
     options = parser.parse_args()
-    print(
-        f"Two workers of one thread each; 8 partitions; {ITERATIONS} iterations at most. Seconds of a fit,"
-    )
-    print("their ratio, largest difference of a confidence, accuracy on the training rows and on a")
-    print("tenth of the rows kept apart, in memory and over Dask.")
+    print(f"Two workers of one thread each; 8 partitions; {ITERATIONS} iterations at most. Seconds")
+    print("of a fit, their ratio, largest difference of a confidence, accuracy on the training rows")
+    print("and on a tenth of the rows kept apart, in memory and over Dask.")
     print(
         f"{'data':12s} {'rows':>6s} {'in memory':>9s} {'Dask':>8s} {'ratio':>7s} "
         f"{'difference':>11s} {'found':>9s} {'Dask':>7s} {'predicted':>9s} {'Dask':>7s}"
