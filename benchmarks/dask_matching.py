@@ -119,7 +119,7 @@ def main():
     parser.add_argument("--data", help="folder of the data sets")
     options = parser.parse_args()
     print(f"Two workers of one thread each; 8 partitions; {ITERATIONS} iterations at most. Seconds")
-    print("of a fit, their ratio, largest difference of a confidence, accuracy on the training rows")
+    print("of a fit, their ratio, largest difference of confidences, accuracy on the training rows")
     print("and on a tenth of the rows kept apart, in memory and over Dask.")
     print(
         f"{'data':12s} {'rows':>6s} {'in memory':>9s} {'Dask':>8s} {'ratio':>7s} "
