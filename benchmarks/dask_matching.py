@@ -18,15 +18,16 @@ from pathlib import Path
 
 import numpy as np
 from dask.distributed import Client, LocalCluster
-from gmpll.distributed import DaskGMPLL
 
 from gmpll import GMPLL
 from gmpll.datasets import load_dataset, make_partial_label_problem
+from gmpll.engines.dask import as_candidate_rows, as_rows
 
 #: A tenth of the rows is kept apart.
 TEST_SHARE = 0.1
 MEGABYTE = 10**6
-TURNS = 20
+ITERATIONS = 20
+SETTINGS = {"balance": 0.5, "max_iter": ITERATIONS, "random_state": 0}
 
 
 @contextmanager
@@ -50,15 +51,21 @@ def seconds_of(action):
     return result, time.perf_counter() - start
 
 
+def fitted_over_dask(X, candidates, partition_rows):
+    rows = as_rows(X, partition_rows)
+    sets, _ = as_candidate_rows(candidates, rows)
+    return GMPLL("local", **SETTINGS).fit(rows, sets)
+
+
 def beside_memory(name, X, candidates, truth, n_partitions=8):
     order = np.random.RandomState(0).permutation(len(X))
     test, train = np.split(order, [int(TEST_SHARE * len(X))])
-    settings = {"max_iter": TURNS, "random_state": 0}
-    in_memory = GMPLL(prediction="independent", label_similarity=None, **settings)
+    in_memory = GMPLL("local", **SETTINGS)
     _, alone = seconds_of(lambda: in_memory.fit(X[train], candidates[train]))
-    rows = -(-len(train) // n_partitions)
-    over_dask = DaskGMPLL(partition_rows=rows, **settings)
-    _, dask_seconds = seconds_of(lambda: over_dask.fit(X[train], candidates[train]))
+    partition_rows = -(-len(train) // n_partitions)
+    over_dask, dask_seconds = seconds_of(
+        lambda: fitted_over_dask(X[train], candidates[train], partition_rows)
+    )
     confidences = over_dask.label_confidences_.compute()
     difference = np.abs(confidences - in_memory.label_confidences_).max()
     print(
@@ -66,7 +73,7 @@ def beside_memory(name, X, candidates, truth, n_partitions=8):
         f"{difference:11.1e} {np.mean(in_memory.labels_ == truth[train]):9.3f} "
         f"{np.mean(over_dask.labels_.compute() == truth[train]):7.3f} "
         f"{np.mean(in_memory.predict(X[test]) == truth[test]):9.3f} "
-        f"{np.mean(over_dask.predict(X[test]).compute() == truth[test]):7.3f}",
+        f"{np.mean(over_dask.predict(as_rows(X[test])).compute() == truth[test]):7.3f}",
         flush=True,
     )
 
@@ -85,18 +92,17 @@ def write_rows(file, problem, copies):
 
 def beyond_memory(n_rows, copies, partition_rows, limit):
     problem = make_partial_label_problem(n_rows, 40, 10, 2.5, random_state=0)
-    settings = {"max_iter": TURNS, "random_state": 0}
     with tempfile.TemporaryDirectory() as folder, two_workers(limit) as client:
         n_bytes = write_rows(Path(folder) / "X.npy", problem, copies)
         assert n_bytes > limit
         before = set(client.run(os.getpid).values())
-        model = DaskGMPLL(partition_rows=partition_rows, **settings)
-        _, seconds = seconds_of(lambda: model.fit(Path(folder) / "X.npy", problem.candidates))
+        model, seconds = seconds_of(
+            lambda: fitted_over_dask(Path(folder) / "X.npy", problem.candidates, partition_rows)
+        )
         confidences = model.label_confidences_.compute()
         survived = set(client.run(os.getpid).values()) == before
     # Copies of features change no neighbour, so the small problem has the same answer.
-    reference = GMPLL(prediction="independent", label_similarity=None, **settings)
-    reference.fit(problem.data, problem.candidates)
+    reference = GMPLL("local", **SETTINGS).fit(problem.data, problem.candidates)
     difference = np.abs(confidences - reference.label_confidences_).max()
     print(
         f"{n_rows} rows x {40 * copies} features, {n_bytes / MEGABYTE:.0f} MB on disk; limit of a "
@@ -112,9 +118,9 @@ def main():
     parser.add_argument("--quick", action="store_true", help="small sizes only")
     parser.add_argument("--data", help="folder of the data sets")
     options = parser.parse_args()
-    print(f"Two workers of one thread each; 8 partitions; {TURNS} turns at most. Seconds of a fit,")
-    print("their ratio, largest difference of a confidence, accuracy on the training rows and on a")
-    print("tenth of the rows kept apart, in memory (prediction='independent') and over Dask.")
+    print(f"Two workers of one thread each; 8 partitions; {ITERATIONS} iterations at most. Seconds")
+    print("of a fit, their ratio, largest difference of confidences, accuracy on the training rows")
+    print("and on a tenth of the rows kept apart, in memory and over Dask.")
     print(
         f"{'data':12s} {'rows':>6s} {'in memory':>9s} {'Dask':>8s} {'ratio':>7s} "
         f"{'difference':>11s} {'found':>9s} {'Dask':>7s} {'predicted':>9s} {'Dask':>7s}"

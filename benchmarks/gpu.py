@@ -22,10 +22,11 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from gmpll.graph.tensors import TensorDirectionSpace, TensorLocalGraph, tensor_nearest_neighbors
 
 from gmpll.arrays import to_host
+from gmpll.engines import torch as engine
 from gmpll.graph.local import LocalGraph
+from gmpll.graph.views import CosineView
 from gmpll.matching import FullAffinity, LocalAffinity, match, uniform_start
 
 DEVICE = "cuda"
@@ -151,7 +152,7 @@ def variants(rows, mask):
 def measure_full(name, record):
     m, d, q, candidates, target = FULL[name]
     X, mask, truth = make_problem(m, d, q, candidates)
-    rows = TensorDirectionSpace(X).rows
+    rows = CosineView(X).rows
     exact = None
     if m <= 30_000:
         exact = full_matching(rows.double(), mask, store_bytes=2**36)
@@ -197,7 +198,7 @@ def compare_full_with_cpu(name, record):
     """The same problem with fewer rows, on the GPU and by the NumPy classes."""
     _, d, q, candidates, _ = FULL[name]
     X, mask, _ = make_problem(CPU_ROWS, d, q, candidates)
-    space = TensorDirectionSpace(X.double())
+    space = CosineView(X.double())
     host_rows, host_mask = to_host(space.rows), to_host(mask)
     affinity = FullAffinity(host_rows, host_mask, beta=BETA, precision="highest")
     start = time.perf_counter()
@@ -224,7 +225,7 @@ def measure_sweep(record, m):
     """One product with the affinity of a million rows, its row sums on the way."""
     _, d, q, candidates = MILLION
     X, mask, _ = make_problem(m, d, q, candidates)
-    rows = TensorDirectionSpace(X).rows
+    rows = CosineView(X).rows
     P = uniform_start(mask, rows.dtype)
     sample = torch.arange(0, m, max(1, m // 512), device=DEVICE)
     for precision in ("high", "half"):
@@ -262,7 +263,7 @@ def measure_sweep(record, m):
             )
 
 
-def local_matching(host_X, host_mask, stages, grouped=None):
+def local_matching(host_X, host_mask, stages, grouped_rows):
     """Features on the host -> labels on the host."""
 
     def step(name, function):
@@ -273,9 +274,10 @@ def local_matching(host_X, host_mask, stages, grouped=None):
         stages[name] = time.perf_counter() - start
         return result
 
+    engine.MIN_GROUPED_ROWS = grouped_rows
     X, mask = step("to the device", lambda: (host_X.to(DEVICE), host_mask.to(DEVICE)))
-    rows = step("directions", lambda: TensorDirectionSpace(X).rows)
-    graph = step("graph", lambda: TensorLocalGraph(rows, NEIGHBORS, grouped=grouped))
+    rows = step("directions", lambda: CosineView(X).rows)
+    graph = step("graph", lambda: LocalGraph(rows, NEIGHBORS))
     affinity = LocalAffinity(graph.weights, mask)
     P = step(
         "matching",
@@ -289,11 +291,11 @@ def measure_local(record, m):
     _, d, q, candidates = MILLION
     X, mask, truth = make_problem(m, d, q, candidates)
     host_X, host_mask, truth = X.cpu(), mask.cpu(), truth.cpu()
-    tensor_nearest_neighbors(TensorDirectionSpace(X[:40_000]).rows, NEIGHBORS)
+    engine.tensor_neighbors(CosineView(X[:40_000]).rows, NEIGHBORS)
     del X, mask
     torch.cuda.empty_cache()
     found = {}
-    for variant, grouped in (("default", None), ("plain search", False)):
+    for variant, grouped in (("default", engine.MIN_GROUPED_ROWS), ("plain search", m + 1)):
         stages = {}
         torch.cuda.reset_peak_memory_stats()
         (P, labels), seconds = timed(
@@ -305,7 +307,7 @@ def measure_local(record, m):
             shape=f"{m:,} x {d}",
             variant=variant,
             seconds=seconds,
-            target=LOCAL_TARGET if grouped is None else None,
+            target=LOCAL_TARGET if variant == "default" else None,
             peak_gib=torch.cuda.max_memory_allocated() / 2**30,
             accuracy=float((labels == truth).double().mean()),
             stages={name: round(value, 4) for name, value in stages.items()},
@@ -327,7 +329,7 @@ def measure_local(record, m):
 def compare_local_with_cpu(record):
     _, d, q, candidates = MILLION
     X, mask, _ = make_problem(CPU_LOCAL_ROWS, d, q, candidates)
-    rows = TensorDirectionSpace(X).rows
+    rows = CosineView(X).rows
     start = time.perf_counter()
     host_mask = to_host(mask)
     graph = LocalGraph(to_host(rows).astype(np.float64), NEIGHBORS, n_jobs=-1)
@@ -341,7 +343,7 @@ def compare_local_with_cpu(record):
     cpu_seconds = time.perf_counter() - start
 
     def ours():
-        graph = TensorLocalGraph(rows, NEIGHBORS)
+        graph = LocalGraph(rows, NEIGHBORS)
         affinity = LocalAffinity(graph.weights, mask)
         return match(affinity, mask, balance=BALANCE, max_iter=ITERATIONS, tol=0.0).probabilities
 

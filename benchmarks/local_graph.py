@@ -4,7 +4,7 @@
                                      [--out results/local_graph.csv]
 
 Every point is a process of its own, so that its peak memory is its own: it makes the data, warms up
-on a few rows (compiled code is loaded), fits ``GMPLL(prediction="independent")`` and then searches
+on a few rows (compiled code is loaded), fits ``GMPLL("local", balance=0.5)`` and then searches
 for the same neighbours alone. ``ratio`` is the time of the fit over that of the search beside it,
 ``exponent`` the growth of the fit from the smallest number of rows. By default few rows are
 searched exactly and many approximately, so the exponent compares two methods; ``--neighbors
@@ -40,7 +40,7 @@ COLUMNS = (
     "search",
     "recall",
     "accuracy",
-    "turns",
+    "iterations",
     "search_seconds",
     "fit_seconds",
     "ratio",
@@ -57,40 +57,34 @@ def measure_fit(rows, features, labels, candidates, neighbors):
     """Fit and search once; return what one line of the table needs."""
     from gmpll import GMPLL
     from gmpll.datasets import make_partial_label_problem
-    from gmpll.graph.neighbors import choose_search
+    from gmpll.engines import engine_of
+    from gmpll.graph.views import CosineView
 
     problem = make_partial_label_problem(rows, features, labels, candidates, random_state=0)
     X, mask = problem.data, problem.candidates
-    search = choose_search(neighbors, rows, features)
-    model = GMPLL(prediction="independent", neighbors=search, random_state=0)
+    search = engine_of(X).choose_search(neighbors, rows, features)
+    model = GMPLL("local", balance=0.5, neighbor_search=search, random_state=0)
     model.fit(X[:WARM_UP_ROWS], mask[:WARM_UP_ROWS])
 
     start = time.perf_counter()
     model.fit(X, mask)
     fit_seconds = time.perf_counter() - start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    view = CosineView(X).rows
     start = time.perf_counter()
-    search_alone(model)
+    engine_of(view).nearest_neighbors(view, model.n_graph_neighbors, search=search)
     search_seconds = time.perf_counter() - start
     return {
         "search": search,
         "recall": model.neighbor_recall_,
         "accuracy": float(np.mean(model.labels_ == problem.target)),
-        "turns": model.n_iter_,
+        "iterations": model.n_iter_,
         "search_seconds": search_seconds,
         "fit_seconds": fit_seconds,
         "ratio": fit_seconds / search_seconds,
         "peak_mib": peak,
         "data_mib": (X.nbytes + mask.nbytes) / 2**20,
     }
-
-
-def search_alone(model):
-    """Search for the neighbours that the model's graph is made of."""
-    from gmpll.graph.neighbors import approximate_neighbors, nearest_neighbors
-
-    find = approximate_neighbors if model.neighbors == "approximate" else nearest_neighbors
-    find(model._views[0].rows, model.graph_neighbors)
 
 
 def measure_reconstruction(features):
@@ -108,7 +102,7 @@ def measure_reconstruction(features):
     reconstruction_weights(queries, space.rows, near)  # loads compiled code
 
     ours = loop = math.inf
-    for _ in range(REPEATS):  # milliseconds: the sides take turns, and the best time counts
+    for _ in range(REPEATS):  # milliseconds: the sides alternate, and the best time counts
         start = time.perf_counter()
         weights = reconstruction_weights(queries, space.rows, near)
         ours = min(ours, (time.perf_counter() - start) / n)

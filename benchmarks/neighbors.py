@@ -7,7 +7,7 @@ Forty neighbours of every row, all searches in one process on the same rows: Gau
 64 independent features, and curved surfaces of few dimensions in the same space. Recall is the
 share of the true neighbours of 400 rows. ``first_seconds`` is a call on 3000 rows in a new process,
 which is nearly all compiling or loading compiled code. PyNNDescent runs with its defaults and with
-many trees and two turns, which is faster where there are many independent features.
+many trees and two iterations, which is faster where there are many independent features.
 """
 
 import argparse
@@ -21,7 +21,7 @@ import numpy as np
 
 NEIGHBORS, FEATURES, SAMPLE, FEW_ROWS = 40, 64, 400, 3000
 SURFACES = (4, 8, 16, 32)
-METHODS = ("cells", "pynndescent", "pynndescent, 64 trees, 2 turns")
+METHODS = ("cells", "pynndescent", "pynndescent, 64 trees, 2 iterations")
 COLUMNS = ("data", "rows", "method", "seconds", "recall", "first_seconds")
 
 
@@ -44,9 +44,9 @@ def surface(n_rows, n_dimensions):
 
 def search(method, rows):
     if method == "cells":
-        from gmpll.graph.neighbors import approximate_neighbors
+        from gmpll.engines import engine_of
 
-        return approximate_neighbors(rows, NEIGHBORS).indices
+        return engine_of(rows).nearest_neighbors(rows, NEIGHBORS, search="approximate").indices
     from pynndescent import NNDescent
 
     options = {"n_trees": 64, "n_iters": 2} if "trees" in method else {}

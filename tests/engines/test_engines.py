@@ -41,7 +41,7 @@ def test_what_is_kept_is_the_same(library):
 
 
 def test_rows_are_mapped_alone(library, monkeypatch):
-    monkeypatch.setattr("gmpll.engines.numpy.MAP_ROWS", 7)
+    monkeypatch.setattr("gmpll.engines.numpy.MAP_BYTES", 200)
     X, factors = library.array(ROWS), library.array(np.arange(40.0))
     engine = engine_of(X)
     found = engine.map_rows(lambda rows, factor: rows[:, :2] * factor[:, None], X, factors)

@@ -45,7 +45,7 @@ def literal_view(name, X, unseen):
 @pytest.mark.parametrize("name", ["cosine", "rank", "euclidean"])
 @pytest.mark.parametrize("n_samples", [300, 7])
 def test_every_library_maps_rows_like_scikit_learn(library, name, n_samples, monkeypatch):
-    monkeypatch.setattr("gmpll.engines.numpy.MAP_ROWS", 50)
+    monkeypatch.setattr("gmpll.engines.numpy.MAP_BYTES", 1600)
     rng = np.random.RandomState(5)
     X = np.c_[rng.randn(300) + 1e5, rng.poisson(1.0, 300), rng.rand(300), np.full(300, 0.1)]
     X[:20, 2] = X[:, 2].min() + 1e-8 * rng.rand(20)  # the smallest up to rounding

@@ -22,6 +22,7 @@ from __future__ import annotations
 import math
 import uuid
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -100,7 +101,7 @@ class DaskEngine:
             arguments += [array.rechunk(dict.fromkeys(range(1, array.ndim), -1)), ["rows", *axes]]
         new_axes = {f"new.{axis}": size for axis, size in enumerate(made.shape[1:])}
         return da.blockwise(
-            function,
+            partial(_NUMPY.map_rows, function),  # in blocks: it may make several copies of its rows
             ["rows", *new_axes],
             *arguments,
             new_axes=new_axes,

@@ -31,8 +31,7 @@ RECALL_SAMPLE = 200
 #: Distances that differ by less, relatively, are ties: the approximate search is in single
 #: precision.
 DISTANCE_TOLERANCE = 1e-5
-#: Rows that are mapped at a time, and bytes of neighbours: temporary arrays stay in the cache.
-MAP_ROWS = 4096
+#: Bytes of rows, or of neighbours, that are mapped at a time: temporary arrays stay in the cache.
 MAP_BYTES = 2**22
 #: Rows that a thread works on at a time: temporary arrays stay small beside the graph.
 BLOCK_ROWS = 50_000
@@ -62,7 +61,8 @@ class NumpyEngine:
         def compute(block: slice) -> Array:
             return function(X[block], *(other[block] for other in others))
 
-        return _in_blocks(compute, len(X), MAP_ROWS, threads=False)
+        bytes_of_row = sum(array[:1].nbytes for array in (X, *others))
+        return _in_blocks(compute, len(X), MAP_BYTES // max(bytes_of_row, 1), threads=False)
 
     def map_neighbors(
         self, function: Callable[..., Array], array: Array, indices: Array, *others: Array

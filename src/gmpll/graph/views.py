@@ -159,7 +159,10 @@ def _evened(X: Array, factors: Array) -> Array:
 
 
 def _cut(values: Array, largest: float) -> Array:
+    """Bring values between two limits; they are returned themselves where they lie there."""
     xp = array_namespace(values)
+    if 0 in values.shape or max(-float(xp.min(values)), float(xp.max(values))) <= largest:
+        return values
     limit = xp.asarray(largest, dtype=values.dtype, device=device(values))
     return xp.maximum(xp.minimum(values, limit), -limit)
 
