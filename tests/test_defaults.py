@@ -11,8 +11,6 @@ MODULES = [
     "gmpll.matching.assignments",
     "gmpll.matching.feedback",
     "gmpll.matching.full",
-    "gmpll.matching.full_blocks",
-    "gmpll.matching.full_tiles",
     "gmpll.matching.local",
     "gmpll.matching.loop",
     "gmpll.metrics",

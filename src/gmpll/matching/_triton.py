@@ -257,29 +257,12 @@ def affinity_product(
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
     """Multiply the difference of two affinities between rows with weights of the columns.
 
-    Parameters
-    ----------
-    left, right : lists of float16 tensors of shape (multiple of BLOCK, feature_width)
-        One or two parts whose sum are the rows; zero where padded.
-    weights : list of float16 tensors of shape (len(right), label_width)
-        As many parts; zero where padded.
-    base_weights : float32 tensor of shape (len(right),) or None
-        Weights for the product with the base affinity alone, which is left out if None.
-    line, base_line : AffinityLine
-        The affinity and the base that is subtracted from it.
-    threshold : float
-        Affinities below it are dropped.
-    half_scale : float
-        Half the factor that turns inner products of the operands into cosines.
-    same : bool
-        Whether left and right are the same rows, which are fully similar to themselves.
-    launch : Launch, default=None
-        How to cut the work; chosen by default.
-
-    Returns
-    -------
-    product : float32 tensor of shape (len(left), label_width)
-    base_product : float32 tensor of shape (len(left),) or None
+    Rows and weights are lists of one or two half-precision parts that they are the sum of, padded
+    with zeros to a multiple of ``BLOCK`` rows, ``feature_width`` and ``label_width`` columns. The
+    affinities are ``line`` and, subtracted from it, ``base_line`` over the similarity; those below
+    the threshold are dropped. ``half_scale`` is half the factor that turns inner products of the
+    rows into cosines. ``same`` says whether left and right are the same rows, fully similar to
+    themselves. The second product is that of the base with ``base_weights``, if there are any.
     """
     n_rows, n_features = left[0].shape
     n_labels = weights[0].shape[1]
@@ -341,22 +324,9 @@ def difference_matrix(
 ) -> tuple[list[torch.Tensor], torch.Tensor]:
     """Make the difference of two affinities between all rows, and the row sums of the second.
 
-    Parameters
-    ----------
-    rows : list of two float16 tensors of shape (multiple of BLOCK, feature_width)
-        Parts whose sum are the rows; zero where padded.
-    n_inside : int
-        How many rows there are without the padding.
-    n_parts : int
-        How many half-precision matrices the difference is kept as the sum of.
-    line, base_line, threshold, half_scale
-        As in :func:`affinity_product`.
-
-    Returns
-    -------
-    parts : list of float16 tensors of shape (len(rows), len(rows))
-        Without meaning, but finite, where padded.
-    base_sums : float32 tensor of shape (len(rows),)
+    The rows are two parts, of which ``n_inside`` rows are no padding; the difference is the sum of
+    ``n_parts`` matrices, without meaning, but finite, where padded. The rest is as in
+    :func:`affinity_product`.
     """
     n_rows, n_features = rows[0].shape
     device = rows[0].device

@@ -53,16 +53,9 @@ class BlockProduct(TiledProduct):
     they are made in single precision, unless they deviate so little that it could not tell them
     apart: then one that lies on the threshold may fall to either side of it, and
     ``benchmarks/full_graph.py`` counts the labels that this changes. Matching probabilities are
-    double always.
+    double always. ``precision`` "highest" is double and "high" single precision throughout.
 
-    Parameters
-    ----------
-    rows, mask, levels, statistics, beta, tile
-        As in :class:`gmpll.matching.full_tiles.TiledProduct`.
-    precision : {"highest", "high"} or None
-        Double or single precision throughout.
-    store_bytes : int, default=STORE_BYTES
-        Memory in which blocks may be kept between iterations; 0 makes them anew every time.
+    Blocks are kept between iterations if they take no more than ``store_bytes``.
     """
 
     def __init__(
@@ -174,21 +167,7 @@ def affinity_sums(
     tile: int,
     gram: NDArray[np.floating] | None = None,
 ) -> NDArray[np.float64]:
-    """Return the row sums of F_v without keeping F_v.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n_samples, n_features)
-        Scaled rows, see :meth:`FinalAffinity.scale`.
-    affinity : FinalAffinity
-        Makes affinities from cosines.
-    level : float
-        The label similarity v.
-    tile : int
-        Rows and columns of a tile.
-    gram : ndarray of shape (n_samples, n_samples), default=None
-        Inner products of the rows, where they are at hand.
-    """
+    """Return the row sums of F_v of scaled rows; ``gram`` are their products if at hand."""
     n_samples = len(rows)
     sign = 2.0 * level - 1.0
     if gram is None:
@@ -237,15 +216,7 @@ def same_less_different(
 
 
 class Batch(NamedTuple):
-    """Blocks of equal shape, and where their rows and columns are in the padded order.
-
-    Attributes
-    ----------
-    first, second : slice
-        Padded assignments of all rows, and of all columns, of the blocks.
-    n_blocks : int
-        How many blocks they are divided into.
-    """
+    """Blocks of equal shape: the padded assignments of all their rows, and of their columns."""
 
     first: slice
     second: slice
@@ -259,17 +230,7 @@ class Batch(NamedTuple):
 def difference_matrix(
     gram: NDArray[np.floating], affinity: FinalAffinity, dtype: DTypeLike
 ) -> NDArray[np.floating]:
-    """Return F_1 - F_0 from all inner products of scaled rows, which are overwritten.
-
-    Parameters
-    ----------
-    gram : ndarray of shape (n_samples, n_samples)
-        Inner products.
-    affinity : FinalAffinity
-        Makes affinities from cosines.
-    dtype : dtype
-        What the differences are rounded to once they are made.
-    """
+    """Return F_1 - F_0, rounded, from all inner products of scaled rows, which are overwritten."""
     differences = np.empty(gram.shape, dtype=dtype)
     for rows in row_blocks(len(gram), max(1, CACHED_ENTRIES // max(len(gram), 1))):
         differences[rows] = same_less_different(affinity, gram[rows], dtype)
@@ -283,36 +244,12 @@ class LabelBlocks:
     candidates. So label l needs the pairs of those :math:`n_l` instances alone that have l among
     their candidates: :math:`\sum_l n_l^2` entries instead of :math:`m^2`, and a product with a
     vector for every label instead of one with a matrix of all labels. Labels of about the same
-    size are padded to the same size and handled together.
+    size are padded to the same size and handled together; a label with more instances than a tile
+    has several blocks, on and above the diagonal. Padding has an instance, too: it is never asked
+    for its support, and gives none as its probability is zero.
 
-    Parameters
-    ----------
-    rows : ndarray of shape (n_samples, n_features)
-        Scaled rows, see :meth:`FinalAffinity.scale`.
-    layout : PackedLayout
-        Where the candidates stand.
-    affinity : FinalAffinity
-        Makes affinities from cosines.
-    tile : int
-        Rows and columns of a block; a label with more instances has several, on and above the
-        diagonal.
-    store_bytes : int
-        Memory in which the blocks may be kept between products; else they are made anew.
-    differences : ndarray of shape (n_samples, n_samples), default=None
-        F_1 - F_0, where it is at hand, see :func:`difference_matrix`.
-    dtype : dtype, default=None
-        What the blocks are rounded to once they are made; by default they stay in the precision
-        of the rows.
-
-    Attributes
-    ----------
-    batches : list of Batch
-        The blocks that are made together.
-    instance : ndarray of shape (n_padded,)
-        The instance of every padded assignment. Padding has one, too: it is never asked for its
-        support, and gives none as its probability is zero.
-    position : ndarray of shape (n_assignments,)
-        Where the assignments, in the order of the layout, are among the padded ones.
+    Blocks are made from ``differences``, F_1 - F_0, where that is at hand, rounded to ``dtype``
+    once they are made, and kept between products if they take no more than ``store_bytes``.
     """
 
     def __init__(
@@ -342,6 +279,10 @@ class LabelBlocks:
         self.position = np.arange(len(label)) + (starts - np.cumsum(counts) + counts)[label]
         self.instance = np.zeros(int(padded.sum()), dtype=np.intp)
         self.instance[self.position] = layout.instance
+        # Padding takes its zero from behind the probabilities.
+        self._values = np.zeros(len(label) + 1, dtype=self.dtype)
+        self._source = np.full(len(self.instance), len(label))
+        self._source[self.position] = np.arange(len(label))
         self._keep = (
             self.dtype.itemsize * sum(batch.size() for batch in self.batches) <= store_bytes
         )
@@ -349,8 +290,8 @@ class LabelBlocks:
 
     def product(self, p: NDArray[np.floating]) -> NDArray[np.floating]:
         """Return the product with packed probabilities, in double precision."""
-        padded = np.zeros(len(self.instance), dtype=self.dtype)
-        padded[self.position] = p
+        self._values[:-1] = p
+        padded = self._values.take(self._source)
         result = np.empty_like(padded)
         result[self._large] = 0.0  # what several blocks add to
         for (first, second, n_blocks), blocks in zip(self.batches, self.blocks(), strict=True):
@@ -361,7 +302,7 @@ class LabelBlocks:
             result[first] += blocks[0] @ padded[second]
             if first != second:
                 result[second] += padded[first] @ blocks[0]
-        return result[self.position].astype(np.float64, copy=False)
+        return result.take(self.position).astype(np.float64, copy=False)
 
     def blocks(self) -> Iterator[NDArray[np.floating]]:
         """Yield the blocks of every batch."""
@@ -397,18 +338,7 @@ class LabelBlocks:
 class LevelTiles:
     r"""Products with :math:`F_v - F_{v_0}` of all instances, for any label similarity.
 
-    Parameters
-    ----------
-    rows : ndarray of shape (n_samples, n_features)
-        Scaled rows, see :meth:`FinalAffinity.scale`.
-    levels : LabelLevels
-        The levels v of the label similarity and their base v0.
-    affinity : FinalAffinity
-        Makes affinities from cosines.
-    tile : int
-        Rows and columns of a tile.
-    store_bytes : int
-        Memory in which the tiles may be kept between products; else they are made anew.
+    Tiles are kept between products if they take no more than ``store_bytes``.
     """
 
     def __init__(

@@ -45,21 +45,11 @@ LABEL_ALIGNMENT = 16
 class TensorProduct(TiledProduct):
     """K p of the full graph on tensors.
 
-    Parameters
-    ----------
-    rows, mask, levels, statistics, beta
-        As in :class:`gmpll.matching.full_tiles.TiledProduct`.
-    precision : {"highest", "high", "half"} or None
-        By default high for single-precision rows on CUDA, else highest.
-    tile : int, default=None
-        Rows and columns of a tile; by default ``TILE``, on CUDA ``CUDA_TILE``.
-    store_bytes : int, default=None
-        Memory in which the difference matrices may be kept; 0 makes them anew in every iteration.
-        By default ``STORE_BYTES``, on CUDA half of what is free, but not more than
-        ``CUDA_STORE_BYTES`` where the fused kernel can be used.
-    fused : bool, default=None
-        Whether to use the Triton kernels. By default on CUDA if Triton is installed
-        and the precision is not "highest", which they do not have.
+    The precision is high for single-precision rows on CUDA by default, else highest. Difference
+    matrices are kept if they take no more than ``store_bytes``: by default ``STORE_BYTES``, on CUDA
+    half of what is free, but not more than ``CUDA_STORE_BYTES`` where the kernels can be used. They
+    are ``fused``, by default, on CUDA if Triton is installed and the precision is not "highest",
+    which they do not have.
     """
 
     def __init__(

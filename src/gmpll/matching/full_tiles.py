@@ -32,17 +32,9 @@ TILE = 512
 class FinalAffinity:
     r"""The final affinity of two assignments over the cosine of their instances.
 
-    It is :math:`f_v(c) = (2v - 1)\,s\,c + o` where that reaches the threshold, else zero.
-
-    Attributes
-    ----------
-    steepness : float
-        s.
-    offset : float
-        o.
-    threshold : float
-        Smaller values are dropped. It is beta, less what rounding may have taken from a value
-        that equals beta, and never so small that rounding errors of zero would be kept.
+    It is :math:`f_v(c) = (2v - 1)\,s\,c + o` with steepness s and offset o where that reaches the
+    threshold, else zero. The threshold is beta, less what rounding may have taken from a value that
+    equals beta, and never so small that rounding errors of zero would be kept.
     """
 
     steepness: float
@@ -74,16 +66,9 @@ class FinalAffinity:
 
 
 class LabelLevels:
-    """The values of the label similarity, and which pairs of labels have them.
+    """The values of the label similarity: ``base`` is the most frequent one.
 
-    Attributes
-    ----------
-    base : float
-        The most frequent one.
-    others : list of float
-        All others.
-    only_equal : bool
-        Whether labels are equal or different, and nothing in between.
+    ``only_equal`` says whether labels are equal or different, and nothing in between.
     """
 
     def __init__(self, similarity: NDArray[np.float64]) -> None:
@@ -109,22 +94,8 @@ class LabelLevels:
 class TiledProduct:
     """K p of the full graph, all tiles made anew in every iteration.
 
-    Parameters
-    ----------
-    rows : array of shape (n_samples, n_features)
-        Instances as rows of length one (or zero).
-    mask : array of shape (n_samples, n_classes), bool
-        Candidates.
-    levels : LabelLevels
-        Of the label similarity.
-    statistics : AffinityStatistics
-        Of the affinities.
-    beta : float
-        Their threshold.
-    precision : str or None
-        "high" stands for single precision; else that of the rows is kept.
-    tile : int, default=TILE
-        Rows and columns of a tile; those of Dask arrays are their chunks.
+    A tile has ``tile`` rows and columns; those of Dask arrays are their chunks. Precision "high"
+    is single precision, else that of the rows is kept.
     """
 
     def __init__(
@@ -184,22 +155,9 @@ def affinity_product(
     same: bool,
     tile: int,
 ) -> Array:
-    """Return the sum of F_v P B_v over all levels, (n_left, n_classes).
+    """Return the sum of F_v P B_v over all levels, between scaled rows.
 
-    Parameters
-    ----------
-    left, right : array of shape (n_left or n_right, n_features)
-        Scaled rows, see :meth:`FinalAffinity.scale`.
-    P : array of shape (n_right, n_classes)
-        Probabilities of the instances on the right.
-    levels : LabelLevels
-        Of the label similarity.
-    final : FinalAffinity
-        Makes affinities from inner products.
-    same : bool
-        Whether left and right are the same instances, which are fully similar to themselves.
-    tile : int
-        Rows and columns of a tile; those of Dask arrays are their chunks.
+    ``same`` says whether left and right are the same instances, fully similar to themselves.
     """
     xp = array_namespace(P)
     weights = [xp.sum(P, axis=1, keepdims=True), *levels.spread(P)]

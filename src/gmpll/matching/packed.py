@@ -40,7 +40,7 @@ class PackedLayout:
 
     def __init__(self, mask: NDArray[np.bool_]) -> None:
         self.shape = mask.shape
-        instances = [np.flatnonzero(column).astype(np.int32) for column in mask.T]
+        instances = [np.flatnonzero(column) for column in mask.T]
         self.instance = np.concatenate(instances)
         self.counts = np.array([len(rows) for rows in instances])
         self._present = np.flatnonzero(self.counts)
@@ -68,10 +68,10 @@ class PackedLayout:
         total = np.bincount(self.instance, weights=support, minlength=self.shape[0])
         unsupported = np.flatnonzero(total <= 0)
         total[unsupported] = 1.0
-        result = support / total[self.instance]
+        result = support / total.take(self.instance)
         if unsupported.size:
             total[unsupported] = 0.0
-            np.copyto(result, fallback, where=total[self.instance] == 0)
+            np.copyto(result, fallback, where=total.take(self.instance) == 0)
         return result
 
     def class_mass(self, p: NDArray[np.floating]) -> NDArray[np.float64]:
