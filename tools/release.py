@@ -113,7 +113,7 @@ def check_contents(folder: Path) -> str:
 
 
 def check_installs(artifact: Path, scratch: Path) -> str:
-    """Install into an empty environment; run the smoke test, then with its extra the command line."""
+    """Install into an empty environment; run the smoke test and, with its extra, the commands."""
     environment = scratch / f"env-{artifact.suffix.strip('.')}"
     run(sys.executable, "-m", "venv", environment)
     python = environment / "bin" / "python"
