@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from gmpll import rounding
-from gmpll.rounding import best_labels, confidences_within
+from gmpll.rounding import as_probabilities, best_labels, confidences_within
 
 
 def test_the_largest_score_wins():
@@ -114,3 +114,8 @@ def test_many_rows_are_handled_as_few(monkeypatch):
     monkeypatch.setattr(rounding, "BLOCK_ROWS", 7)
     np.testing.assert_array_equal(confidences_within(scores, mask), whole[0])
     np.testing.assert_array_equal(best_labels(scores, rng=np.random.RandomState(1)), whole[1])
+
+
+def test_scores_become_probabilities():
+    found = as_probabilities(np.array([[3.0, -5.0, 1.0], [-1.0, -2.0, 0.0]]))
+    np.testing.assert_allclose(found, [[0.75, 0.0, 0.25], [1 / 3, 1 / 3, 1 / 3]])

@@ -99,7 +99,7 @@ def check_contents(folder: Path) -> str:
     """The wheel holds the package and its data, nothing of the tests or the data sets."""
     wheel = next(folder.glob("*.whl"))
     names = zipfile.ZipFile(wheel).namelist()
-    for needed in ("gmpll/py.typed", "gmpll/__init__.py"):
+    for needed in ("gmpll/py.typed", "gmpll/__init__.py", "gmpll/datasets/catalogue.toml"):
         if needed not in names:
             raise ChecklistError(f"{wheel.name} lacks {needed}.")
     strangers = [n for n in names if not n.startswith("gmpll") or n.endswith((".mat", ".pyc"))]
@@ -113,13 +113,14 @@ def check_contents(folder: Path) -> str:
 
 
 def check_installs(artifact: Path, scratch: Path) -> str:
-    """Install into an empty environment and run the smoke test and the command line there."""
+    """Install into an empty environment; run the smoke test and, with its extra, the commands."""
     environment = scratch / f"env-{artifact.suffix.strip('.')}"
     run(sys.executable, "-m", "venv", environment)
     python = environment / "bin" / "python"
     quiet = ("--quiet", "--disable-pip-version-check")
     run(python, "-m", "pip", "install", *quiet, artifact)
     said = run(python, "-c", SMOKE_TEST, cwd=scratch)
+    run(python, "-m", "pip", "install", *quiet, f"{artifact}[cli]")
     run(environment / "bin" / "gmpll", "--help", cwd=scratch)
     return said
 

@@ -2,11 +2,11 @@ import warnings
 
 import numpy as np
 import pytest
-from sklearn.kernel_ridge import KernelRidge
+from sklearn.kernel_ridge import KernelRidge as ReferenceRidge
 from sklearn.metrics.pairwise import euclidean_distances, rbf_kernel
 
 from gmpll.evidence import ridge as module
-from gmpll.evidence.ridge import ConfidenceRidge, LandmarkKernel
+from gmpll.evidence.ridge import KernelRidge, LandmarkKernel
 
 
 def problem(m=40, d=3, q=4, seed=0):
@@ -21,15 +21,15 @@ def median_squared_distance(X):
 def test_fitted_values_equal_kernel_ridge_of_scikit_learn():
     X, Y = problem()
     gamma = 1.5 / median_squared_distance(X)
-    ours = ConfidenceRidge([X], width=1.5, ridge=0.1, rng=np.random.RandomState(0))
-    reference = KernelRidge(alpha=0.1, kernel="rbf", gamma=gamma).fit(X, Y)
+    ours = KernelRidge([X], width=1.5, ridge=0.1, rng=np.random.RandomState(0))
+    reference = ReferenceRidge(alpha=0.1, kernel="rbf", gamma=gamma).fit(X, Y)
     queries = np.random.RandomState(1).randn(10, 3)
     np.testing.assert_allclose(ours.predictor(Y)([queries]), reference.predict(queries), atol=1e-5)
 
 
 def test_leave_one_out_equals_fitting_without_the_row():
     X, Y = problem(m=25)
-    ours = ConfidenceRidge([X], width=1.0, ridge=0.2, rng=np.random.RandomState(0))
+    ours = KernelRidge([X], width=1.0, ridge=0.2, rng=np.random.RandomState(0))
     gamma = 1.0 / median_squared_distance(X)
     opinions = ours.leave_one_out(Y)
     for i in range(len(X)):
@@ -42,7 +42,7 @@ def test_leave_one_out_equals_fitting_without_the_row():
 def test_views_add_up_to_the_mean_kernel():
     X, Y = problem()
     other = X**3
-    ours = ConfidenceRidge([X, other], ridge=0.1, rng=np.random.RandomState(0))
+    ours = KernelRidge([X, other], ridge=0.1, rng=np.random.RandomState(0))
     kernel = (
         rbf_kernel(X, gamma=1 / median_squared_distance(X))
         + rbf_kernel(other, gamma=1 / median_squared_distance(other))
@@ -53,9 +53,9 @@ def test_views_add_up_to_the_mean_kernel():
 
 def test_another_ridge_shares_the_kernel():
     X, Y = problem()
-    first = ConfidenceRidge([X], ridge=0.1, rng=np.random.RandomState(0))
+    first = KernelRidge([X], ridge=0.1, rng=np.random.RandomState(0))
     second = first.with_ridge(0.01)
-    fresh = ConfidenceRidge([X], ridge=0.01, rng=np.random.RandomState(0))
+    fresh = KernelRidge([X], ridge=0.01, rng=np.random.RandomState(0))
     np.testing.assert_allclose(second.leave_one_out(Y), fresh.leave_one_out(Y))
     assert second._between is first._between
     assert first.with_ridge(0.1) is first
@@ -64,8 +64,8 @@ def test_another_ridge_shares_the_kernel():
 @pytest.mark.parametrize("scale", [1e-3, 1e3])
 def test_the_unit_of_the_features_does_not_matter(scale):
     X, Y = problem()
-    ours = ConfidenceRidge([X], rng=np.random.RandomState(0)).leave_one_out(Y)
-    scaled = ConfidenceRidge([scale * X], rng=np.random.RandomState(0)).leave_one_out(Y)
+    ours = KernelRidge([X], rng=np.random.RandomState(0)).leave_one_out(Y)
+    scaled = KernelRidge([scale * X], rng=np.random.RandomState(0)).leave_one_out(Y)
     np.testing.assert_allclose(scaled, ours, atol=1e-9)
 
 
@@ -79,7 +79,7 @@ def test_all_of_few_rows_are_landmarks(monkeypatch):
     monkeypatch.setattr(module, "MAX_LANDMARKS", 9)
     for m, expected in ((30, 30), (31, 9)):
         X, _ = problem(m=m)
-        assert ConfidenceRidge([X], rng=np.random.RandomState(0)).n_landmarks == expected
+        assert KernelRidge([X], rng=np.random.RandomState(0)).n_landmarks == expected
 
 
 def test_a_triangle_is_mirrored_block_by_block(monkeypatch):
@@ -91,9 +91,9 @@ def test_a_triangle_is_mirrored_block_by_block(monkeypatch):
 
 def test_landmarks_approximate_the_full_kernel(monkeypatch):
     X, Y = problem(m=300, d=2)
-    exact = ConfidenceRidge([X], rng=np.random.RandomState(0)).leave_one_out(Y)
+    exact = KernelRidge([X], rng=np.random.RandomState(0)).leave_one_out(Y)
     few_landmarks(monkeypatch, 60)
-    few = ConfidenceRidge([X], rng=np.random.RandomState(0))
+    few = KernelRidge([X], rng=np.random.RandomState(0))
     assert few.n_landmarks == 60
     assert np.abs(few.leave_one_out(Y) - exact).mean() < 0.02
 
@@ -101,7 +101,7 @@ def test_landmarks_approximate_the_full_kernel(monkeypatch):
 @pytest.mark.parametrize("X", [np.zeros((5, 2)), np.ones((1, 3)), np.arange(4.0)[:, None]])
 def test_degenerate_rows(X):
     Y = np.tile([0.25, 0.75], (len(X), 1))
-    ours = ConfidenceRidge([X], rng=np.random.RandomState(0))
+    ours = KernelRidge([X], rng=np.random.RandomState(0))
     assert np.isfinite(ours.leave_one_out(Y)).all()
     assert np.isfinite(ours.predictor(Y)([X])).all()
 
@@ -110,7 +110,7 @@ def landmark_problem(monkeypatch, m=50, n_landmarks=12):
     """Return rows, confidences, the regression, and the two kernels of the formulas."""
     X, Y = problem(m=m, d=2)
     few_landmarks(monkeypatch, n_landmarks)
-    few = ConfidenceRidge([X], width=2.0, ridge=0.3, rng=np.random.RandomState(0))
+    few = KernelRidge([X], width=2.0, ridge=0.3, rng=np.random.RandomState(0))
     landmarks = few._kernel.landmarks[0]
     gamma = 2.0 / median_squared_distance(X)
     return X, Y, few, rbf_kernel(X, landmarks, gamma), rbf_kernel(landmarks, gamma=gamma)
@@ -147,7 +147,7 @@ def test_leaving_one_out_with_landmarks_equals_fitting_without_the_row(monkeypat
 
 def test_the_leverage_of_all_rows_is_that_of_kernel_ridge():
     X, _ = problem(m=20)
-    ours = ConfidenceRidge([X], ridge=0.2, rng=np.random.RandomState(0))
+    ours = KernelRidge([X], ridge=0.2, rng=np.random.RandomState(0))
     K = rbf_kernel(X, gamma=1 / median_squared_distance(X))
     hat = K @ np.linalg.inv(K + 0.2 * np.eye(20))
     np.testing.assert_allclose(ours.leverage, hat.diagonal(), atol=1e-8)
@@ -157,13 +157,13 @@ def test_the_kernel_of_many_rows_stays_within_its_memory(monkeypatch):
     X, _ = problem(m=40)
     for n_bytes, expected in ((8 * 40 * 7, 7), (8 * 40 * 8 - 1, 7), (1, 1), (2**20, 40)):
         monkeypatch.setattr(module, "KERNEL_BYTES", n_bytes)
-        assert ConfidenceRidge([X], rng=np.random.RandomState(0)).n_landmarks == expected
+        assert KernelRidge([X], rng=np.random.RandomState(0)).n_landmarks == expected
 
 
 def test_a_row_of_leverage_one_has_a_finite_opinion(monkeypatch):
     X, Y = problem(m=30)
     few_landmarks(monkeypatch, 29)
-    nearly_free = ConfidenceRidge([X], width=1e4, ridge=1e-14, rng=np.random.RandomState(0))
+    nearly_free = KernelRidge([X], width=1e4, ridge=1e-14, rng=np.random.RandomState(0))
     with np.errstate(divide="raise", invalid="raise"):
         assert np.isfinite(nearly_free.leave_one_out(Y)).all()
 
@@ -202,7 +202,7 @@ def test_the_typical_distance_is_the_median_between_different_rows(monkeypatch):
 
 def test_the_kernel_has_one_gamma_for_every_view():
     X, Z = np.array([[0.0], [1.0]]), np.array([[0.0], [2.0]])
-    found = LandmarkKernel([X[:1], Z[:1]], [0.5, 0.25])([X, Z])
+    found = LandmarkKernel([X[:1], Z[:1]], [0.5, 0.25])(X, Z)
     np.testing.assert_allclose(found, [[1.0], [(np.exp(-0.5) + np.exp(-1.0)) / 2]])
     with pytest.raises(ValueError, match="longer"):
-        LandmarkKernel([X, Z], [0.5, 0.25])([X])
+        LandmarkKernel([X, Z], [0.5, 0.25])(X)

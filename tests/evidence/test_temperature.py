@@ -114,7 +114,7 @@ def test_a_model_that_is_right_three_times_of_four_claims_no_more():
 
 
 def test_powers_by_hand():
-    np.testing.assert_allclose(temper([[0.6, 0.4]], 0.5), [[0.69, 0.31]], atol=0.005)
+    np.testing.assert_allclose(temper(np.array([[0.6, 0.4]]), 0.5), [[0.69, 0.31]], atol=0.005)
     mask = np.array([[True, True, False]])
     squared = sharpen(np.array([[0.6, 0.4, 0.0]]), mask, 2.0)
     np.testing.assert_allclose(squared, [[0.36 / 0.52, 0.16 / 0.52, 0.0]])
