@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -238,15 +239,15 @@ class FeatureEncoder(BaseEstimator):
         return [{"1": "true", "0": "false"}.get(cell, cell) for cell in cells]
 
     def _text_steps(self, texts: pd.Series) -> Any:
-        # A word of one row relates no rows.
-        words = TfidfVectorizer(
-            sublinear_tf=True, ngram_range=(1, 2), min_df=2, max_features=MAX_WORDS
-        )
-        n_words = _vocabulary_size(words, texts)
-        if n_words == 0:
-            words.set_params(min_df=1)
-            n_words = _vocabulary_size(words, texts)
-        if n_words == 0:
+        # A word of one row relates no rows: it counts only where there are no others.
+        for min_df in (2, 1):
+            words = TfidfVectorizer(
+                sublinear_tf=True, ngram_range=(1, 2), min_df=min_df, max_features=MAX_WORDS
+            )
+            with suppress(ValueError):  # scikit-learn refuses an empty vocabulary
+                n_words = len(words.fit(texts).vocabulary_)
+                break
+        else:
             raise InputError(
                 f"The text column {texts.name} holds no words of two letters or more: name "
                 "another with --text."
@@ -257,13 +258,6 @@ class FeatureEncoder(BaseEstimator):
             return words
         svd = TruncatedSVD(n_dimensions, random_state=self.random_state)
         return make_pipeline(words, svd, Normalizer(copy=False))
-
-
-def _vocabulary_size(words: TfidfVectorizer, texts: pd.Series) -> int:
-    try:
-        return len(words.fit(texts).vocabulary_)
-    except ValueError:  # scikit-learn refuses an empty vocabulary
-        return 0
 
 
 def _text_cell(value: Any) -> str:
