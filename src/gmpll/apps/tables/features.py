@@ -16,13 +16,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, OneHotEncoder
 
-from gmpll.apps.tables.cells import (
-    EXAMPLES,
-    POINT,
-    category_text,
-    is_missing,
-    read_numbers,
-)
+from gmpll.apps.tables.cells import EXAMPLES, POINT, as_text, category_text, read_numbers
 from gmpll.apps.tables.embeddings import embeddings_of_column, read_embeddings
 from gmpll.apps.tables.errors import InputError, counted, listed, quoted
 
@@ -227,13 +221,13 @@ class FeatureEncoder(BaseEstimator):
             name: frame[name].to_numpy(dtype=np.float64, na_value=np.nan) for name in self.numeric
         }
         for name in self.text:
-            cleaned[name] = [_text_cell(value) for value in frame[name]]
+            cleaned[name] = [as_text(value) for value in frame[name]]
         for name in self.categorical:
             cleaned[name] = self._categories(frame[name], name)
         return pd.DataFrame(cleaned, index=range(len(frame)))
 
     def _categories(self, column: pd.Series, name: str) -> list[str]:
-        cells = [category_text(_text_cell(value)) for value in column]
+        cells = [category_text(as_text(value)) for value in column]
         if name not in self.truth_values_:
             return cells
         return [{"1": "true", "0": "false"}.get(cell, cell) for cell in cells]
@@ -258,7 +252,3 @@ class FeatureEncoder(BaseEstimator):
             return words
         svd = TruncatedSVD(n_dimensions, random_state=self.random_state)
         return make_pipeline(words, svd, Normalizer(copy=False))
-
-
-def _text_cell(value: Any) -> str:
-    return "" if is_missing(value) else str(value)
