@@ -68,9 +68,6 @@ def test_votes_are_kept_for_matching_again(crowd, tmp_path):
 def test_a_matching_without_votes_has_no_weights(tmp_path):
     frame = pd.DataFrame({"size": [1.0, 1.1, 8.0, 8.2], "tags": ["a|b", "a", "b", "a|b"]})
     write_matching(saved_matching(resolution_of(frame)), tmp_path / "matching.npz")
-    with np.load(tmp_path / "matching.npz") as file:
-        arrays = {name: file[name] for name in file.files if name != "weights"}
-    np.savez(tmp_path / "matching.npz", **arrays)  # as before the votes were kept
     assert read_matching(tmp_path).weights.size == 0
 
 

@@ -31,18 +31,9 @@ _FALSE = {"0", "0.0", "false", "no", ""}
 class LabelSets:
     """Candidates of every row.
 
-    Attributes
-    ----------
-    mask : ndarray of shape (n, q), bool
-        Candidates; a row whose label is known has only that one.
-    classes : ndarray of shape (q,), str
-        Label names, sorted.
-    gold : ndarray of shape (n,), int
-        Code of the known label or -1.
-    problems : tuple of str
-        What is odd but was not refused.
-    weights : ndarray of shape (n, q), float, or None
-        How many votes each candidate got; None if the candidates are not made from votes.
+    A row whose label is known has only that candidate; ``gold`` is its code, else -1. ``classes``
+    are sorted. ``problems`` are odd but were not refused, and ``weights`` count the votes for each
+    candidate, None if the candidates are not made from votes.
     """
 
     mask: NDArray[np.bool_]
@@ -80,7 +71,13 @@ def label_sets(table: Table, roles: Roles, options: Options, ids: NDArray[np.str
         mask, classes = _from_flags(table, roles.candidates)
     else:
         mask, classes = _from_cells(table, roles.candidates[0], roles.separator)
-    _check_allowed(mask, classes, options.labels, ids)
+    unknown = np.flatnonzero(~np.isin(classes, list(options.labels)))
+    if options.labels and unknown.size:
+        row = int(np.argmax(mask[:, unknown[0]]))
+        raise InputError(
+            f"{_place(row, ids)} has the unknown label {quoted(classes[unknown[0]])}: --labels "
+            "does not name it."
+        )
     problems += _look_alikes(classes.tolist())
     was_ambiguous = bool((mask.sum(axis=1) > 1).any())
     gold = _known_codes(table, roles, classes, ids)
@@ -90,7 +87,13 @@ def label_sets(table: Table, roles: Roles, options: Options, ids: NDArray[np.str
         problems.append(f"{counted(outside, 'known label', 'is')} no candidate of the row")
     mask[known] = False
     mask[known, gold[known]] = True
-    _check_classes(classes)
+    if len(classes) == 0:
+        raise InputError("There is no label in any row: is it the right candidate column?")
+    if len(classes) == 1:
+        raise InputError(
+            f"All rows have the one label {quoted(classes[0])}: there is nothing to resolve; is it "
+            "the right column, and the right --separator?"
+        )
     empty = np.flatnonzero(~mask.any(axis=1))
     if empty.size and options.empty != "all":
         others = empty.size - 1
@@ -104,7 +107,15 @@ def label_sets(table: Table, roles: Roles, options: Options, ids: NDArray[np.str
         problems.append(f"{counted(empty.size, 'row', 'has')} no candidates: any label is possible")
     if roles.impossible:
         mask &= ~_impossible(table, roles, classes, problems)
-        _check_possible(mask, classes, gold, ids, roles.impossible)
+        empty = np.flatnonzero(~mask.any(axis=1))
+    if roles.impossible and empty.size:
+        label = gold[empty[0]]
+        known_too = f", although {quoted(classes[label])} is its known label" if label >= 0 else ""
+        raise InputError(
+            f"{_place(empty[0], ids)} has no candidate label that the column {roles.impossible} "
+            f"leaves possible{known_too}: fix the row, or turn the column off with --impossible "
+            "none."
+        )
     _check_work(mask, roles, was_ambiguous)
     return LabelSets(mask, classes, gold, tuple(problems), weights)
 
@@ -240,21 +251,6 @@ def _impossible(
 # What is refused, and what is noted ----------------------------------------------------------
 
 
-def _check_allowed(
-    mask: NDArray[np.bool_],
-    classes: NDArray[np.str_],
-    allowed: Sequence[str],
-    ids: NDArray[np.str_],
-) -> None:
-    unknown = np.flatnonzero(~np.isin(classes, list(allowed))) if allowed else np.empty(0, int)
-    if unknown.size:
-        row = int(np.argmax(mask[:, unknown[0]]))
-        raise InputError(
-            f"{_place(row, ids)} has the unknown label {quoted(classes[unknown[0]])}: --labels "
-            "does not name it."
-        )
-
-
 def _look_alikes(names: list[str]) -> list[str]:
     """Name the first labels that differ only in case, and the first that look the same."""
     notes = []
@@ -289,33 +285,6 @@ def _check_label_count(n_labels: int, n_rows: int, where: str) -> None:
         raise InputError(
             f"{n_rows} rows times {n_labels} labels are more than memory is planned for "
             f"({MAX_CELLS}): resolve a part of the rows at a time."
-        )
-
-
-def _check_classes(classes: NDArray[np.str_]) -> None:
-    if len(classes) == 0:
-        raise InputError("There is no label in any row: is it the right candidate column?")
-    if len(classes) == 1:
-        raise InputError(
-            f"All rows have the one label {quoted(classes[0])}: there is nothing to resolve; is it "
-            "the right column, and the right --separator?"
-        )
-
-
-def _check_possible(
-    mask: NDArray[np.bool_],
-    classes: NDArray[np.str_],
-    gold: NDArray[np.int64],
-    ids: NDArray[np.str_],
-    column: str,
-) -> None:
-    empty = np.flatnonzero(~mask.any(axis=1))
-    if empty.size:
-        row = int(empty[0])
-        known = f", although {quoted(classes[gold[row]])} is its known label" * bool(gold[row] >= 0)
-        raise InputError(
-            f"{_place(row, ids)} has no candidate label that the column {column} leaves "
-            f"possible{known}: fix the row, or turn the column off with --impossible none."
         )
 
 

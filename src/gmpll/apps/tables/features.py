@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -15,13 +16,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, OneHotEncoder
 
-from gmpll.apps.tables.cells import (
-    EXAMPLES,
-    POINT,
-    category_text,
-    is_missing,
-    read_numbers,
-)
+from gmpll.apps.tables.cells import EXAMPLES, POINT, as_text, category_text, read_numbers
 from gmpll.apps.tables.embeddings import embeddings_of_column, read_embeddings
 from gmpll.apps.tables.errors import InputError, counted, listed, quoted
 
@@ -226,27 +221,27 @@ class FeatureEncoder(BaseEstimator):
             name: frame[name].to_numpy(dtype=np.float64, na_value=np.nan) for name in self.numeric
         }
         for name in self.text:
-            cleaned[name] = [_text_cell(value) for value in frame[name]]
+            cleaned[name] = [as_text(value) for value in frame[name]]
         for name in self.categorical:
             cleaned[name] = self._categories(frame[name], name)
         return pd.DataFrame(cleaned, index=range(len(frame)))
 
     def _categories(self, column: pd.Series, name: str) -> list[str]:
-        cells = [category_text(_text_cell(value)) for value in column]
+        cells = [category_text(as_text(value)) for value in column]
         if name not in self.truth_values_:
             return cells
         return [{"1": "true", "0": "false"}.get(cell, cell) for cell in cells]
 
     def _text_steps(self, texts: pd.Series) -> Any:
-        # A word of one row relates no rows.
-        words = TfidfVectorizer(
-            sublinear_tf=True, ngram_range=(1, 2), min_df=2, max_features=MAX_WORDS
-        )
-        n_words = _vocabulary_size(words, texts)
-        if n_words == 0:
-            words.set_params(min_df=1)
-            n_words = _vocabulary_size(words, texts)
-        if n_words == 0:
+        # A word of one row relates no rows: it counts only where there are no others.
+        for min_df in (2, 1):
+            words = TfidfVectorizer(
+                sublinear_tf=True, ngram_range=(1, 2), min_df=min_df, max_features=MAX_WORDS
+            )
+            with suppress(ValueError):  # scikit-learn refuses an empty vocabulary
+                n_words = len(words.fit(texts).vocabulary_)
+                break
+        else:
             raise InputError(
                 f"The text column {texts.name} holds no words of two letters or more: name "
                 "another with --text."
@@ -257,14 +252,3 @@ class FeatureEncoder(BaseEstimator):
             return words
         svd = TruncatedSVD(n_dimensions, random_state=self.random_state)
         return make_pipeline(words, svd, Normalizer(copy=False))
-
-
-def _vocabulary_size(words: TfidfVectorizer, texts: pd.Series) -> int:
-    try:
-        return len(words.fit(texts).vocabulary_)
-    except ValueError:  # scikit-learn refuses an empty vocabulary
-        return 0
-
-
-def _text_cell(value: Any) -> str:
-    return "" if is_missing(value) else str(value)

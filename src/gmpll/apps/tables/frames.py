@@ -139,14 +139,7 @@ def disambiguate(
 
 
 def _in_python(sentence: str) -> str:
-    """Name parameters in place of options of the command line.
-
-    Examples
-    --------
-    >>> from gmpll.apps.tables.frames import _in_python
-    >>> _in_python("Use --empty all, or name it with --vote-columns.")
-    "Use empty='all', or name it with vote_columns=."
-    """
+    """Name parameters in place of options of the command line: empty='all' for --empty all."""
     parameters = inspect.signature(disambiguate).parameters
 
     def named(found: re.Match[str]) -> str:

@@ -62,26 +62,12 @@ _MAX_REASONS = 12
 
 @dataclass(frozen=True)
 class Roles:
-    """What every column is used for.
+    """What every column is used for; "" and () where there is none.
 
-    Attributes
-    ----------
-    candidates : tuple of str
-        The column of sets, or the columns of 0 and 1; empty with votes.
-    separator : str
-        How a cell is divided; "" for columns of 0 and 1 and with votes.
-    votes : str
-        Where the votes come from, if they are the candidates.
-    id, gold, impossible, image : str
-        "" where there is none.
-    text, numeric, categorical, vectors : tuple of str
-        Columns that the features are made of.
-    files : tuple of Path
-        Embedding files.
-    left_out : dict
-        Column -> why it is not used.
-    styles : dict
-        Column of numbers -> how they are written, unless with a point.
+    ``separator`` tells how a candidate cell is divided, "" for columns of 0 and 1 and with votes.
+    The features are made of ``text``, ``numeric``, ``categorical``, ``vectors`` and embedding
+    ``files``; ``left_out`` says why a column is not used, and ``styles`` how the numbers of a
+    column are written, unless with a point.
     """
 
     candidates: tuple[str, ...] = ()

@@ -70,14 +70,14 @@ def map_figure(facts: PageFacts) -> str:
         frequent = facts.frequencies.index[:_COLOURED].tolist()  # the codes of the labels
         others = ~np.isin(labels, frequent)
         if others.any():
-            _dots(left, points[others], PALETTE[-1], "other labels", "o")
+            _dots(left, points[others], PALETTE[-1], "other labels")
         for place, code in enumerate(frequent):
             name = _name(facts.classes[code])
             _dots(left, points[labels == code], PALETTE[place], name, _MARKERS[place])
         for low, high, colour in _STEPS:
             chosen = (facts.map.confidence >= low) & (facts.map.confidence < high)
             words = f"{low:.2f} to {min(high, 1):.2f}"
-            _dots(right, points[chosen], PALETTE[colour], words, "o")
+            _dots(right, points[chosen], PALETTE[colour], words)
         for axes, title in ((left, "label"), (right, "confidence")):
             axes.set_title(f"by {title}")
             axes.set_xticks([])
@@ -99,19 +99,10 @@ def map_figure(facts: PageFacts) -> str:
         return to_svg(figure, "map", "Map of the rows", said)
 
 
-def _dots(axes: Any, points: Any, colour: str, name: str, marker: str) -> None:
+def _dots(axes: Any, points: Any, colour: str, name: str, marker: str = "o") -> None:
     if len(points):
-        axes.plot(
-            points[:, 0],
-            points[:, 1],
-            linestyle="none",
-            marker=marker,
-            markersize=3.2,
-            markeredgewidth=0,
-            color=colour,
-            alpha=0.75,
-            label=name,
-        )
+        look = {"linestyle": "none", "markersize": 3.2, "markeredgewidth": 0, "alpha": 0.75}
+        axes.plot(*points.T, marker=marker, color=colour, label=name, **look)
 
 
 def _name(label: str) -> str:

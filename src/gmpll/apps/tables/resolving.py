@@ -66,16 +66,9 @@ class Prepared:
 class Verdicts:
     """The label of every row and how sure it is.
 
-    Attributes
-    ----------
-    labels, runners_up : ndarray of shape (n,), int
-        Codes; -1 where there is no other candidate.
-    confidence, margin : ndarray of shape (n,), float
-        Confidence of the label, and how far that of the runner-up lies below it.
-    review : ndarray of shape (n,), bool
-        Whether the label is worth a look.
-    notes : tuple of str
-        What is odd about the rows.
+    Labels and runners-up are codes, -1 where there is no other candidate; the margin is how far
+    the confidence of the runner-up lies below that of the label. ``review`` marks labels that are
+    worth a look, and ``notes`` tell what is odd about the rows.
     """
 
     labels: NDArray[np.int64]
@@ -144,9 +137,9 @@ def resolve(prepared: Prepared, *, step: Callable[[str], None] = lambda text: No
     if options.trust is not None:
         settings["weight_exponent"] = options.trust
     model = make_model(options.method, options.seed, **settings)
-    fit_sets(model, features, CandidateSets(sets.mask, sets.classes), sets.weights)
-    confidences = model_confidences(model).astype(np.float32)
-    labels = codes_of(model.labels_, sets.classes)
+    labels, confidences = match_sets(
+        model, features, CandidateSets(sets.mask, sets.classes), sets.weights
+    )
     found = verdicts(confidences, sets.mask, labels, sets.gold, prepared.review_below)
     return Resolution(prepared, encoder, model, features, confidences, found)
 
@@ -159,17 +152,21 @@ def make_model(method: str, seed: int, **settings: Any) -> Any:
     return estimator(**settings)
 
 
-def fit_sets(
+def match_sets(
     model: Any,
     features: NDArray[np.floating],
     sets: CandidateSets,
     weights: NDArray[np.floating] | None,
-) -> None:
-    """Fit a model; votes count where its method can use them, else they are sets only."""
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """Fit a model and return the codes of its labels, and its confidences.
+
+    Votes count where the method can use them, else they are sets only.
+    """
+    votes = {}
     if weights is not None and has_fit_parameter(model, "candidate_weight"):
-        model.fit(features, sets, candidate_weight=weights)
-    else:
-        model.fit(features, sets)
+        votes["candidate_weight"] = weights
+    model.fit(features, sets, **votes)
+    return codes_of(model.labels_, sets.classes), model_confidences(model).astype(np.float32)
 
 
 def model_confidences(model: Any) -> NDArray[np.float64]:

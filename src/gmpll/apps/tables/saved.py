@@ -7,17 +7,15 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gmpll.apps.tables.checks import check_format, check_unpacked_size
 from gmpll.apps.tables.errors import InputError
+from gmpll.apps.tables.resolving import Resolution, make_model, match_sets
 from gmpll.candidates import CandidateSets
-
-if TYPE_CHECKING:
-    from gmpll.apps.tables.resolving import Resolution
 
 __all__ = ["FILE_NAME", "FORMAT", "SavedMatching", "read_matching", "rematch", "saved_matching"]
 
@@ -248,8 +246,6 @@ def rematch(saved: SavedMatching, gold: Mapping[int, int]) -> SavedMatching:
     SavedMatching
         With the new ``mask``, ``gold``, ``labels`` and ``confidence``.
     """
-    from gmpll.apps.tables.resolving import codes_of, fit_sets, make_model, model_confidences
-
     mask, known = saved.mask.copy(), saved.gold.copy()
     for row, code in gold.items():
         if not 0 <= row < len(mask):
@@ -268,14 +264,10 @@ def rematch(saved: SavedMatching, gold: Mapping[int, int]) -> SavedMatching:
             "The settings of the matching cannot be used: run gmpll disambiguate again."
         ) from error
     weights = saved.weights if saved.weights.size else None
-    fit_sets(model, saved.features, CandidateSets(mask, saved.classes), weights)
-    return replace(
-        saved,
-        mask=mask,
-        gold=known,
-        labels=codes_of(model.labels_, saved.classes),
-        confidence=model_confidences(model).astype(np.float32),
+    labels, confidence = match_sets(
+        model, saved.features, CandidateSets(mask, saved.classes), weights
     )
+    return replace(saved, mask=mask, gold=known, labels=labels, confidence=confidence)
 
 
 def _display(resolution: Resolution) -> NDArray[np.str_]:

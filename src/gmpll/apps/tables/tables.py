@@ -51,20 +51,9 @@ _CHUNK_BYTES = 2**20
 class Table:
     """Rows that came from a file or a DataFrame.
 
-    Attributes
-    ----------
-    frame : DataFrame
-        Typed columns: numbers as float64, everything else as text or objects.
-    path : Path or None
-        Where they came from.
-    format : str
-        ``csv``, ``tsv``, ``parquet``, ``jsonl``, ``json`` or ``frame``.
-    cells : pyarrow.Table or None
-        The cells as they were written (CSV and TSV: all text; Parquet: typed).
-    delimiter, encoding : str
-        Of delimited text.
-    notes : tuple of str
-        What was guessed while reading.
+    ``frame`` has typed columns: numbers as float64, everything else as text or objects. ``cells``
+    are as they were written (CSV and TSV: all text; Parquet: typed), ``delimiter`` and ``encoding``
+    are those of delimited text, and ``notes`` tell what was guessed while reading.
     """
 
     frame: pd.DataFrame
@@ -412,36 +401,29 @@ def read_json_records(path: Path, kind: str, encoding: str) -> list[dict[str, An
 
 def _lines(file: Iterator[str], path: Path) -> Iterator[dict[str, Any]]:
     for number, line in enumerate(file, start=1):
-        if not line.strip():
-            continue
-        try:
-            record = json.loads(line)
-        except ValueError as error:
-            raise InputError(
-                f"Line {number} of {path} is not valid JSON ({error}): every line is one object."
-            ) from error
-        except RecursionError:
-            raise InputError(f"Line {number} of {path} is nested too deeply to be a row.") from None
-        if not isinstance(record, dict):
-            raise InputError(f"Line {number} of {path} is no JSON object: write one in every line.")
-        _check_escapes(line, record, f"line {number} of {path}")
-        yield record
+        if line.strip():
+            record = _loaded(line, f"Line {number} of {path}", "every line is one object")
+            if not isinstance(record, dict):
+                raise InputError(
+                    f"Line {number} of {path} is no JSON object: write one in every line."
+                )
+            yield record
 
 
 def _whole(text: str, path: Path) -> list[dict[str, Any]]:
-    try:
-        content = json.loads(text)
-    except ValueError as error:
-        raise InputError(f"{path} is not valid JSON: {error}.") from error
-    except RecursionError:
-        raise InputError(f"{path} is nested too deeply to be a table.") from None
+    content = _loaded(text, str(path), "it must hold a list of objects")
     if not isinstance(content, list) or not all(isinstance(entry, dict) for entry in content):
         raise InputError(f"{path} must hold a list of JSON objects, one for every row.")
-    _check_escapes(text, content, str(path))
     return content
 
 
-def _check_escapes(text: str, content: Any, where: str) -> None:
-    """Refuse characters that only an escape can smuggle into text."""
-    if "\\ud" in text.lower():
+def _loaded(text: str, where: str, hint: str) -> Any:
+    try:
+        content = json.loads(text)
+    except ValueError as error:
+        raise InputError(f"{where} is not valid JSON ({error}): {hint}.") from error
+    except RecursionError:
+        raise InputError(f"{where} is nested too deeply to be a table.") from None
+    if "\\ud" in text.lower():  # only an escape can smuggle such characters into text
         _check_characters([json.dumps(content, ensure_ascii=False)], where)
+    return content
