@@ -29,6 +29,13 @@ __all__ = ["BasePartialLabelClassifier", "DecisionMixin", "ProbabilityMixin"]
 
 #: Sparse features are made dense for z-scoring; more than this is refused with advice.
 DENSE_LIMIT_BYTES = 8 * 2**30
+#: What the arrays of a library are called.
+LIBRARIES = {"numpy": "NumPy arrays", "torch": "tensors", "dask": "Dask arrays"}
+HOW_TO_DISPATCH = {
+    "numpy": "",
+    "torch": ", inside sklearn.config_context(array_api_dispatch=True)",
+    "dask": "",
+}
 
 
 class BasePartialLabelClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
@@ -117,6 +124,7 @@ class BasePartialLabelClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMe
         """Fit; a method whose ``fit`` takes candidate weights gets their prior in ``_fit``."""
         y, candidate_weight = votes_as_weights(self, on_host(y), candidate_weight)
         features = self._check_X(X, reset=True)
+        self._library = engine_of(features).name
         sets = as_candidates(y, n_samples=features.shape[0])
         sets = apply_constraints(sets, gold=gold, impossible=impossible)
         mask, classes = sets
@@ -222,9 +230,18 @@ class BasePartialLabelClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMe
             checked = checked.toarray()
         return checked
 
-    def _checked_scores(self, X: Any) -> NDArray[np.float64]:
+    def _checked_scores(self, X: Any) -> Array:
         check_is_fitted(self)
-        return self._scores(self._check_X(X, reset=False))
+        features = self._check_X(X, reset=False)
+        library = engine_of(features).name
+        if library == self._library:
+            return self._scores(features)
+        if self._library == "numpy" and library == "dask":  # one partition after the other
+            return engine_of(features).map_rows(self._scores, features)
+        raise ValueError(
+            f"This model was fitted on {LIBRARIES[self._library]}, but X is of "
+            f"{LIBRARIES[library]}: pass what fit got{HOW_TO_DISPATCH[self._library]}."
+        )
 
     def _with_unseen_labels(self, values: Array, fill: float) -> Array:
         if self._seen.all():

@@ -302,7 +302,6 @@ class PartialLabelClassifier(
         prior: NDArray[np.float64] | None = None,
     ) -> NDArray[np.float64]:
         before = self._state_before(X)
-        self._library = engine_of(X).name
         rows = self._candidate_rows(X, mask, prior, keep_exponent=before is not None)
         with config_context(skip_parameter_validation=False):  # the parts are the user's own
             self._open_parts(rng)
