@@ -31,7 +31,7 @@ import numpy as np
 from gmpll import GMPLL
 from gmpll.datasets import make_partial_label_problem
 from gmpll.graph.cosine import upper_triangle
-from gmpll.graph.views import DirectionSpace
+from gmpll.graph.views import CosineView
 from gmpll.matching import FullAffinity, match
 from gmpll.matching.full_tiles import TILE
 
@@ -143,7 +143,7 @@ def dense_algorithm_1(rows, mask, iterations):
 
 def measure_speed(shape, iterations, repeats, clock):
     X, mask = problem_of(shape)
-    rows = DirectionSpace(X).rows
+    rows = CosineView(X).rows
     bare = BareProducts(rows, mask, iterations)
     sides = {"seconds": lambda: ours(rows, mask, iterations), "bare_seconds": bare}
     best = interleaved(sides, repeats, clock)
@@ -184,13 +184,13 @@ def interleaved(sides, repeats, clock):
 
 def measure_stored(shape, iterations, repeats, clock):
     X, mask = problem_of(shape)
-    ours(DirectionSpace(X).rows, mask, iterations, store_bytes=sys.maxsize)
+    ours(CosineView(X).rows, mask, iterations, store_bytes=sys.maxsize)
     return {"stored_mib": peak_mib()}
 
 
 def measure_streamed(shape, iterations, repeats, clock):
     X, mask = problem_of(shape)
-    rows = DirectionSpace(X).rows
+    rows = CosineView(X).rows
     start = clock()
     ours(rows, mask, iterations, store_bytes=0)
     return {"streamed_seconds": clock() - start, "streamed_mib": peak_mib()}

@@ -2,7 +2,12 @@ import numpy as np
 import pytest
 
 from gmpll import rounding
+<<<<<<< HEAD
 from gmpll.rounding import as_probabilities, best_labels, confidences_within
+=======
+from gmpll.arrays import to_host
+from gmpll.rounding import best_labels, confidences_within
+>>>>>>> 308bda3 (Matching: kept tiles are one thing for NumPy and PyTorch; kernels are the one special product)
 
 
 def test_the_largest_score_wins():
@@ -116,6 +121,38 @@ def test_many_rows_are_handled_as_few(monkeypatch):
     np.testing.assert_array_equal(best_labels(scores, rng=np.random.RandomState(1)), whole[1])
 
 
+<<<<<<< HEAD
 def test_scores_become_probabilities():
     found = as_probabilities(np.array([[3.0, -5.0, 1.0], [-1.0, -2.0, 0.0]]))
     np.testing.assert_allclose(found, [[0.75, 0.0, 0.25], [1 / 3, 1 / 3, 1 / 3]])
+=======
+def test_confidences_are_the_same_in_every_library(library):
+    rng = np.random.RandomState(0)
+    mask = rng.random_sample((60, 4)) < 0.5
+    mask[np.arange(60), rng.randint(4, size=60)] = True
+    scores = np.where(mask, rng.randint(3, size=mask.shape) / 2.0, 3.0)
+    found = confidences_within(library.array(scores), library.array(mask))
+    np.testing.assert_allclose(to_host(found), confidences_within(scores, mask), atol=1e-15)
+
+
+@pytest.mark.parametrize("how", ["priority", "rng"])
+def test_the_best_labels_are_the_same_on_tensors(how):
+    torch = pytest.importorskip("torch")
+    scores = np.random.RandomState(0).randint(3, size=(60, 4)) / 2.0
+    scores[3, :2] = -np.inf
+
+    def found(values):
+        if how == "rng":
+            return best_labels(values, rng=np.random.RandomState(5))
+        return best_labels(values, priority=np.array([2, 0, 3, 1]))
+
+    np.testing.assert_array_equal(to_host(found(torch.from_numpy(scores))), found(scores))
+
+
+def test_ties_in_single_precision_are_ties():
+    torch = pytest.importorskip("torch")
+    almost = torch.tensor([[0.1 + 0.2, 0.3]] * 200)
+    assert set(best_labels(almost, rng=np.random.RandomState(0)).tolist()) == {0, 1}
+    apart = torch.tensor([[0.3, 0.30001]] * 200)
+    assert set(best_labels(apart, rng=np.random.RandomState(0)).tolist()) == {1}
+>>>>>>> 308bda3 (Matching: kept tiles are one thing for NumPy and PyTorch; kernels are the one special product)

@@ -9,15 +9,14 @@ from gmpll.matching.full_blocks import (
     PADDING,
     Batch,
     LabelBlocks,
-    LevelTiles,
     affinity_sums,
     difference_matrix,
     same_less_different,
 )
-from gmpll.matching.full_tiles import FinalAffinity, LabelLevels
+from gmpll.matching.full_tiles import FinalAffinity
 from gmpll.matching.packed import PackedLayout
 from literal import similarity, standardize_features
-from problems import problems, random_label_similarity, random_problem
+from problems import problems, random_problem
 
 finals = st.builds(
     FinalAffinity,
@@ -126,28 +125,6 @@ def test_label_blocks_equal_the_dense_product(problem, final, tile, store_bytes,
         np.testing.assert_allclose(found, layout.pack(dense), atol=1e-9)
 
 
-@settings(max_examples=30, deadline=None)
-@given(
-    problem=problems(), final=finals, many=st.booleans(), store_bytes=st.sampled_from([0, 10**9])
-)
-def test_level_tiles_equal_the_dense_products(problem, final, many, store_bytes):
-    X, mask, _ = problem
-    Z, rows = rows_of(X)
-    levels = None if many else (0.0, 0.5)
-    A2 = random_label_similarity(np.random.RandomState(1), mask.shape[1], levels)
-    values = sorted(set(A2.ravel()))
-    if not apart_from_the_threshold(final, Z, values):
-        return
-    P = np.where(mask, np.random.RandomState(0).random_sample(mask.shape), 0.0)
-    base = dense_at_level(final, Z, values[0])
-    dense = sum((dense_at_level(final, Z, v) - base) @ P @ (v == A2) for v in values[1:])
-    levels = LabelLevels(A2)
-    levels.base, levels.others = values[0], values[1:]  # whatever the base is
-    tiles = LevelTiles(final.scale(rows), levels, final, tile=4, store_bytes=store_bytes)
-    for _ in range(2):
-        np.testing.assert_allclose(tiles.product(P), dense, atol=1e-9)
-
-
 def test_blocks_are_kept_if_they_fit_and_made_anew_if_not():
     X, mask, _ = random_problem(0, m=30)
     final = FinalAffinity(3.0, 0.0, 0.6)
@@ -222,21 +199,6 @@ def test_differences_are_let_go_once_blocks_are_kept():
         )
         list(blocks.blocks())
         assert (blocks.differences is None) == (store_bytes > 0)
-
-
-def test_tiles_are_kept_if_they_fit_and_made_anew_if_not():
-    X, mask, _ = random_problem(0, m=10)
-    final = FinalAffinity(3.0, 0.0, 0.6)
-    A2 = random_label_similarity(np.random.RandomState(1), mask.shape[1], (0.0, 0.5))
-    upper = 4 * 4 + 4 * 4 + 4 * 2 + 4 * 4 + 4 * 2 + 2 * 2
-    needed = 8 * 2 * upper
-    for store_bytes, kept in ((needed, True), (needed - 1, False)):
-        tiles = LevelTiles(
-            final.scale(unit_rows(X)), LabelLevels(A2), final, tile=4, store_bytes=store_bytes
-        )
-        first, second = list(tiles._tiles()), list(tiles._tiles())
-        assert len(first) == 6
-        assert (first[0] is second[0]) == kept
 
 
 def test_labels_of_one_size_are_handled_together():

@@ -4,7 +4,13 @@ import pytest
 from gmpll.arrays import to_host
 from gmpll.graph.views import unit_rows
 from gmpll.matching.affinity import AffinityStatistics
-from gmpll.matching.full_tiles import FinalAffinity, LabelLevels, affinity_product
+from gmpll.matching.full_tiles import (
+    FinalAffinity,
+    KeptTiles,
+    LabelLevels,
+    TiledProduct,
+    affinity_product,
+)
 from literal import similarity, standardize_features
 from problems import random_label_similarity, random_problem
 
@@ -108,3 +114,36 @@ def test_the_threshold_is_beta_less_rounding():
     assert threshold(0.0, 0.0) == 1e-10
     unstandardised = FinalAffinity.from_statistics(AffinityStatistics(10, 0.4, 0.0), 0.7, 0.0)
     assert unstandardised == FinalAffinity(0.5, 0.5, 0.7)
+
+
+@pytest.mark.parametrize("name", ["numpy", "torch"])
+def test_tiles_are_kept_if_they_fit_and_made_anew_if_not(name):
+    X, mask, _ = random_problem(0, m=10)
+    A2 = random_label_similarity(np.random.RandomState(1), mask.shape[1], (0.0, 0.5))
+    rows = unit_rows(X)
+    if name == "torch":
+        torch = pytest.importorskip("torch")
+        rows, mask = torch.from_numpy(rows), torch.from_numpy(mask)
+    upper = 4 * 4 + 4 * 4 + 4 * 2 + 4 * 4 + 4 * 2 + 2 * 2
+    needed = 8 * 2 * upper
+    for store_bytes, kept in ((needed, True), (needed - 1, False)):
+        product = TiledProduct(
+            rows,
+            mask,
+            LabelLevels(A2),
+            AffinityStatistics(20, 0.5, 0.2),
+            beta=0.3,
+            precision=None,
+            tile=4,
+            store_bytes=store_bytes,
+        )
+        first, second = list(product._differences()), list(product._differences())
+        assert len(first) == 6
+        assert (first[0] is second[0]) == kept
+
+
+def test_what_fits_is_kept_once_all_of_it_was_made():
+    for fit in (True, False):
+        tiles = KeptTiles(fit)
+        assert list(tiles.or_made(iter("abc"))) == ["a", "b", "c"]
+        assert list(tiles.or_made(iter("xyz"))) == (["a", "b", "c"] if fit else ["x", "y", "z"])

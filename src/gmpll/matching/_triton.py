@@ -253,7 +253,6 @@ def affinity_product(
     threshold: float,
     half_scale: float,
     same: bool,
-    launch: Launch | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
     """Multiply the difference of two affinities between rows with weights of the columns.
 
@@ -303,12 +302,9 @@ def affinity_product(
             num_stages=chosen.stages,
         )
 
-    if launch is None:
-        with_base = base_weights is not None
-        key = ("affinity", left[0].device, len(left), n_features, label_block, with_base)
-        run_first_that_fits(run, LAUNCHES[len(left)], key)
-    else:
-        run(launch)
+    with_base = base_weights is not None
+    key = ("affinity", left[0].device, len(left), n_features, label_block, with_base)
+    run_first_that_fits(run, LAUNCHES[len(left)], key)
     return product, None if base_weights is None else base_product
 
 

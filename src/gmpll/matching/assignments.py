@@ -21,6 +21,7 @@ from gmpll.matching.affinity import (
     Standardization,
     check_label_similarity,
 )
+from gmpll.matching.full_tiles import KeptTiles
 from gmpll.matching.packed import PackedLayout
 
 __all__ = ["AssignmentAffinity"]
@@ -72,8 +73,7 @@ class AssignmentAffinity:
         self._support_count = self._count_supporters()
         self.statistics = self._pass_over_statistics()
         self._standardize = Standardization(self.statistics, beta)
-        self._keep = 8 * len(self.label) ** 2 <= STORE_BYTES
-        self._blocks: list[NDArray[np.floating]] = []
+        self._blocks = KeptTiles(8 * len(self.label) ** 2 <= STORE_BYTES)
 
     def apply(self, p: NDArray[np.floating]) -> NDArray[np.floating]:
         """Return K p."""
@@ -136,16 +136,7 @@ class AssignmentAffinity:
             yield self._biased(raw, self._support_count[block])
 
     def _final_blocks(self) -> Iterator[NDArray[np.floating]]:
-        if self._blocks:
-            yield from self._blocks
-            return
-        kept = []
-        for biased in self._biased_blocks():
-            final = self._standardize(biased)
-            if self._keep:
-                kept.append(final)
-            yield final
-        self._blocks = kept
+        return self._blocks.or_made(self._standardize(block) for block in self._biased_blocks())
 
     def _pass_over_statistics(self) -> AffinityStatistics:
         total = squares = 0.0

@@ -28,12 +28,13 @@ Precisions
     Double precision on NumPy arrays, elsewhere that of the rows. On tensors by PyTorch's own
     products, which ``torch.set_float32_matmul_precision`` rules.
 ``"high"``
-    Single precision. On tensors every factor of a product is the sum of two half-precision
+    Single precision. On CUDA with Triton every factor of a product is the sum of two half-precision
     numbers, together 22 bits, and products are accumulated in single precision: about single
     precision, on the tensor cores. The default for single-precision rows on CUDA.
 ``"half"``
-    Tensors only. Every factor is rounded to half precision (11 bits), products are accumulated in
-    single precision. Rounded to nearest, it is no less exact than TF32, and twice as fast.
+    On CUDA with Triton only. Every factor is rounded to half precision (11 bits), products are
+    accumulated in single precision. Rounded to nearest, it is no less exact than TF32, and twice as
+    fast.
 
 Below double precision an affinity next to the threshold may fall on its other side, where it jumps
 from beta to 0: in single precision, where that happens, probabilities differ from those of double
@@ -202,19 +203,15 @@ class FullAffinity:
 
 
 def _product_of(rows: Array, precision: str | None) -> Any:
-    """Return the kind of product for the library of the rows."""
+    """Return what makes the product for the library of the rows."""
     if precision is not None and precision not in PRECISIONS:
         raise ValueError(
             f"precision={precision!r} is unknown: choose one of {', '.join(PRECISIONS)}."
         )
     if is_torch_array(rows):
-        from gmpll.matching.full_tensors import TensorProduct
+        from gmpll.matching.full_tensors import tensor_product
 
-        return TensorProduct
-    if precision == "half":
-        raise ValueError(
-            "precision='half' is available for PyTorch tensors only: choose 'highest' or 'high'."
-        )
+        return tensor_product
     return BlockProduct if isinstance(rows, np.ndarray) else TiledProduct
 
 

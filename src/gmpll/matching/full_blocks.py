@@ -3,7 +3,7 @@ r"""The full graph on NumPy arrays: blocks of the final affinities, and their pr
 Where labels are only equal or different, just the candidates' entries of :math:`(F_1 - F_0) P` are
 asked for: pairs of instances that share a candidate are all that an iteration looks at
 (:class:`LabelBlocks`). Otherwise, or where nearly all labels are candidates, it looks at all pairs
-of instances (:class:`LevelTiles`). Blocks and tiles are kept between iterations if they fit.
+of instances, tile by tile.
 """
 
 from __future__ import annotations
@@ -11,20 +11,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import groupby
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from gmpll.graph.cosine import row_blocks, upper_triangle
 from gmpll.matching.affinity import AffinityStatistics, DenseLayout, Layout
-from gmpll.matching.full_tiles import TILE, FinalAffinity, LabelLevels, TiledProduct
+from gmpll.matching.full_tiles import FinalAffinity, KeptTiles, TiledProduct
 from gmpll.matching.packed import PackedLayout
 
-__all__ = ["BlockProduct", "LabelBlocks", "LevelTiles", "affinity_sums", "difference_matrix"]
+__all__ = ["BlockProduct", "LabelBlocks", "affinity_sums", "difference_matrix"]
 
-#: Blocks are kept in memory if all of them take no more than this, else made anew every iteration.
-STORE_BYTES = 3 * 2**29
 #: More pairs of assignments with the same label than this are kept in single precision, which
 #: halves the time of an iteration: fewer fit into the caches anyway.
 DOUBLE_PAIRS = 2**18
@@ -58,21 +56,9 @@ class BlockProduct(TiledProduct):
     Blocks are kept between iterations if they take no more than ``store_bytes``.
     """
 
-    def __init__(
-        self,
-        rows: NDArray[np.floating],
-        mask: NDArray[np.bool_],
-        levels: LabelLevels,
-        statistics: AffinityStatistics,
-        *,
-        beta: float,
-        precision: str | None,
-        tile: int = TILE,
-        store_bytes: int = STORE_BYTES,
-    ) -> None:
-        super().__init__(rows, mask, levels, statistics, beta=beta, precision=precision, tile=tile)
-        self.store_bytes = store_bytes
-        self._rounded = precision is None
+    def __init__(self, rows: Any, mask: NDArray[np.bool_], *given: Any, **options: Any) -> None:
+        super().__init__(rows, mask, *given, **options)
+        self._rounded = options["precision"] is None
         # Pairs of assignments with the same label.
         self._label_pairs = float(np.square(mask.sum(axis=0, dtype=np.float64)).sum())
 
@@ -91,10 +77,9 @@ class BlockProduct(TiledProduct):
 
     def __call__(self, p: NDArray[np.floating]) -> NDArray[np.floating]:
         """Return K p."""
-        if self.by_label:
-            support = self.blocks.product(p) + self._base_of_assignments
-        else:
-            support = self._tiles.product(p) + self.base_support[:, None]
+        if not self.by_label:
+            return super().__call__(p)
+        support = self.blocks.product(p) + self._base_of_assignments
         return np.maximum(support, 0.0, out=support)
 
     @cached_property
@@ -122,12 +107,6 @@ class BlockProduct(TiledProduct):
             store_bytes=self.store_bytes,
             differences=differences,
             dtype=dtype,
-        )
-
-    @cached_property
-    def _tiles(self) -> LevelTiles:
-        return LevelTiles(
-            self.rows, self.levels, self.final, tile=self.tile, store_bytes=self.store_bytes
         )
 
     @cached_property
@@ -283,10 +262,9 @@ class LabelBlocks:
         self._values = np.zeros(len(label) + 1, dtype=self.dtype)
         self._source = np.full(len(self.instance), len(label))
         self._source[self.position] = np.arange(len(label))
-        self._keep = (
-            self.dtype.itemsize * sum(batch.size() for batch in self.batches) <= store_bytes
-        )
-        self._kept: list[NDArray[np.floating]] = []
+        entries = sum(batch.size() for batch in self.batches)
+        self._fit = self.dtype.itemsize * entries <= store_bytes
+        self._kept = KeptTiles(self._fit)
 
     def product(self, p: NDArray[np.floating]) -> NDArray[np.floating]:
         """Return the product with packed probabilities, in double precision."""
@@ -306,17 +284,8 @@ class LabelBlocks:
 
     def blocks(self) -> Iterator[NDArray[np.floating]]:
         """Yield the blocks of every batch."""
-        if self._kept:
-            yield from self._kept
-            return
-        kept = []
-        for batch in self.batches:
-            blocks = self._made(batch)
-            if self._keep:
-                kept.append(blocks)
-            yield blocks
-        self._kept = kept
-        if self._keep:
+        yield from self._kept.or_made(self._made(batch) for batch in self.batches)
+        if self._fit:
             self.differences = None
 
     def _made(self, batch: Batch) -> NDArray[np.floating]:
@@ -333,62 +302,6 @@ class LabelBlocks:
         else:
             products = left_rows @ self.rows[right].transpose(0, 2, 1)
         return same_less_different(self.affinity, products, self.dtype)
-
-
-class LevelTiles:
-    r"""Products with :math:`F_v - F_{v_0}` of all instances, for any label similarity.
-
-    Tiles are kept between products if they take no more than ``store_bytes``.
-    """
-
-    def __init__(
-        self,
-        rows: NDArray[np.floating],
-        levels: LabelLevels,
-        affinity: FinalAffinity,
-        *,
-        tile: int,
-        store_bytes: int,
-    ) -> None:
-        self.rows = rows
-        self.levels = levels
-        self.affinity = affinity
-        self._places = list(upper_triangle(len(rows), tile))
-        entries = len(levels.others) * sum(_area(*place) for place in self._places)
-        self._keep = rows.itemsize * entries <= store_bytes
-        self._kept: list[list[NDArray[np.floating]]] = []
-
-    def product(self, P: NDArray[np.floating]) -> NDArray[np.floating]:
-        """Return the sum over the levels of (F_v - F_v0) P B_v."""
-        spread = [
-            np.ascontiguousarray(part, dtype=self.rows.dtype) for part in self.levels.spread(P)
-        ]
-        result = np.zeros(P.shape, dtype=self.rows.dtype)
-        for (first, second), tiles in zip(self._places, self._tiles(), strict=True):
-            for tile, weights in zip(tiles, spread, strict=True):
-                result[first] += tile @ weights[second]
-                if first != second:
-                    result[second] += tile.T @ weights[first]
-        return result
-
-    def _tiles(self) -> Iterator[list[NDArray[np.floating]]]:
-        if self._kept:
-            yield from self._kept
-            return
-        kept = []
-        for place in self._places:
-            tiles = self._differences(*place)
-            if self._keep:
-                kept.append(tiles)
-            yield tiles
-        self._kept = kept
-
-    def _differences(self, first: slice, second: slice) -> list[NDArray[np.floating]]:
-        products = self.rows[first] @ self.rows[second].T
-        if first == second:
-            np.fill_diagonal(products, self.affinity.steepness)
-        base = self.affinity.at_level(products, self.levels.base)
-        return [self.affinity.at_level(products, level) - base for level in self.levels.others]
 
 
 def _batches(sizes: Sequence[int], tile: int) -> Iterator[Batch]:

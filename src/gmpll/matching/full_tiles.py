@@ -8,7 +8,7 @@ that is left to do for every pair of instances is the threshold.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,15 +17,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmpll.arrays import Array, array_namespace, device, is_dask_array
-from gmpll.graph.cosine import row_blocks
+from gmpll.graph.cosine import row_blocks, upper_triangle
 from gmpll.matching.affinity import ZERO_AFFINITY, AffinityStatistics, DenseLayout, Layout
 
-__all__ = ["FinalAffinity", "LabelLevels", "TiledProduct", "affinity_product"]
+__all__ = ["FinalAffinity", "KeptTiles", "LabelLevels", "TiledProduct", "affinity_product"]
 
 #: A standardised affinity is exact up to about this many units of its rounding.
 ROUNDING_UNITS = 8
 #: Rows and columns of a tile: large enough for fast products, small enough for the caches.
 TILE = 512
+#: Tiles are kept in memory if all of them take no more than this, else made anew every iteration.
+STORE_BYTES = 3 * 2**29
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,9 @@ class FinalAffinity:
         """Return the affinities at a label similarity from inner products of scaled rows."""
         values = products * (2.0 * level - 1.0)
         values += self.offset
-        return array_namespace(values).where(values >= self.threshold, values, 0.0)
+        # A product, for processors cannot foresee which side of the threshold a value is on.
+        values *= values >= self.threshold
+        return values
 
 
 class LabelLevels:
@@ -91,11 +95,32 @@ class LabelLevels:
         return spread
 
 
-class TiledProduct:
-    """K p of the full graph, all tiles made anew in every iteration.
+class KeptTiles:
+    """Tiles that are made where they are first needed, and kept from then on if they fit."""
 
-    A tile has ``tile`` rows and columns; those of Dask arrays are their chunks. Precision "high"
-    is single precision, else that of the rows is kept.
+    def __init__(self, fit: bool) -> None:
+        self._fit = fit
+        self._kept: list[Any] = []
+
+    def or_made(self, made: Iterator[Any]) -> Iterator[Any]:
+        """Yield the tiles that are kept, or those that are made."""
+        if self._kept:
+            yield from self._kept
+            return
+        kept = []
+        for tile in made:
+            if self._fit:
+                kept.append(tile)
+            yield tile
+        self._kept = kept
+
+
+class TiledProduct:
+    """K p of the full graph, tile by tile.
+
+    A tile has ``tile`` rows and columns. Tiles are kept between iterations if all of them take no
+    more than ``store_bytes``. Those of Dask arrays are their chunks, and are made anew in every
+    iteration. Precision "high" is single precision, else that of the rows is kept.
     """
 
     def __init__(
@@ -108,13 +133,20 @@ class TiledProduct:
         beta: float,
         precision: str | None,
         tile: int = TILE,
+        store_bytes: int = STORE_BYTES,
     ) -> None:
+        if precision == "half":
+            raise ValueError(
+                "precision='half' needs PyTorch tensors on a CUDA device, and Triton: choose "
+                "'highest' or 'high'."
+            )
         xp = array_namespace(rows)
         dtype = self._dtype(rows, statistics, precision)
         self.unit_rows = xp.astype(rows, dtype, copy=False)
         self.mask = mask
         self.levels = levels
         self.tile = tile
+        self.store_bytes = store_bytes
         self.final = FinalAffinity.from_statistics(statistics, beta, float(xp.finfo(dtype).eps))
 
     @cached_property
@@ -127,9 +159,28 @@ class TiledProduct:
         """The rows, scaled so that their inner products are affinities but for the offset."""
         return self.final.scale(self.unit_rows)
 
+    @cached_property
+    def base_support(self) -> Array:
+        """F_v0 1: the support of an instance if all labels were at the base level."""
+        xp = array_namespace(self.rows)
+        ones = xp.ones((len(self.rows), 1), dtype=self.rows.dtype, device=device(self.rows))
+        base = [self.levels.base]
+        return _tiled(self.rows, self.rows, [ones], base, self.final, True, self.tile)[:, 0]
+
     def __call__(self, p: Array) -> Array:
         """Return K p."""
-        return self._of(self.rows, p, same=True)
+        if is_dask_array(p):
+            return self._of(self.rows, p, same=True)
+        xp = array_namespace(p)
+        spread = [xp.astype(part, self.rows.dtype, copy=False) for part in self.levels.spread(p)]
+        product = xp.zeros(p.shape, dtype=self.rows.dtype, device=device(p))
+        for (first, second), tiles in zip(self._places, self._differences(), strict=True):
+            for tile, weights in zip(tiles, spread, strict=True):
+                product[first, :] += tile @ weights[second, :]
+                if first != second:
+                    product[second, :] += tile.T @ weights[first, :]
+        # Affinities are not negative; where they cancel, rounding errors are.
+        return xp.clip(xp.astype(product + self.base_support[:, None], p.dtype), min=0.0)
 
     def to_queries(self, queries: Array, P: Array) -> Array:
         """Return the support of unseen rows by these, (n_queries, n_classes)."""
@@ -137,8 +188,26 @@ class TiledProduct:
         return self._of(self.final.scale(queries), P, same=False)
 
     def _of(self, left: Array, P: Array, same: bool) -> Array:
-        return affinity_product(
-            left, self.rows, P, self.levels, self.final, same=same, tile=self.tile
+        # Several tiles are at work at a time: together they should be as large as one.
+        tile = max(1, self.tile // 2)
+        return affinity_product(left, self.rows, P, self.levels, self.final, same=same, tile=tile)
+
+    @cached_property
+    def _places(self) -> list[tuple[slice, slice]]:
+        return list(upper_triangle(len(self.rows), self.tile))
+
+    @cached_property
+    def _kept(self) -> KeptTiles:
+        entries = sum((a.stop - a.start) * (b.stop - b.start) for a, b in self._places)
+        n_bytes = array_namespace(self.rows).finfo(self.rows.dtype).bits // 8
+        return KeptTiles(len(self.levels.others) * entries * n_bytes <= self.store_bytes)
+
+    def _differences(self) -> Iterator[list[Array]]:
+        """Yield the tiles of F_v - F_v0 on and above the diagonal, for every level but v0."""
+        values = [self.levels.base, *self.levels.others]
+        return self._kept.or_made(
+            list(_final_tiles(self.rows[a, :], self.rows[b, :], values, self.final, a == b))[1:]
+            for a, b in self._places
         )
 
     def _dtype(self, rows: Array, statistics: AffinityStatistics, precision: str | None) -> Any:
@@ -166,25 +235,32 @@ def affinity_product(
     if is_dask_array(left):
         product = _product_of_chunks(left, right, weights, values, final, same)
     else:
-        product = xp.concat(
-            [
-                sum(
-                    _tile_product(
-                        left[first, :],
-                        right[second, :],
-                        [part[second, :] for part in weights],
-                        values,
-                        final,
-                        same and first == second,
-                    )
-                    for second in row_blocks(right.shape[0], tile)
-                )
-                for first in row_blocks(left.shape[0], tile)
-            ]
-        )
-    # Affinities are not negative; where they cancel, rounding errors are.
+        product = _tiled(left, right, weights, values, final, same, tile)
     product = xp.clip(xp.astype(product, P.dtype, copy=False), min=0.0)
     return xp.broadcast_to(product, (left.shape[0], P.shape[1]))
+
+
+def _tiled(
+    left: Array,
+    right: Array,
+    weights: Sequence[Array],
+    values: Sequence[float],
+    final: FinalAffinity,
+    same: bool,
+    tile: int,
+) -> Array:
+    """Return F_v0 W_0 plus the sum of (F_v - F_v0) W_v over all other levels."""
+
+    def of_tile(first: slice, second: slice) -> Array:
+        parts = [part[second, :] for part in weights]
+        itself = same and first == second
+        return _tile_product(left[first, :], right[second, :], parts, values, final, itself)
+
+    columns = row_blocks(right.shape[0], tile)
+    strips = [
+        sum(of_tile(rows, second) for second in columns) for rows in row_blocks(left.shape[0], tile)
+    ]
+    return array_namespace(left).concat(strips)
 
 
 def _tile_product(
@@ -195,17 +271,25 @@ def _tile_product(
     final: FinalAffinity,
     same: bool,
 ) -> Array:
-    """Return F_v0 W_0 and the sum of (F_v - F_v0) W_v over all other levels, of one tile."""
+    tiles = _final_tiles(left, right, values, final, same)
+    return sum(tile @ part for tile, part in zip(tiles, weights, strict=True))
+
+
+def _final_tiles(
+    left: Array, right: Array, values: Sequence[float], final: FinalAffinity, same: bool
+) -> Iterator[Array]:
+    """Yield F_v0, then F_v - F_v0 for all other levels, of one tile."""
     products = left @ right.T
     if same:
         xp = array_namespace(products)
         itself = xp.eye(products.shape[0], dtype=xp.bool, device=device(products))
         products = xp.where(itself, final.steepness, products)
     base = final.at_level(products, values[0])
-    total = base @ weights[0]
-    for value, part in zip(values[1:], weights[1:], strict=True):
-        total = total + (final.at_level(products, value) - base) @ part
-    return total
+    yield base
+    for value in values[1:]:
+        tile = final.at_level(products, value)
+        tile -= base
+        yield tile
 
 
 def _product_of_chunks(
