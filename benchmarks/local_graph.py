@@ -8,9 +8,9 @@ on a few rows (compiled code is loaded), fits ``GMPLL("local", balance=0.5)`` an
 for the same neighbours alone. ``ratio`` is the time of the fit over that of the search beside it,
 ``exponent`` the growth of the fit from the smallest number of rows. By default few rows are
 searched exactly and many approximately, so the exponent compares two methods; ``--neighbors
-approximate`` uses one for all. The last lines compare the weights that reconstruct unseen rows
-with NumPy alone and with a loop over ``scipy.optimize.nnls`` in the same process; they are saved beside the table, in
-``reconstruction.csv``.
+approximate`` uses one for all. The last lines compare the weights that reconstruct unseen rows with
+NumPy alone and with a loop over ``scipy.optimize.nnls`` in the same process; they are saved beside
+the table, in ``reconstruction.csv``.
 """
 
 import argparse
@@ -90,8 +90,8 @@ def measure_fit(rows, features, labels, candidates, neighbors):
 def measure_reconstruction(features):
     """Compare the weights of unseen rows, and their time, with a loop over nnls."""
     from gmpll.datasets import make_partial_label_problem
-    from gmpll.graph.neighbors import nearest_neighbors
     from gmpll.graph import reconstruction
+    from gmpll.graph.neighbors import nearest_neighbors
     from gmpll.graph.reconstruction import reconstruction_weights
     from gmpll.graph.views import CosineView
 
