@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gmpll.arrays import Array
 
-__all__ = ["Engine", "Neighbors", "Weights"]
+__all__ = ["Engine", "InMemory", "Neighbors", "Weights"]
 
 
 class Neighbors(NamedTuple):
@@ -155,3 +155,19 @@ class Engine(Protocol):
     def sum_of_weights(self, first: Any, second: Any) -> Weights:
         """Return the sum of two weights of the same shape."""
         ...
+
+
+class InMemory:
+    """The engines whose arrays are there when they are made: nothing has to be kept."""
+
+    def small(self, *arrays: Array) -> tuple[Array, ...]:
+        """Return the arrays themselves."""
+        return arrays
+
+    def keep(self, *arrays: Array) -> tuple[Array, ...]:
+        """Return the arrays themselves."""
+        return arrays
+
+    def keeper(self) -> Callable[[Array], Array]:
+        """Return a function that returns its argument."""
+        return lambda array: array

@@ -60,14 +60,6 @@ def neighbors_in_cells(
     -------
     distances, indices : ndarray of shape (n_rows, k)
         Nearest first; infinity and -1 where a row has met too few.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gmpll.engines.cells import neighbors_in_cells
-    >>> rows = np.array([[0.0], [1.0], [3.0]])
-    >>> neighbors_in_cells(rows, 1, np.random.RandomState(0))[1].ravel()
-    array([1, 0, 1], dtype=int32)
     """
     n_rows = len(rows)
     # Around the mean the products that stand for distances lose the least to rounding, and

@@ -12,20 +12,7 @@ ROW_SCALE = 64.0
 
 
 def split(values: torch.Tensor, n_parts: int) -> list[torch.Tensor]:
-    """Write values as a sum of half-precision numbers, the largest first.
-
-    Examples
-    --------
-    >>> import pytest
-    >>> torch = pytest.importorskip("torch")
-    >>> from gmpll.engines.halves import split
-    >>> third = torch.tensor(1 / 3)
-    >>> first, second = split(third, 2)
-    >>> bool((third - first.float()).abs() < 1e-7)
-    False
-    >>> bool((third - first.float() - second.float()).abs() < 1e-7)
-    True
-    """
+    """Write values as a sum of half-precision numbers, the largest first."""
     parts = []
     for _ in range(n_parts):
         parts.append(values.to(torch.float16))
@@ -34,17 +21,7 @@ def split(values: torch.Tensor, n_parts: int) -> list[torch.Tensor]:
 
 
 def padded(values: torch.Tensor, n_rows: int, n_columns: int) -> torch.Tensor:
-    """Add rows and columns of zeros.
-
-    Examples
-    --------
-    >>> import pytest
-    >>> torch = pytest.importorskip("torch")
-    >>> from gmpll.engines.halves import padded
-    >>> padded(torch.ones(1, 2), 2, 3)
-    tensor([[1., 1., 0.],
-            [0., 0., 0.]])
-    """
+    """Add rows and columns of zeros."""
     if values.shape == (n_rows, n_columns):
         return values
     larger = values.new_zeros((n_rows, n_columns))

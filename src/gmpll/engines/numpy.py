@@ -17,7 +17,7 @@ from sklearn.utils import check_random_state
 
 from gmpll._threads import balanced_blocks, in_threads
 from gmpll.arrays import Array, array_namespace
-from gmpll.engines.base import Neighbors
+from gmpll.engines.base import InMemory, Neighbors
 
 __all__ = ["APPROXIMATE_ROWS", "NumpyEngine", "nearest_of_both", "neighbor_recall"]
 
@@ -37,23 +37,11 @@ MAP_BYTES = 2**22
 BLOCK_ROWS = 50_000
 
 
-class NumpyEngine:
+class NumpyEngine(InMemory):
     """See :class:`gmpll.engines.base.Engine`."""
 
     name = "numpy"
     xp = array_namespace(np.zeros(1))
-
-    def small(self, *arrays: Array) -> tuple[Array, ...]:
-        """Return the arrays themselves."""
-        return arrays
-
-    def keep(self, *arrays: Array) -> tuple[Array, ...]:
-        """Return the arrays themselves."""
-        return arrays
-
-    def keeper(self) -> Callable[[Array], Array]:
-        """Return a function that returns its argument."""
-        return _same
 
     def map_rows(self, function: Callable[..., Array], X: Array, *others: Array) -> Array:
         """Apply a function to blocks of rows."""
@@ -238,10 +226,6 @@ def nearest_of_both(first: Neighbors, second: Neighbors, k: int) -> Neighbors:
     return Neighbors(
         np.take_along_axis(distances, order, axis=1), np.take_along_axis(indices, order, axis=1)
     )
-
-
-def _same(array: Array) -> Array:
-    return array
 
 
 def _in_blocks(

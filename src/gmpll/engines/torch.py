@@ -21,7 +21,7 @@ import torch
 from numpy.typing import NDArray
 
 from gmpll.arrays import Array, array_namespace, to_host
-from gmpll.engines.base import Neighbors
+from gmpll.engines.base import InMemory, Neighbors
 from gmpll.engines.halves import ROW_SCALE, padded, split
 
 __all__ = ["GroupedSearch", "TorchEngine", "tensor_neighbors"]
@@ -37,23 +37,11 @@ SPARE_GROUPS = 14
 MAX_UNCERTAIN_SHARE = 0.05
 
 
-class TorchEngine:
+class TorchEngine(InMemory):
     """See :class:`gmpll.engines.base.Engine`."""
 
     name = "torch"
     xp = array_namespace(torch.zeros(1))
-
-    def small(self, *arrays: Array) -> tuple[Array, ...]:
-        """Return the tensors themselves."""
-        return arrays
-
-    def keep(self, *arrays: Array) -> tuple[Array, ...]:
-        """Return the tensors themselves."""
-        return arrays
-
-    def keeper(self) -> Callable[[Array], Array]:
-        """Return a function that returns its argument."""
-        return lambda array: array
 
     def map_rows(self, function: Callable[..., Array], X: Array, *others: Array) -> Array:
         """Apply the function to all rows at once."""

@@ -347,8 +347,9 @@ class RankView:
 
     def __init__(self, X: Array, random_state: int = 0) -> None:
         self._scores = _NormalScores(X, random_state)
-        self._scaling = Scaling(engine_of(X).map_rows(self._scores, X))
-        self.rows = self.transform(X)
+        scores = engine_of(X).map_rows(self._scores, X)
+        self._scaling = Scaling(scores)
+        self.rows = engine_of(X).map_rows(partial(_direction, self._scaling), scores)
 
     def transform(self, X: Array) -> Array:
         """Map rows into this space."""
