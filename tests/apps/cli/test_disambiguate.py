@@ -120,7 +120,7 @@ def test_methods_are_estimators_and_seeds_are_small_enough(run, table):
 
     code, _, error = run(table, "--dry-run", "--method", "methods")
     assert code == 2
-    assert "There is no method 'methods': use one of gmpll, plknn, plsvm" in error
+    assert "There is no method 'methods': use one of gmpll, gm-pll, plknn, plsvm" in error
     with pytest.raises(InputError, match="must be between 0 and 4294967295"):
         resolve(pd.read_csv(table), random_state=-1)
 

@@ -67,9 +67,8 @@ def test_confidences_estimate_how_often_labels_are_right():
     assert (resolved["review"] == (resolved["margin"] < 0.5)).all()
 
 
-@pytest.mark.parametrize("method", ["plknn", "gmpll"])
-def test_where_confidences_are_not_calibrated_fewer_rows_are_flagged(method, monkeypatch):
-    monkeypatch.setattr(resolving, "LARGE", 100)  # then the graph alone is used
+@pytest.mark.parametrize("method", ["plknn", "gm-pll"])
+def test_where_confidences_are_not_calibrated_fewer_rows_are_flagged(method):
     frame, _ = doubtful_digits()
     resolved = disambiguate(frame, method=method)
     ambiguous = frame["tags"].str.contains("|", regex=False)
