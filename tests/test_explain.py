@@ -45,7 +45,7 @@ def literal_weights(X, k):
 
 
 def test_neighbours_are_those_of_the_graph_with_its_weights(fitted):
-    model, mask, X = fitted
+    model, _, X = fitted
     weights = literal_weights(X, 12)
     for why in explain_rows(model, [0, 7, 149]):
         got = {near.row: near.weight for near in why.neighbors}

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from gmpll import PartialLabelClassifier
+from gmpll.datasets import random_candidates
 from gmpll.metrics import mean_absolute_label_error
 from gmpll.ordinal import (
     cooccurrence_similarity,

@@ -2,12 +2,8 @@ import numpy as np
 import pytest
 
 from gmpll import rounding
-<<<<<<< HEAD
-from gmpll.rounding import as_probabilities, best_labels, confidences_within
-=======
 from gmpll.arrays import to_host
-from gmpll.rounding import best_labels, confidences_within
->>>>>>> 308bda3 (Matching: kept tiles are one thing for NumPy and PyTorch; kernels are the one special product)
+from gmpll.rounding import as_probabilities, best_labels, confidences_within
 
 
 def test_the_largest_score_wins():
@@ -121,11 +117,11 @@ def test_many_rows_are_handled_as_few(monkeypatch):
     np.testing.assert_array_equal(best_labels(scores, rng=np.random.RandomState(1)), whole[1])
 
 
-<<<<<<< HEAD
 def test_scores_become_probabilities():
     found = as_probabilities(np.array([[3.0, -5.0, 1.0], [-1.0, -2.0, 0.0]]))
     np.testing.assert_allclose(found, [[0.75, 0.0, 0.25], [1 / 3, 1 / 3, 1 / 3]])
-=======
+
+
 def test_confidences_are_the_same_in_every_library(library):
     rng = np.random.RandomState(0)
     mask = rng.random_sample((60, 4)) < 0.5
@@ -155,4 +151,3 @@ def test_ties_in_single_precision_are_ties():
     assert set(best_labels(almost, rng=np.random.RandomState(0)).tolist()) == {0, 1}
     apart = torch.tensor([[0.3, 0.30001]] * 200)
     assert set(best_labels(apart, rng=np.random.RandomState(0)).tolist()) == {1}
->>>>>>> 308bda3 (Matching: kept tiles are one thing for NumPy and PyTorch; kernels are the one special product)

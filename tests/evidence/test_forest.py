@@ -6,7 +6,7 @@ from sklearn.datasets import load_iris
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 
 from gmpll.evidence import forest as module
-from gmpll.evidence.forest import grow_forest, is_worth_growing, out_of_bag_opinion
+from gmpll.evidence.forest import grow_forest, is_forest_feasible, oob_prediction
 
 
 def confident(n=150, q=4, d=5, seed=0):
@@ -34,7 +34,7 @@ def scikit_learn_forests(rows, confidences, seed):
 def test_packed_trees_say_what_scikit_learns_say(q):
     rows, confidences = confident(q=q)
     forest = grow_forest(rows, confidences, seed=3)
-    opinion = out_of_bag_opinion(rows, confidences, seed=3)
+    opinion = oob_prediction(rows, confidences, seed=3)
     random, best = scikit_learn_forests(rows, confidences, seed=3)
     unseen = np.random.RandomState(1).randn(40, rows.shape[1])
     for asked in (unseen, rows):
@@ -46,11 +46,11 @@ def test_packed_trees_say_what_scikit_learns_say(q):
 
 def test_the_opinion_of_a_row_does_not_know_its_own_label():
     rows, confidences = confident(n=60)
-    before = out_of_bag_opinion(rows, confidences, seed=0)
+    before = oob_prediction(rows, confidences, seed=0)
     changed = confidences.copy()
     changed[7] = changed[7][::-1]
     # The trees that did not draw row 7 are the same, whatever its label.
-    after = out_of_bag_opinion(rows, changed, seed=0)
+    after = oob_prediction(rows, changed, seed=0)
     np.testing.assert_allclose(before[7], after[7], atol=1e-12)
     assert not np.allclose(before, after)
 
@@ -58,11 +58,11 @@ def test_the_opinion_of_a_row_does_not_know_its_own_label():
 def test_blocks_and_threads_change_nothing(monkeypatch):
     rows, confidences = confident()
     whole = grow_forest(rows, confidences, seed=0)(rows)
-    opinion = out_of_bag_opinion(rows, confidences, seed=0)
+    opinion = oob_prediction(rows, confidences, seed=0)
     monkeypatch.setattr(module, "ONE_THREAD_SIZE", 0)
     monkeypatch.setattr(module, "BLOCK_ROWS", 7)
     np.testing.assert_array_equal(grow_forest(rows, confidences, seed=0)(rows), whole)
-    np.testing.assert_array_equal(out_of_bag_opinion(rows, confidences, seed=0), opinion)
+    np.testing.assert_array_equal(oob_prediction(rows, confidences, seed=0), opinion)
 
 
 def test_rows_of_any_size_are_rated():
@@ -72,16 +72,16 @@ def test_rows_of_any_size_are_rated():
     np.testing.assert_allclose(far.sum(axis=1), 1.0, atol=1e-6)
     rows[:2] *= 1e45
     assert np.isfinite(grow_forest(rows, confidences, seed=0)(rows)).all()
-    assert np.isfinite(out_of_bag_opinion(rows, confidences, seed=0)).all()
+    assert np.isfinite(oob_prediction(rows, confidences, seed=0)).all()
 
 
 def test_a_split_looks_at_no_more_features_than_a_limit(monkeypatch):
     rows, confidences = confident(d=10)
     monkeypatch.setattr(module, "FEATURE_SHARE", 0.2)
     two = grow_forest(rows, confidences, seed=0)(rows)
-    monkeypatch.setattr(module, "MOST_FEATURES", 6)
+    monkeypatch.setattr(module, "MAX_FEATURES", 6)
     np.testing.assert_array_equal(grow_forest(rows, confidences, seed=0)(rows), two)
-    monkeypatch.setattr(module, "MOST_FEATURES", 2)
+    monkeypatch.setattr(module, "MAX_FEATURES", 2)
     monkeypatch.setattr(module, "FEATURE_SHARE", 1.0)
     np.testing.assert_array_equal(grow_forest(rows, confidences, seed=0)(rows), two)
 
@@ -100,7 +100,7 @@ def test_the_search_for_the_best_split_has_a_limit(monkeypatch):
 def test_constant_features_and_one_label_do_no_harm():
     rows, sure = np.zeros((10, 2)), np.ones((10, 1))
     np.testing.assert_allclose(grow_forest(rows, sure, seed=0)(rows[:3]), 1.0)
-    np.testing.assert_allclose(out_of_bag_opinion(rows, sure, seed=0), 1.0)
+    np.testing.assert_allclose(oob_prediction(rows, sure, seed=0), 1.0)
 
 
 def test_trees_see_a_part_of_many_rows(monkeypatch):
@@ -108,14 +108,14 @@ def test_trees_see_a_part_of_many_rows(monkeypatch):
     rows, confidences = confident(n=400)
     forest = grow_forest(rows, confidences, seed=0)
     assert len(forest.feature) < module.N_TREES * 2 * 40
-    opinion = out_of_bag_opinion(rows, confidences, seed=0)
+    opinion = oob_prediction(rows, confidences, seed=0)
     assert (opinion.sum(axis=1) > 0.99).all()
 
 
 def test_it_learns():
     X, y = load_iris(return_X_y=True)
     forest = grow_forest(X[::2], np.eye(3)[y[::2]], seed=0)
-    opinion = out_of_bag_opinion(X[::2], np.eye(3)[y[::2]], seed=0)
+    opinion = oob_prediction(X[::2], np.eye(3)[y[::2]], seed=0)
     assert (forest(X[1::2]).argmax(axis=1) == y[1::2]).mean() > 0.9
     assert (opinion.argmax(axis=1) == y[::2]).mean() > 0.9
 
@@ -138,5 +138,5 @@ def test_it_is_smaller_than_scikit_learns():
         (20_001, 3, False),
     ],
 )
-def test_what_is_worth_growing(n_samples, n_classes, expected):
-    assert is_worth_growing(n_samples, n_classes) == expected
+def test_what_is_forest_feasible(n_samples, n_classes, expected):
+    assert is_forest_feasible(n_samples, n_classes) == expected

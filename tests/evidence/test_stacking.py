@@ -3,7 +3,7 @@ import pytest
 from scipy.optimize import minimize
 
 from gmpll.evidence import stacking as module
-from gmpll.evidence.stacking import Readout, fit_readout, is_worth_reading
+from gmpll.evidence.stacking import Stacker, fit_stacker, is_stackable
 
 
 def rated(n=80, q=4, seed=0):
@@ -12,30 +12,30 @@ def rated(n=80, q=4, seed=0):
     return ratings, rng.dirichlet(np.ones(q), size=n)
 
 
-def literal_objective(readout, ratings, confidences, penalty, rows=None, feature_penalty=0.0):
+def literal_objective(stacker, ratings, confidences, penalty, rows=None, feature_penalty=0.0):
     """The penalised likelihood, term by term; the scale is the one that leaves D smallest."""
     if rows is None:
         rows, V = np.zeros((len(ratings), 1)), np.zeros((1, ratings.shape[1]))
     else:
-        V = readout.of_features
+        V = stacker.of_features
     unit, q = ratings.std(), ratings.shape[1]
-    W = readout.weights * unit
+    W = stacker.weights * unit
     D = W - np.trace(W) / q * np.eye(q)
-    value = penalty / 2 * (sum(D.ravel() ** 2) + sum(readout.shift**2))
+    value = penalty / 2 * (sum(D.ravel() ** 2) + sum(stacker.shift**2))
     value += feature_penalty / 2 * sum(V.ravel() ** 2)
     for f, z, p in zip(ratings / unit, rows, confidences, strict=True):
-        strengths = np.exp(f @ W + readout.shift + z @ V)
+        strengths = np.exp(f @ W + stacker.shift + z @ V)
         value -= sum(p * np.log(strengths / strengths.sum()))
     return value
 
 
 @pytest.mark.parametrize("penalty", [0.1, 10.0])
-def test_no_other_readout_is_better(penalty):
+def test_no_other_stacker_is_better(penalty):
     ratings, confidences = rated(q=3)
-    found = fit_readout(ratings, confidences, penalty)
+    found = fit_stacker(ratings, confidences, penalty)
 
     def value(flat):
-        other = Readout(flat[:9].reshape(3, 3), flat[9:])
+        other = Stacker(flat[:9].reshape(3, 3), flat[9:])
         return literal_objective(other, ratings, confidences, penalty)
 
     here = np.concatenate([found.weights.ravel(), found.shift])
@@ -45,13 +45,13 @@ def test_no_other_readout_is_better(penalty):
 
 
 @pytest.mark.parametrize("feature_penalty", [0.3, 5.0])
-def test_no_other_readout_of_features_is_better(feature_penalty):
+def test_no_other_stacker_of_features_is_better(feature_penalty):
     ratings, confidences = rated(n=50, q=3)
     rows = np.random.RandomState(1).normal(size=(50, 2))
-    found = fit_readout(ratings, confidences, 1.0, rows, feature_penalty)
+    found = fit_stacker(ratings, confidences, 1.0, rows, feature_penalty)
 
     def value(flat):
-        other = Readout(flat[:9].reshape(3, 3), flat[9:12], flat[12:].reshape(2, 3))
+        other = Stacker(flat[:9].reshape(3, 3), flat[9:12], flat[12:].reshape(2, 3))
         return literal_objective(other, ratings, confidences, 1.0, rows, feature_penalty)
 
     here = np.concatenate([found.weights.ravel(), found.shift, found.of_features.ravel()])
@@ -65,20 +65,20 @@ def test_features_tell_what_ratings_do_not():
     rows = rng.normal(size=(200, 5))
     truth = (rows @ [1, -1, 2, 0, 0] > 0).astype(int)
     ratings = rng.rand(200, 2)
-    read = fit_readout(ratings, np.eye(2)[truth], 1.0, rows)(ratings, rows)
+    read = fit_stacker(ratings, np.eye(2)[truth], 1.0, rows)(ratings, rows)
     assert (read.argmax(axis=1) == truth).mean() > 0.95
-    stiff = fit_readout(ratings, np.eye(2)[truth], 1.0, rows, feature_penalty=1e4)
+    stiff = fit_stacker(ratings, np.eye(2)[truth], 1.0, rows, feature_penalty=1e4)
     np.testing.assert_allclose(
-        stiff(ratings, rows), fit_readout(ratings, np.eye(2)[truth], 1.0)(ratings), atol=0.05
+        stiff(ratings, rows), fit_stacker(ratings, np.eye(2)[truth], 1.0)(ratings), atol=0.05
     )
 
 
 def test_a_heavy_penalty_keeps_the_order_of_the_labels():
     ratings, _ = rated()
     target = np.eye(4)[ratings.argmax(axis=1)]
-    readout = fit_readout(ratings, target, penalty=1e9)
-    np.testing.assert_array_equal(readout(ratings).argmax(axis=1), ratings.argmax(axis=1))
-    sharper = readout(ratings).max(axis=1).mean()
+    stacker = fit_stacker(ratings, target, penalty=1e9)
+    np.testing.assert_array_equal(stacker(ratings).argmax(axis=1), ratings.argmax(axis=1))
+    sharper = stacker(ratings).max(axis=1).mean()
     assert sharper > (ratings / ratings.sum(axis=1, keepdims=True)).max(axis=1).mean()
 
 
@@ -90,7 +90,7 @@ def test_a_label_that_others_mask_is_found():
     line = np.vander(position, 2)
     ratings = line @ np.linalg.lstsq(line, P, rcond=None)[0]
     assert (ratings.argmax(axis=1) == truth).mean() < 0.7
-    read = fit_readout(ratings, P, penalty=0.01)(ratings)
+    read = fit_stacker(ratings, P, penalty=0.01)(ratings)
     assert (read.argmax(axis=1) == truth).mean() > 0.95
     np.testing.assert_allclose(read.sum(axis=1), 1.0)
 
@@ -98,31 +98,31 @@ def test_a_label_that_others_mask_is_found():
 def test_numbering_and_scale_do_not_matter():
     ratings, confidences = rated()
     order = np.array([2, 0, 3, 1])
-    plain = fit_readout(ratings, confidences, 1.0)(ratings)
-    renumbered = fit_readout(ratings[:, order], confidences[:, order], 1.0)(ratings[:, order])
+    plain = fit_stacker(ratings, confidences, 1.0)(ratings)
+    renumbered = fit_stacker(ratings[:, order], confidences[:, order], 1.0)(ratings[:, order])
     np.testing.assert_allclose(renumbered, plain[:, order], atol=1e-3)
-    scaled = fit_readout(1000 * ratings, confidences, 1.0)(1000 * ratings)
+    scaled = fit_stacker(1000 * ratings, confidences, 1.0)(1000 * ratings)
     np.testing.assert_allclose(scaled, plain, atol=1e-8)
 
 
 def test_ratings_that_say_nothing_leave_the_frequencies():
     P = np.repeat(np.eye(2), [30, 10], axis=0)
-    read = fit_readout(np.ones((40, 2)), P, penalty=1e-6)(np.ones((1, 2)))
+    read = fit_stacker(np.ones((40, 2)), P, penalty=1e-6)(np.ones((1, 2)))
     np.testing.assert_allclose(read, [[0.75, 0.25]], atol=1e-3)
 
 
 def test_many_rows_are_thinned_out(monkeypatch):
     ratings, confidences = rated(n=298)
-    thin = fit_readout(ratings[::3], confidences[::3], 1.0)
-    monkeypatch.setattr(module, "MOST_ROWS", 100)
-    np.testing.assert_array_equal(fit_readout(ratings, confidences, 1.0).weights, thin.weights)
+    thin = fit_stacker(ratings[::3], confidences[::3], 1.0)
+    monkeypatch.setattr(module, "MAX_ROWS", 100)
+    np.testing.assert_array_equal(fit_stacker(ratings, confidences, 1.0).weights, thin.weights)
 
 
 @pytest.mark.parametrize(("q", "expected"), [(1, False), (2, True), (200, True), (201, False)])
 def test_how_many_labels_are_read(q, expected):
-    assert is_worth_reading(q) == expected
+    assert is_stackable(q) == expected
 
 
 def test_how_many_features_are_read():
-    assert is_worth_reading(5, n_features=300)
-    assert not is_worth_reading(5, n_features=301)
+    assert is_stackable(5, n_features=300)
+    assert not is_stackable(5, n_features=301)

@@ -30,7 +30,7 @@ every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS.values(), ids=
 
 @pytest.fixture(autouse=True)
 def dispatch(monkeypatch):
-    """As inside ``config_context(array_api_dispatch=True)``, which needs an environment variable."""
+    """As in ``config_context(array_api_dispatch=True)``, which needs an environment variable."""
     monkeypatch.setattr(inputs, "get_config", lambda: {"array_api_dispatch": True})
 
 

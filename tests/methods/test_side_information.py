@@ -25,6 +25,7 @@ from gmpll import (
 from gmpll.datasets import random_candidates
 from gmpll.matching import LocalAffinity, match
 from gmpll.methods import METHODS
+from gmpll.rounding import confidences_within
 from problems import random_problem
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -294,7 +295,7 @@ def test_explanations_replay_what_happened():
         balance=0.5,
         max_iter=model.n_iter_,
         start=confidences_within(problem.priors, mask),
-        unary=problem.priors,
+        priors=problem.priors,
         expected_mass=problem.expected_mass,
     )
     replayed = problem.path(np.arange(60), model.n_iter_)[:, -1]
