@@ -12,7 +12,7 @@ if TYPE_CHECKING:
         as_candidates,
         candidates_from_votes,
     )
-    from gmpll.explain import explain
+    from gmpll.explanation import explain
     from gmpll.methods import (
         CLPL,
         GMPLL,
@@ -68,7 +68,7 @@ _HOMES = {
     ),
     "gmpll.uncertainty.conformal": ("ConformalPartialClassifier",),
     "gmpll.apps.tables": ("disambiguate",),
-    "gmpll.explain": ("explain",),
+    "gmpll.explanation": ("explain",),
     "gmpll.methods": (
         "CLPL",
         "GMPLL",
@@ -93,6 +93,7 @@ _MODULES = (
     "datasets",
     "engines",
     "evidence",
+    "explanation",
     "graph",
     "matching",
     "methods",

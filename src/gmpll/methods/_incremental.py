@@ -89,7 +89,7 @@ class IncrementalMixin:
         >>> model.resolve([[0.15], [4.9]], [{"a", "b"}, {"a", "b"}]).labels
         array(['a', 'b'], dtype='<U1')
         """
-        _check_grows(self)
+        self._check_grows()
         features = self._check_X(X, reset=False)
         y, candidate_weight = votes_as_weights(self, y, candidate_weight, self.classes_)
         sets = sets_of_known_labels(y, self.classes_, n_samples=len(features), possible=self._seen)
@@ -175,7 +175,7 @@ class IncrementalMixin:
             if labels is not None:
                 y = sets_of_known_labels(y, labels)
             return self.fit(X, y, **knowledge, candidate_weight=candidate_weight)
-        _check_grows(self)
+        self._check_grows()
         _check_same_labels(classes, self.classes_)
         features = self._check_X(X, reset=False)
         sets = sets_of_known_labels(y, self.classes_, n_samples=len(features), possible=self._seen)
@@ -184,6 +184,14 @@ class IncrementalMixin:
         grown = copy.copy(self)._grow(features, sets, prior)
         vars(self).update(vars(grown))  # all or nothing
         return self
+
+    def _check_grows(self: Any) -> None:
+        check_is_fitted(self)
+        if self._state is None:
+            raise ValueError(
+                "resolve and partial_fit need a model that was fitted on NumPy arrays: fit it on "
+                "those, or call fit with all rows."
+            )
 
     def _grow(
         self: Any,
@@ -252,15 +260,6 @@ class IncrementalMixin:
         every = np.ones(len(self.classes_), dtype=bool)
         shares = class_shares(self.class_prior, self.classes_, every)
         return Prior(classes=shares).expected_mass(n_samples)
-
-
-def _check_grows(model: Any) -> None:
-    check_is_fitted(model)
-    if model._state is None:
-        raise ValueError(
-            "resolve and partial_fit need a model that was fitted on NumPy arrays: fit it on "
-            "those, or call fit with all rows."
-        )
 
 
 def _unique_labels(classes: Any) -> NDArray[Any] | None:

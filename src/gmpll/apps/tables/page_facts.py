@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 from sklearn.preprocessing import StandardScaler, normalize
 
-from gmpll.explain import Explanation, explain_rows
+from gmpll.explanation import Explanation, explain_rows
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -181,7 +181,7 @@ def explain(model: Any, i: int) -> Explanation:
     --------
     >>> import numpy as np
     >>> from gmpll import GMPLL
-    >>> from gmpll.explain import explain
+    >>> from gmpll.explanation import explain
     >>> X = np.array([[0.0, 1.0], [0.1, 1.0], [0.05, 1.1], [1.0, 0.0], [1.0, 0.1], [1.1, 0.0]])
     >>> y = [{"cat", "dog"}, {"cat"}, {"cat"}, {"dog"}, {"dog"}, {"dog"}]
     >>> why = explain(GMPLL("local", n_graph_neighbors=2).fit(X, y), 0)

@@ -4,7 +4,7 @@ import pytest
 
 from gmpll import GMPLL, PartialLabelClassifier
 from gmpll.datasets import make_partial_label_problem
-from gmpll.explain import explain, explain_rows
+from gmpll.explanation import explain, explain_rows
 
 
 @pytest.fixture(scope="module", params=["graph alone", "default", "similar labels"])
