@@ -466,6 +466,11 @@ class VotedCandidates(NamedTuple):
         The items, in the order of their first vote.
     weights : ndarray of shape (n_items, n_classes), float
         The summed weight of the votes for each label, zero outside the candidates.
+    votes : csr_array of shape (n_items, n_annotators * n_classes) or None
+        Who voted what: the weight of annotator w's vote for label l stands in column
+        ``w * n_classes + l``. Votes without names are those of one annotator.
+    annotators : ndarray of shape (n_annotators,) or None
+        The names of the annotators, in the order of their first vote; None if they have none.
 
     Notes
     -----
@@ -475,6 +480,8 @@ class VotedCandidates(NamedTuple):
     candidates: CandidateSets
     items: NDArray[Any]
     weights: NDArray[np.float64]
+    votes: sp.csr_array | None = None
+    annotators: NDArray[Any] | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -487,7 +494,8 @@ class VotedCandidates(NamedTuple):
             return tuple.__getitem__(self, key)
         rows = _rows_of_key(key)
         sets = CandidateSets(self.candidates.mask[rows], self.candidates.classes)
-        return VotedCandidates(sets, self.items[rows], self.weights[rows])
+        votes = None if self.votes is None else self.votes[rows]
+        return VotedCandidates(sets, self.items[rows], self.weights[rows], votes, self.annotators)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         return self.candidates.__array__(dtype, copy)
@@ -500,10 +508,12 @@ def candidates_from_votes(
     weights: ArrayLike | None = None,
     *,
     min_share: float = 0.0,
+    all_items: Iterable[Any] | None = None,
 ) -> VotedCandidates:
     """Turn annotators' votes into candidate sets.
 
-    Every label that somebody gave an item becomes one of its candidates.
+    Every label that somebody gave an item becomes one of its candidates. Who voted what is kept
+    for :class:`gmpll.evidence.annotators.AnnotatorModel`.
 
     Parameters
     ----------
@@ -517,6 +527,9 @@ def candidates_from_votes(
     min_share : float, default=0.0
         Labels with less than this share of an item's total weight are dropped; an item's best
         label always stays.
+    all_items : sequence, default=None
+        All items in the order of the rows of X, each once. Every label is a candidate of an item
+        that nobody voted on. By default the items are those with votes.
 
     Returns
     -------
@@ -553,31 +566,67 @@ def candidates_from_votes(
     if missing is not None:
         raise ValueError(f"Vote {missing} has no label (NaN or None).")
     classes, label_code = _sorted_unique(_tight(label_array))
-    first_seen: dict[Any, int] = {}
-    item_code = np.array([first_seen.setdefault(item, len(first_seen)) for item in item_list])
-    if annotators is not None:
-        votes = _one_vote_each(list(annotators), item_code, label_code, weight)
-        item_code, label_code, weight = item_code[votes], label_code[votes], weight[votes]
+    item_code, item_names = _item_codes(item_list, all_items)
+    if annotators is None:
+        who, names = np.zeros(len(item_code), dtype=np.intp), None
+    else:
+        who, names = _codes(list(annotators))
+        if len(who) != len(item_code):
+            raise ValueError(f"There are {len(item_code)} votes but {len(who)} annotators.")
+        kept = _one_vote_each(item_code, label_code, who, weight)
+        item_code, label_code, who = item_code[kept], label_code[kept], who[kept]
+        weight = weight[kept]
 
-    total = np.zeros((len(first_seen), classes.shape[0]))
+    shape = (len(item_names), len(classes))
+    total = np.zeros(shape)
     np.add.at(total, (item_code, label_code), weight)
     keep = (total > 0) & (total >= min_share * total.sum(axis=1, keepdims=True))
     keep |= (total > 0) & (total == total.max(axis=1, keepdims=True))
-    kept_items = _tight(_objects(first_seen))
-    return VotedCandidates(CandidateSets(keep, classes), kept_items, np.where(keep, total, 0.0))
+    keep |= (total == 0).all(axis=1, keepdims=True)
+    columns = who.astype(np.int64) * shape[1] + label_code
+    n_annotators = 1 if names is None else len(names)
+    votes = sp.coo_array(
+        (weight, (item_code.astype(np.int64), columns)), shape=(shape[0], n_annotators * shape[1])
+    ).tocsr()
+    return VotedCandidates(
+        CandidateSets(keep, classes), item_names, np.where(keep, total, 0.0), votes, names
+    )
+
+
+def _codes(values: list[Any]) -> tuple[NDArray[np.intp], NDArray[Any]]:
+    """Number values in the order in which they occur first, and name what is numbered."""
+    seen: dict[Any, int] = {}
+    codes = np.fromiter((seen.setdefault(v, len(seen)) for v in values), np.intp, len(values))
+    return codes, _tight(_objects(seen))
+
+
+def _item_codes(
+    items: list[Any], all_items: Iterable[Any] | None
+) -> tuple[NDArray[np.intp], NDArray[Any]]:
+    """Number the items of the votes, as rows of all items where these are given."""
+    if all_items is None:
+        return _codes(items)
+    known = list(all_items)
+    codes, names = _codes(known + items)
+    numbers = codes[: len(known)]
+    if len(set(numbers.tolist())) < len(known):
+        twice = known[int(np.argmax(np.bincount(numbers)[numbers] > 1))]
+        raise ValueError(f"all_items has the item {twice!r} twice: name each item once.")
+    if len(names) > len(known):
+        vote = int(np.argmax(codes[len(known) :] >= len(known)))
+        raise ValueError(f"Vote {vote} is for the item {items[vote]!r}, which all_items lacks.")
+    return codes[len(known) :], names
 
 
 def _one_vote_each(
-    annotators: list[Any],
     items: NDArray[np.intp],
     labels: NDArray[np.intp],
+    who: NDArray[np.intp],
     weight: NDArray[np.float64],
-) -> list[int]:
-    """Return the votes that count: the heaviest of an annotator for a label of an item."""
-    if len(annotators) != len(items):
-        raise ValueError(f"There are {len(items)} votes but {len(annotators)} annotators.")
-    heaviest: dict[tuple[Any, int, int], int] = {}
-    for vote, key in enumerate(zip(annotators, items.tolist(), labels.tolist(), strict=True)):
-        if key not in heaviest or weight[vote] > weight[heaviest[key]]:
-            heaviest[key] = vote
-    return sorted(heaviest.values())
+) -> NDArray[np.intp]:
+    """Number the votes that count: of an annotator's equal votes on an item the weightiest."""
+    order = np.lexsort((-weight, labels, items, who))
+    triple = np.column_stack([who, items, labels])[order]
+    first = np.ones(len(order), dtype=bool)
+    first[1:] = (triple[1:] != triple[:-1]).any(axis=1)
+    return np.sort(order[first])
