@@ -80,7 +80,7 @@ class AnnotatorModel:
     ----------
     max_iter : int, default=100
         Most iterations for the votes alone, and again with features.
-    tol : float, default=1e-4
+    tol : float, default=1e-3
         Iterations end when the probabilities of an item change by less than this in sum, on
         average over the items.
 
@@ -145,7 +145,7 @@ class AnnotatorModel:
     log_likelihood_: float
     n_iter_: int
 
-    def __init__(self, *, max_iter: int = 100, tol: float = 1e-4) -> None:
+    def __init__(self, *, max_iter: int = 100, tol: float = 1e-3) -> None:
         self.max_iter = max_iter
         self.tol = tol
 
@@ -179,16 +179,22 @@ class AnnotatorModel:
         self.feature_gain_ = 0.0
         fitted = self._iterate(crowd, crowd.start(), None)
         if learners:
-            joint = _Crowd(voted, len(classes))
-            joint_fit = self._iterate(joint, fitted.posterior, _FeaturePrior(learners))
-            gain = joint_fit.log_likelihood - fitted.log_likelihood
-            if gain > 0:  # else the features mislead, and the votes stand alone
-                crowd, fitted = joint, joint_fit
-                self.feature_weight_, self.feature_gain_ = fitted.weights, gain
+            # The votes alone may have let one label absorb another, and the plain votes may be
+            # those of hostile annotators: the likelihood tells which start was better.
+            alone = fitted.evidence
+            for start in (crowd.start(), fitted.posterior):
+                other = _Crowd(voted, len(classes))
+                found = self._iterate(other, start, _FeaturePrior(learners))
+                gain = found.evidence - fitted.evidence
+                if gain.mean() > gain.std() / np.sqrt(len(gain)):
+                    crowd, fitted = other, found
+            if fitted.weights.size:  # else the votes stand alone
+                self.feature_weight_ = fitted.weights
+                self.feature_gain_ = float((fitted.evidence - alone).mean())
         self.posterior_ = fitted.posterior
         self.feature_prior_ = np.exp(fitted.log_prior)
         self.class_prior_ = _class_prior(fitted.posterior)
-        self.log_likelihood_ = fitted.log_likelihood
+        self.log_likelihood_ = float(fitted.evidence.mean())
         self.strength_ = crowd.strength
         voted_for = (crowd.counts > 0) | (crowd.counts == 0).all(axis=1, keepdims=True)
         self.outside_probability_ = np.where(voted_for, 0.0, self.posterior_).sum(axis=1)
@@ -204,34 +210,39 @@ class AnnotatorModel:
 
     def _iterate(self, crowd: _Crowd, posterior: Matrix, features: _FeaturePrior | None) -> _Fit:
         """Alternate between the parameters and the probabilities until these stay."""
-        log_likelihood = 0.0
-        log_prior = _log_class_prior(posterior)
+        checked = 0.0
         for iteration in range(self.max_iter):
-            informed = 0.0 if features is None else _information(log_prior)
-            crowd.estimate(posterior, informed)
+            crowd.estimate(posterior, checked)
             from_votes = crowd.log_likelihood(
-                posterior, update_strengths=iteration % STRENGTH_INTERVAL == STRENGTH_INTERVAL - 1
+                update_strengths=iteration % STRENGTH_INTERVAL == STRENGTH_INTERVAL - 1
             )
-            if features is None:
-                log_prior = _log_class_prior(posterior)
-            else:
+            log_prior = _log_class_prior(posterior)
+            evidence = logsumexp(log_prior + from_votes, axis=1)
+            if features is not None:
+                without, entropy = evidence, -(_class_prior(posterior) * log_prior).sum(axis=1)
                 log_prior = features.fit(posterior, from_votes)
-            joined = log_prior + from_votes
-            evidence = logsumexp(joined, axis=1)
-            new = np.exp(joined - evidence[:, None])
-            change = np.abs(new - posterior).sum(axis=1).mean()
-            posterior, log_likelihood = new, float(evidence.mean())
+                evidence = logsumexp(log_prior + from_votes, axis=1)
+                checked = float(np.clip((evidence - without).mean() / entropy.mean(), 0.0, 1.0))
+            before, posterior = posterior, np.exp(log_prior + from_votes - evidence[:, None])
             self.n_iter_ += 1
+            change = np.abs(posterior - before).sum(axis=1).mean()
             if change < self.tol and iteration >= STRENGTH_INTERVAL:
                 break
-        weights = np.zeros(0) if features is None else features.weights
-        return _Fit(posterior, log_prior, log_likelihood, weights)
+        if features is None:
+            return _Fit(posterior, log_prior, evidence, np.zeros(0))
+        # A learner that is trained on what it said itself can agree with itself: what features are
+        # worth is measured by one that is trained on the votes.
+        trained_on = softmax(_log_class_prior(posterior) + from_votes, axis=1)
+        honest = logsumexp(
+            _FeaturePrior(features.learners).fit(trained_on, from_votes) + from_votes, axis=1
+        )
+        return _Fit(posterior, log_prior, honest, features.weights)
 
 
 class _Fit(NamedTuple):
     posterior: Matrix
     log_prior: Matrix
-    log_likelihood: float
+    evidence: NDArray[np.float64]  # log-likelihood of the votes of every item
     weights: Matrix
 
 
@@ -395,26 +406,17 @@ def _log_class_prior(posterior: Matrix) -> Matrix:
     return np.log(others / others.sum(axis=1, keepdims=True))
 
 
-def _information(log_prior: Matrix) -> float:
-    """Return which share of the uncertainty about labels features take away, 0 to 1."""
-    prior = np.exp(log_prior)
-    share = prior.mean(axis=0)
-    before = -(share * np.log(np.maximum(share, 1e-300))).sum()
-    after = -(prior * log_prior).sum(axis=1).mean()
-    return float(np.clip(1.0 - after / max(before, 1e-12), 0.0, 1.0))
-
-
 class _FeaturePrior:
     """Softmax of scaled out-of-sample scores, fitted to the likelihood of the votes."""
 
     def __init__(self, learners: list[OutOfSample]) -> None:
-        self._learners = learners
+        self.learners = learners
         self.weights = np.zeros(0)
         self._offsets = np.zeros(0)
 
     def fit(self, posterior: Matrix, from_votes: Matrix) -> Matrix:
         """Refit learners, scales and offsets; return the log-probabilities of the labels."""
-        scores = np.stack([self._scores(learner, posterior) for learner in self._learners])
+        scores = np.stack([self._scores(learner, posterior) for learner in self.learners])
         if not self.weights.size:
             spread = np.maximum(scores.std(axis=(1, 2)), 1e-12)
             self.weights = 1.0 / (len(scores) * spread)
@@ -503,7 +505,10 @@ class _Crowd:
         self._read(votes.tocoo(), n_classes)
         #: Whether annotators differ; votes without names are those of one.
         self._differ = self.n_annotators > 1
-        self._alone = ((self.counts > 0).sum(axis=1) <= 1) & (self._voters() <= 1)
+        self._alone = self._voters() == 1
+        self._votes_alone = np.bincount(
+            self._who, self._weight * self._alone[self._item], self.n_annotators
+        )
         rate = max(PRIOR_ACCURACY, 1.0 / n_classes)
         self.pooled = np.full((n_classes, n_classes), (1.0 - rate) / max(n_classes - 1, 1))
         np.fill_diagonal(self.pooled, rate)
@@ -579,13 +584,15 @@ class _Crowd:
         habit = rate * self._habit[block.pairs][:, None]
         return habit / (habit + (1.0 - rate) * self._careful(block))
 
-    def estimate(self, posterior: Matrix, informed: float) -> None:
+    def estimate(self, posterior: Matrix, checked: float) -> None:
         """Estimate the parameters from the probabilities of the labels.
 
-        ``informed`` is the weight of items with a single vote: nobody else says whether it is
-        right, but features may.
+        Nobody else says whether the vote on an item with a single one is right, and features may
+        be as wrong as the vote: such votes count by the share of the uncertainty about votes that
+        features take away, ``checked``, and for the rest they are as good as votes usually are.
         """
-        self._known = posterior * np.where(self._alone, informed, 1.0)[:, None]
+        self._known = posterior * np.where(self._alone, checked, 1.0)[:, None]
+        self._unchecked = (1.0 - checked) * self._votes_alone
         counts = self._count()
         self._counts = counts
         self._estimate_pooled(counts)
@@ -625,23 +632,34 @@ class _Crowd:
         """Draw the pooled confusion matrix towards equally hard labels and popular mistakes."""
         careful = counts.careful.T
         right = careful.diagonal()
-        rate = (right.sum() + PRIOR_VOTES * PRIOR_ACCURACY) / (careful.sum() + PRIOR_VOTES)
+        prior_votes = PRIOR_VOTES + self._unchecked.sum()
+        rate = (right.sum() + prior_votes * PRIOR_ACCURACY) / (careful.sum() + prior_votes)
         mistakes = careful.sum(axis=0) - right + 1.0
         others = np.maximum(mistakes.sum() - mistakes, 1e-12)
         self._even = (1.0 - rate) * mistakes / others[:, None]
         np.fill_diagonal(self._even, rate)
-        prior = self.pooled_strength * self._even
-        total = careful.sum(axis=1, keepdims=True) + self.pooled_strength
+        strength = self._even_votes()
+        prior, total = strength * self._even, careful.sum(axis=1, keepdims=True) + strength
         self.pooled = np.clip((careful + prior) / total, 1e-12, 1.0 - 1e-12)
+
+    def _even_votes(self) -> float:
+        """Return the votes per label for which all labels are equally hard."""
+        return self.pooled_strength + float(self._unchecked.sum()) / len(self.pooled)
+
+    def _usual_votes(self) -> NDArray[np.float64]:
+        """Return the votes per label for which skill and habit tell all about an annotator."""
+        return self.strength + self._unchecked / len(self.pooled)
 
     def _estimate_skills(self, counts: _Counts) -> None:
         """Find the mode of every skill by Newton's method, and the variance of the skills."""
         usual = logit(self.pooled.diagonal())
         votes, right = counts.careful_by_annotator, counts.careful_right
+        variance = PRIOR_ACCURACY * (1.0 - PRIOR_ACCURACY)
+        prior = 1.0 / self._skill_variance + variance * self._unchecked
         for _ in range(3):
             rate = expit(usual + self._skill[:, None])
-            slope = (right - votes * rate).sum(axis=1) - self._skill / self._skill_variance
-            precision = (votes * rate * (1.0 - rate)).sum(axis=1) + 1.0 / self._skill_variance
+            slope = (right - votes * rate).sum(axis=1) - self._skill * prior
+            precision = (votes * rate * (1.0 - rate)).sum(axis=1) + prior
             self._skill = np.clip(self._skill + np.clip(slope / precision, -1.0, 1.0), -12.0, 12.0)
         self._right_rate, self._skill_precision = rate, precision
         squares = (self._skill**2 + 1.0 / precision).sum() + SKILL_ANNOTATORS * SKILL_VARIANCE
@@ -651,16 +669,18 @@ class _Crowd:
         """Estimate how many votes of every annotator are habit, and which."""
         self._habit_votes = np.bincount(self._pair_who, counts.habit, self.n_annotators)
         votes = counts.by_annotator.sum(axis=1)
-        total = self._habit_votes.sum() + PRIOR_VOTES * PRIOR_HABIT
-        self._usual_rate = total / (votes.sum() + PRIOR_VOTES)
-        own = self._habit_votes + OWN_HABIT_VOTES * self._usual_rate
-        self._habit_rate = own / (votes + OWN_HABIT_VOTES)
+        prior_votes = PRIOR_VOTES + self._unchecked.sum()
+        total = self._habit_votes.sum() + prior_votes * PRIOR_HABIT
+        self._usual_rate = total / (votes.sum() + prior_votes)
+        self._rate_votes = OWN_HABIT_VOTES + self._unchecked
+        own = self._habit_votes + self._rate_votes * self._usual_rate
+        self._habit_rate = own / (votes + self._rate_votes)
         popular = np.bincount(self._pair_label, counts.habit, self.counts.shape[1]) + 1.0
         self._popular = popular / popular.sum()
         among = self._habit_votes[self._pair_who] + HABIT_STRENGTH
         self._habit = (counts.habit + HABIT_STRENGTH * self._popular[self._pair_label]) / among
 
-    def log_likelihood(self, posterior: Matrix, *, update_strengths: bool = False) -> Matrix:
+    def log_likelihood(self, *, update_strengths: bool = False) -> Matrix:
         """Return the log-probability of every item's votes for every label.
 
         What the parameters owe to the item itself is taken out of them. If asked for, the
@@ -675,8 +695,9 @@ class _Crowd:
             likelihood = self._left_out(block, habit_share, share, given)
             total += block.to_items @ np.log(np.maximum(likelihood.value, 1e-300))
             if update_strengths:
-                weight = posterior[block.item] * block.weight[:, None]
-                slopes += likelihood.slopes(weight, self.strength, self.pooled_strength)
+                weight = self._known[block.item] * block.weight[:, None]
+                strengths = self._usual_votes()[block.who][:, None]
+                slopes += likelihood.slopes(weight, strengths, self._even_votes())
         if update_strengths:
             if self._differ:
                 self.strength = _newton_step(self.strength, slopes[0])
@@ -692,7 +713,7 @@ class _Crowd:
         same = self.counts[block.item, label][:, None]
         votes = np.maximum(careful.T[label] - known * same * share.T[label], 0.0)
         among = np.maximum(careful.sum(axis=1) - known * given[block.item], 0.0)
-        even, strength = self._even.T[label], self.pooled_strength
+        even, strength = self._even.T[label], self._even_votes()
         pooled = (votes + strength * even) / (among + strength)
         level = _Level(votes, among, even)
         if not self._differ:
@@ -709,8 +730,9 @@ class _Crowd:
         own_votes = (own * own_habit).sum(axis=1)
         habit_votes = np.maximum(self._habit_votes[block.who] - own_votes, 0.0)
         all_votes = counts.by_annotator.sum(axis=1)[block.who] - own.sum(axis=1)
-        rate = habit_votes + OWN_HABIT_VOTES * self._usual_rate
-        rate /= np.maximum(all_votes, 0.0) + OWN_HABIT_VOTES
+        rate_votes = self._rate_votes[block.who]
+        rate = habit_votes + rate_votes * self._usual_rate
+        rate /= np.maximum(all_votes, 0.0) + rate_votes
         habit = np.maximum(counts.habit[block.pairs][block.pair] - own_votes, 0.0)
         habit += HABIT_STRENGTH * self._popular[label]
         habit *= rate / (habit_votes + HABIT_STRENGTH)
@@ -723,7 +745,8 @@ class _Crowd:
             np.maximum(counts.by_annotator[block.who] - own, 0.0),
             center,
         )
-        value = (annotator.votes + self.strength * center) / (annotator.among + self.strength)
+        strength = self._usual_votes()[block.who][:, None]
+        value = (annotator.votes + strength * center) / (annotator.among + strength)
         return _Likelihood(value, level, annotator, careful_part)
 
     def _left_out_skill(
@@ -752,9 +775,8 @@ class _Crowd:
             self._label[mine],
             self._known[self._item[mine]] * self._weight[mine][:, None],
         )
-        found = (votes + self.strength * center) / (
-            votes.sum(axis=1, keepdims=True) + self.strength
-        )
+        strength = self._usual_votes()[annotator]
+        found = (votes + strength * center) / (votes.sum(axis=1, keepdims=True) + strength)
         return found / found.sum(axis=1, keepdims=True)
 
     def _habit_of(self, annotator: int) -> NDArray[np.float64]:
@@ -781,7 +803,8 @@ class _Crowd:
             self._weight * self._known[self._item, self._label],
         )
         center = (1.0 - rate) * careful + rate * habit
-        return (right + self.strength * center) / (self._counts.by_annotator + self.strength)
+        strength = self._usual_votes()[:, None]
+        return (right + strength * center) / (self._counts.by_annotator + strength)
 
     def votes_of_annotators(self) -> NDArray[np.intp]:
         """Count the votes; those without names count by their weights."""
@@ -807,7 +830,7 @@ class _Level(NamedTuple):
     among: Matrix
     center: Matrix
 
-    def slope(self, weight: Matrix, strength: float) -> float:
+    def slope(self, weight: Matrix, strength: float | Matrix) -> float:
         """Return the derivative of the log-likelihood by the logarithm of the strength."""
         prior = strength * self.center
         gain = prior / np.maximum(self.votes + prior, 1e-300) - strength / (self.among + strength)
@@ -820,7 +843,7 @@ class _Likelihood(NamedTuple):
     annotator: _Level | None
     careful: Matrix | None
 
-    def slopes(self, weight: Matrix, strength: float, pooled_strength: float) -> Matrix:
+    def slopes(self, weight: Matrix, strength: Matrix, pooled_strength: float) -> Matrix:
         """Return the derivatives at both strengths, and a little beyond them."""
         own = [0.0, 0.0]
         if self.annotator is not None and self.careful is not None:
@@ -830,7 +853,8 @@ class _Likelihood(NamedTuple):
         return np.array([own, [self.pooled.slope(weight, s) for s in _with_next(pooled_strength)]])
 
 
-def _with_next(strength: float) -> tuple[float, float]:
+def _with_next(strength: Any) -> tuple[Any, Any]:
+    """Return a strength and one that is a little larger."""
     return strength, strength * np.exp(0.2)
 
 
