@@ -220,7 +220,9 @@ class AnnotatorModel:
             evidence = logsumexp(log_prior + from_votes, axis=1)
             if features is not None:
                 without, entropy = evidence, -(_class_prior(posterior) * log_prior).sum(axis=1)
-                log_prior = features.fit(posterior, from_votes)
+                by_votes = np.exp(log_prior + from_votes - evidence[:, None])
+                trust = crowd.trust(checked)
+                log_prior = features.fit(trust * posterior + (1.0 - trust) * by_votes, from_votes)
                 evidence = logsumexp(log_prior + from_votes, axis=1)
                 checked = float(np.clip((evidence - without).mean() / entropy.mean(), 0.0, 1.0))
             before, posterior = posterior, np.exp(log_prior + from_votes - evidence[:, None])
@@ -584,6 +586,10 @@ class _Crowd:
         habit = rate * self._habit[block.pairs][:, None]
         return habit / (habit + (1.0 - rate) * self._careful(block))
 
+    def trust(self, checked: float) -> Matrix:
+        """Return how far the probabilities of every item are more than a repeated single vote."""
+        return np.where(self._alone, checked, 1.0)[:, None]
+
     def estimate(self, posterior: Matrix, checked: float) -> None:
         """Estimate the parameters from the probabilities of the labels.
 
@@ -591,7 +597,7 @@ class _Crowd:
         be as wrong as the vote: such votes count by the share of the uncertainty about votes that
         features take away, ``checked``, and for the rest they are as good as votes usually are.
         """
-        self._known = posterior * np.where(self._alone, checked, 1.0)[:, None]
+        self._known = posterior * self.trust(checked)
         self._unchecked = (1.0 - checked) * self._votes_alone
         counts = self._count()
         self._counts = counts
