@@ -247,7 +247,7 @@ def load(name):
 
 def others(given, X):
     """Yield names and labels by other packages, as they ship them."""
-    item, who, label, n, q, n_annotators = given
+    item, who, label, n, _, n_annotators = given
     try:
         import pandas as pd
         from crowdkit.aggregation import GLAD, MACE, DawidSkene
@@ -289,7 +289,7 @@ def run_real(arguments):
         named = name != "cifar10n"
         ridge = ridge_of(X)
 
-        def report(method, right, started=None):
+        def report(method, right, started=None, name=name):
             error = np.sqrt(right.mean() * (1 - right.mean()) / len(right))
             spent = "" if started is None else f"  ({time.time() - started:.1f} s)"
             print(f"{name:20s} {method:24s} {right.mean():.3f} ± {error:.3f}{spent}", flush=True)
