@@ -85,7 +85,7 @@ def test_closed_form_of_two_equal_votes():
     votes = 2 * 2 * start + module.PRIOR_VOTES * module.PRIOR_ACCURACY
     rate = votes / (4 + module.PRIOR_VOTES)
     # Left out: the other item, two votes for the other label, is all that is known.
-    strength = module.STRENGTH
+    strength = module.POOLED_STRENGTH
     other = 2 * (1 - start), 2 * start
     if_first = (0 + strength * rate) / (other[0] + strength)
     if_second = (0 + strength * (1 - rate)) / (other[1] + strength)

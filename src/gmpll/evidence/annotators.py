@@ -61,9 +61,12 @@ PRIOR_ITEMS = 10.0
 #: Variance of the annotators' skills before it is estimated, and how many annotators that is worth.
 SKILL_VARIANCE = 1.0
 SKILL_ANNOTATORS = 20.0
-#: Log-normal prior of the strengths (in votes), which the data easily move.
+#: Log-normal priors of the strengths (in votes): of an annotator's own matrix, which the data
+#: easily move, and of the pooled one, where votes that depend on each other would mislead.
 STRENGTH = 20.0
 STRENGTH_SPREAD = 2.0
+POOLED_STRENGTH = 200.0
+POOLED_STRENGTH_SPREAD = 0.3
 STRENGTH_RANGE = (0.5, 1e4)
 #: Iterations from one estimate of the strengths to the next.
 STRENGTH_INTERVAL = 3
@@ -515,7 +518,7 @@ class _Crowd:
         self.pooled = np.full((n_classes, n_classes), (1.0 - rate) / max(n_classes - 1, 1))
         np.fill_diagonal(self.pooled, rate)
         self.strength = STRENGTH
-        self.pooled_strength = STRENGTH
+        self.pooled_strength = POOLED_STRENGTH
         self._skill = np.zeros(self.n_annotators)
         self._skill_variance = SKILL_VARIANCE
         self._habit_rate = np.full(self.n_annotators, PRIOR_HABIT if self._differ else 0.0)
@@ -706,8 +709,10 @@ class _Crowd:
                 slopes += likelihood.slopes(weight, strengths, self._even_votes())
         if update_strengths:
             if self._differ:
-                self.strength = _newton_step(self.strength, slopes[0])
-            self.pooled_strength = _newton_step(self.pooled_strength, slopes[1])
+                self.strength = _newton_step(self.strength, slopes[0], STRENGTH, STRENGTH_SPREAD)
+            self.pooled_strength = _newton_step(
+                self.pooled_strength, slopes[1], POOLED_STRENGTH, POOLED_STRENGTH_SPREAD
+            )
         return total
 
     def _left_out(
@@ -751,8 +756,8 @@ class _Crowd:
             np.maximum(counts.by_annotator[block.who] - own, 0.0),
             center,
         )
-        strength = self._usual_votes()[block.who][:, None]
-        value = (annotator.votes + strength * center) / (annotator.among + strength)
+        own_strength = self._usual_votes()[block.who][:, None]
+        value = (annotator.votes + own_strength * center) / (annotator.among + own_strength)
         return _Likelihood(value, level, annotator, careful_part)
 
     def _left_out_skill(
@@ -864,10 +869,12 @@ def _with_next(strength: Any) -> tuple[Any, Any]:
     return strength, strength * np.exp(0.2)
 
 
-def _newton_step(strength: float, slopes: NDArray[np.float64]) -> float:
+def _newton_step(
+    strength: float, slopes: NDArray[np.float64], usual: float, spread: float
+) -> float:
     """Move a strength towards the largest likelihood times prior, by at most a factor of two."""
-    distance = np.log(np.array(_with_next(strength)) / STRENGTH)
-    first, second = slopes - distance / STRENGTH_SPREAD**2
+    distance = np.log(np.array(_with_next(strength)) / usual)
+    first, second = slopes - distance / spread**2
     curvature = (second - first) / 0.2
     step = -first / curvature if curvature < 0 else np.sign(first)
     return float(np.clip(strength * np.exp(np.clip(step, -0.7, 0.7)), *STRENGTH_RANGE))
