@@ -67,7 +67,9 @@ STRENGTH = 20.0
 STRENGTH_SPREAD = 2.0
 POOLED_STRENGTH = 200.0
 POOLED_STRENGTH_SPREAD = 0.3
-STRENGTH_RANGE = (0.5, 1e4)
+#: The strengths are at least so many votes for each label, and at most so many in all.
+MIN_STRENGTH_PER_LABEL = 1.0 / 3.0
+MAX_STRENGTH = 1e4
 #: Iterations from one estimate of the strengths to the next.
 STRENGTH_INTERVAL = 3
 #: Precision of the normal prior of the offsets of the feature scores.
@@ -709,11 +711,18 @@ class _Crowd:
                 slopes += likelihood.slopes(weight, strengths, self._even_votes())
         if update_strengths:
             if self._differ:
-                self.strength = _newton_step(self.strength, slopes[0], STRENGTH, STRENGTH_SPREAD)
-            self.pooled_strength = _newton_step(
-                self.pooled_strength, slopes[1], POOLED_STRENGTH, POOLED_STRENGTH_SPREAD
+                self.strength = self._bounded(
+                    _newton_step(self.strength, slopes[0], STRENGTH, STRENGTH_SPREAD)
+                )
+            self.pooled_strength = self._bounded(
+                _newton_step(
+                    self.pooled_strength, slopes[1], POOLED_STRENGTH, POOLED_STRENGTH_SPREAD
+                )
             )
         return total
+
+    def _bounded(self, strength: float) -> float:
+        return min(max(strength, MIN_STRENGTH_PER_LABEL * len(self.pooled)), MAX_STRENGTH)
 
     def _left_out(
         self, block: _Block, habit_share: Matrix, share: Matrix, given: Matrix
@@ -877,7 +886,7 @@ def _newton_step(
     first, second = slopes - distance / spread**2
     curvature = (second - first) / 0.2
     step = -first / curvature if curvature < 0 else np.sign(first)
-    return float(np.clip(strength * np.exp(np.clip(step, -0.7, 0.7)), *STRENGTH_RANGE))
+    return float(strength * np.exp(np.clip(step, -0.7, 0.7)))
 
 
 def _moved(votes: Matrix, right: Matrix, lift: Any, is_right: NDArray[np.bool_]) -> Matrix:
