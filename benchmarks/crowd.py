@@ -26,7 +26,7 @@ from sklearn.preprocessing import StandardScaler, normalize
 
 from gmpll.candidates import candidates_from_votes
 from gmpll.evidence.annotators import AnnotatorModel
-from gmpll.evidence.ridge import ConfidenceRidge
+from gmpll.evidence.ridge import KernelRidge
 
 
 def majority_vote(item, who, label, n, q, *_):
@@ -165,7 +165,7 @@ def draw_features(seed, y, q, kind, d=20):
 def ridge_of(X):
     Z = StandardScaler().fit_transform(np.asarray(X, dtype=float))
     views = [Z, normalize(Z)]
-    return ConfidenceRidge(views, width=1.0, ridge=0.1, rng=np.random.RandomState(0))
+    return KernelRidge(views, width=1.0, ridge=0.1, rng=np.random.RandomState(0))
 
 
 def accuracy(P, y):

@@ -9,7 +9,7 @@ from gmpll import candidates_from_votes
 from gmpll.candidates import CandidateSets, VotedCandidates
 from gmpll.evidence import annotators as module
 from gmpll.evidence.annotators import AnnotatorModel, aggregate_votes
-from gmpll.evidence.ridge import ConfidenceRidge
+from gmpll.evidence.ridge import KernelRidge
 
 
 def crowd(seed=0, n=300, q=3, accuracies=(0.9, 0.8, 0.8, 0.7, 0.6), per=3):
@@ -135,7 +135,7 @@ def features(y, separation, seed=0):
     rng = np.random.default_rng(seed)
     centers = separation * rng.standard_normal((y.max() + 1, 5))
     X = centers[y] + rng.standard_normal((len(y), 5))
-    return ConfidenceRidge([X], rng=np.random.RandomState(0))
+    return KernelRidge([X], rng=np.random.RandomState(0))
 
 
 @pytest.mark.parametrize("named", [True, False])
@@ -326,6 +326,6 @@ def test_real_crowds(name, votes_only, joint):
     assert (found(AnnotatorModel().fit(voted)) == y).mean() >= votes_only
     Z = (X - X.mean(axis=0)) / X.std(axis=0)
     unit = Z / np.linalg.norm(Z, axis=1, keepdims=True)
-    ridge = ConfidenceRidge([Z, unit], rng=np.random.RandomState(0))
+    ridge = KernelRidge([Z, unit], rng=np.random.RandomState(0))
     model = AnnotatorModel().fit(voted, ridge.leave_one_out)
     assert (found(model) == y).mean() >= joint

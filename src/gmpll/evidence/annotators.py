@@ -168,7 +168,7 @@ class AnnotatorModel:
         out_of_sample : callable or sequence of callables, default=None
             Takes the probabilities (n_items, n_classes) and returns scores of the same shape, those
             of an item by a learner that was not trained on that item, for instance
-            ``ConfidenceRidge.leave_one_out``.
+            ``KernelRidge.leave_one_out``.
 
         Returns
         -------
