@@ -221,12 +221,12 @@ class AnnotatorModel:
             from_votes = crowd.log_likelihood(
                 update_strengths=iteration % STRENGTH_INTERVAL == STRENGTH_INTERVAL - 1
             )
-            log_prior = _log_class_prior(posterior)
+            trust = crowd.trust(checked)
+            log_prior = _log_class_prior(posterior, trust)
             evidence = logsumexp(log_prior + from_votes, axis=1)
             if features is not None:
                 without, entropy = evidence, -(_class_prior(posterior) * log_prior).sum(axis=1)
                 by_votes = np.exp(log_prior + from_votes - evidence[:, None])
-                trust = crowd.trust(checked)
                 log_prior = features.fit(trust * posterior + (1.0 - trust) * by_votes, from_votes)
                 evidence = logsumexp(log_prior + from_votes, axis=1)
                 checked = float(np.clip((evidence - without).mean() / entropy.mean(), 0.0, 1.0))
@@ -239,7 +239,7 @@ class AnnotatorModel:
             return _Fit(posterior, log_prior, evidence, np.zeros(0))
         # A learner that is trained on what it said itself can agree with itself: what features are
         # worth is measured by one that is trained on the votes.
-        trained_on = softmax(_log_class_prior(posterior) + from_votes, axis=1)
+        trained_on = softmax(_log_class_prior(posterior, trust) + from_votes, axis=1)
         honest = logsumexp(
             _FeaturePrior(features.learners).fit(trained_on, from_votes) + from_votes, axis=1
         )
@@ -407,9 +407,10 @@ def _class_prior(posterior: Matrix) -> Matrix:
     return total / total.sum()
 
 
-def _log_class_prior(posterior: Matrix) -> Matrix:
+def _log_class_prior(posterior: Matrix, trust: Matrix) -> Matrix:
     """Return for every item the logarithm of the class prior that the other items show."""
-    others = np.maximum(posterior.sum(axis=0) - posterior, 0.0) + PRIOR_ITEMS
+    known = trust * posterior
+    others = np.maximum(known.sum(axis=0) - known, 0.0) + PRIOR_ITEMS
     return np.log(others / others.sum(axis=1, keepdims=True))
 
 
