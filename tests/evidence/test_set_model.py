@@ -194,6 +194,14 @@ def test_held_out_likelihood_tells_how_sets_arose(digits, frequent):
     assert behind[best] == 0.0 < behind[1.0 - best]
 
 
+def test_exponents_that_are_not_surely_behind_stay_open():
+    rows = np.linspace(0.0, 1.0, 50)
+    noise = np.where(np.arange(50) % 2, 1.0, -1.0)
+    best, behind = likeliest_tau({0.0: rows, 0.5: rows + noise - 0.01, 1.0: rows - 1.0 + noise})
+    assert best == 0.5
+    assert behind[0.0] == 0.0 < behind[0.5] < 1.0 < behind[1.0]
+
+
 def test_sets_that_lack_the_label_are_found(digits):
     X, y, mask = digits
     lacking = np.random.RandomState(0).uniform(size=len(y)) < 0.1
@@ -238,3 +246,13 @@ def test_settling_keeps_what_is_sure_and_the_masses(digits):
     assert not found[~mask].any()
     assert (found.argmax(axis=1) == y).mean() >= (P.argmax(axis=1) == y).mean() - 0.01
     np.testing.assert_allclose(found.mean(axis=0), model.class_prior, atol=0.02)
+    flat = confidences_within(np.ones(mask.shape), mask)
+    of_three = settled(
+        lambda P: rows.graph @ P,
+        lambda P: rows.without_own_row(P).ratings,
+        mask,
+        P,
+        model.class_prior,
+        without_model=flat,
+    )
+    np.testing.assert_allclose(of_three, (2 * found + flat) / 3)

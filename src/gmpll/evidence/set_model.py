@@ -64,6 +64,9 @@ Floats = NDArray[np.float64]
 
 #: The exponents that are worth comparing on held-out rows.
 TAUS = (0.0, 0.25, 0.5, 0.75, 1.0)
+#: Where nothing is known about it, and by how many standard errors one must fall behind to be out.
+MIDDLE_TAU = 0.5
+ERRORS_BEHIND = 1.0
 #: How often scores and posterior are made anew; they settle long before.
 TURNS = 12
 #: Rows of one set that are left out together at most; larger groups are cut at random.
@@ -349,7 +352,7 @@ def fit_outside(
 
 
 def likeliest_tau(likelihoods: dict[float, Floats]) -> tuple[float, dict[float, float]]:
-    """Return the exponent under which held-out sets are likeliest, and how sure that is.
+    """Return the exponent under which held-out sets are likely, and how far others fall behind.
 
     Parameters
     ----------
@@ -359,17 +362,19 @@ def likeliest_tau(likelihoods: dict[float, Floats]) -> tuple[float, dict[float, 
     Returns
     -------
     float
-        The best exponent; the largest of equals, which believes the sets least.
+        Of the exponents that are not surely behind the best one that nearest to the middle: few
+        rows say little, and there a wrong extreme costs most.
     dict from float to float
-        By how many standard errors each falls behind it, row by row.
+        By how many standard errors each falls behind the best one, row by row.
     """
-    best = max(likelihoods, key=lambda tau: (likelihoods[tau].mean(), tau))
+    best = max(likelihoods, key=lambda tau: likelihoods[tau].mean())
     behind = {}
     for tau, of_rows in likelihoods.items():
         loss = likelihoods[best] - of_rows
-        error = loss.std() / np.sqrt(len(loss))
-        behind[tau] = float(loss.mean() / error) if error > 0 else 0.0
-    return best, behind
+        error = float(loss.std()) / np.sqrt(len(loss))
+        behind[tau] = float(loss.mean()) / error if error > 0 else 0.0
+    open_ones = [tau for tau in likelihoods if behind[tau] <= ERRORS_BEHIND]
+    return min(open_ones, key=lambda tau: (abs(tau - MIDDLE_TAU), behind[tau])), behind
 
 
 def row_log_likelihood(model: SetModel, scores: Scores, mask: NDArray[np.bool_]) -> Floats:
@@ -430,6 +435,7 @@ def settled(
     start: Floats,
     class_prior: Floats,
     *,
+    without_model: Floats | None = None,
     balance: float = BALANCE,
     turns: int = SETTLING_TURNS,
 ) -> Floats:
@@ -437,8 +443,8 @@ def settled(
 
     First the graph matches, then the regression gives its leave-one-out opinion. This is done
     twice, once with the masses of the labels held at the prior and once with the class-mass
-    correction, and the mean is returned: the prior is an estimate, and where the two disagree
-    nothing is sure.
+    correction, and the mean is returned, together with what is found without the model if that is
+    known: model and prior are estimates, and where the three disagree nothing is sure.
 
     Parameters
     ----------
@@ -450,6 +456,8 @@ def settled(
         Posterior of the candidates.
     class_prior : ndarray of shape (n_classes,)
         Shares of the labels.
+    without_model : ndarray of shape (n_samples, n_classes), default=None
+        What matching and feedback find from equal confidences.
     balance : float, default=BALANCE
         Exponent of the class-mass correction.
     turns : int, default=SETTLING_TURNS
@@ -467,15 +475,15 @@ def settled(
     def held(P: Floats, scores: Floats) -> Floats:
         return with_capacities(confidences_within(scores, mask), mask, class_prior)
 
-    found = np.zeros_like(start)
+    found = [] if without_model is None else [without_model]
     for update in (corrected, held):
         P = start
         for _ in range(turns):
             P = update(P, P * support(P))
         for _ in range(turns):
             P = update(P, np.maximum(opinion(P), 0.0) ** 2 + FLOOR)
-        found += P / 2.0
-    return found
+        found.append(P)
+    return np.asarray(np.mean(found, axis=0))
 
 
 def _ratios(logarithms: Floats, shares: Floats) -> Floats:
