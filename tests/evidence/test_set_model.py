@@ -18,6 +18,7 @@ from gmpll.evidence.set_model import (
     fit_set_model,
     held_out_log_likelihood,
     likeliest_tau,
+    matched_with_prior,
     prior_errors,
     row_log_likelihood,
     set_numbers,
@@ -256,3 +257,21 @@ def test_settling_keeps_what_is_sure_and_the_masses(digits):
         without_model=flat,
     )
     np.testing.assert_allclose(of_three, (2 * found + flat) / 3)
+
+
+def test_known_prior_keeps_a_frequent_label_from_taking_all():
+    rng = np.random.RandomState(0)
+    y = (rng.uniform(size=400) < 0.2).astype(np.intp)
+    X = rng.normal(size=(400, 2)) + 1.5 * y[:, None]
+    mask = np.ones((400, 2), dtype=bool)
+    mask[np.ix_(np.flatnonzero(y)[:5], [0])] = False  # a few rows are labelled
+    mask[np.ix_(np.flatnonzero(y == 0)[:20], [1])] = False
+    rows = Rows(X, mask)
+    P = matched_with_prior(
+        lambda P: rows.graph @ P,
+        lambda P: rows.without_own_row(P).ratings,
+        mask,
+        np.array([0.8, 0.2]),
+    )
+    assert P.mean(axis=0)[1] == pytest.approx(0.2, abs=0.03)
+    assert (P.argmax(axis=1) == y).mean() > 0.85

@@ -52,6 +52,7 @@ __all__ = [
     "fit_set_model",
     "held_out_log_likelihood",
     "likeliest_tau",
+    "matched_with_prior",
     "prior_errors",
     "row_log_likelihood",
     "set_numbers",
@@ -90,6 +91,9 @@ OUTSIDE_TURNS = 3
 #: Turns of each kind, and exponent of the class-mass correction, after the posterior was found.
 SETTLING_TURNS = 5
 BALANCE = 0.5
+#: Turns and opinions where the prior is known.
+PRIOR_TURNS = 60
+OPINIONS = 10
 #: Share that a candidate keeps which the regression gives nothing.
 FLOOR = 1e-6
 TINY = 1e-300
@@ -472,18 +476,46 @@ def settled(
         mass = P.sum(axis=0)
         return confidences_within(scores / np.where(mass > 0, mass, 1.0) ** balance, mask)
 
-    def held(P: Floats, scores: Floats) -> Floats:
-        return with_capacities(confidences_within(scores, mask), mask, class_prior)
-
     found = [] if without_model is None else [without_model]
-    for update in (corrected, held):
-        P = start
-        for _ in range(turns):
-            P = update(P, P * support(P))
-        for _ in range(turns):
-            P = update(P, np.maximum(opinion(P), 0.0) ** 2 + FLOOR)
-        found.append(P)
+    for update in (corrected, _held(mask, class_prior)):
+        found.append(_matched(update, support, opinion, start, turns, turns))
     return np.asarray(np.mean(found, axis=0))
+
+
+def matched_with_prior(
+    support: Callable[[Floats], Floats],
+    opinion: Callable[[Floats], Floats],
+    mask: NDArray[np.bool_],
+    class_prior: Floats,
+) -> Floats:
+    """Match from equal confidences with the masses held at a prior that is known.
+
+    The parameters are those of :func:`settled`. A known prior leaves nothing to a model of the
+    sets: on most data the true one is worth more than anything that can be estimated.
+    """
+    equal = confidences_within(np.ones(mask.shape), mask)
+    return _matched(_held(mask, class_prior), support, opinion, equal, PRIOR_TURNS, OPINIONS)
+
+
+def _held(mask: NDArray[np.bool_], class_prior: Floats) -> Callable[[Floats, Floats], Floats]:
+    """Return a turn that keeps the labels' masses at the prior."""
+    return lambda _, scores: with_capacities(confidences_within(scores, mask), mask, class_prior)
+
+
+def _matched(
+    update: Callable[[Floats, Floats], Floats],
+    support: Callable[[Floats], Floats],
+    opinion: Callable[[Floats], Floats],
+    P: Floats,
+    turns: int,
+    opinions: int,
+) -> Floats:
+    """Take turns of the matching, then opinions of the regression."""
+    for _ in range(turns):
+        P = update(P, P * support(P))
+    for _ in range(opinions):
+        P = update(P, np.maximum(opinion(P), 0.0) ** 2 + FLOOR)
+    return P
 
 
 def _ratios(logarithms: Floats, shares: Floats) -> Floats:
