@@ -19,12 +19,13 @@ The ratios are made of what graph and regression say,
 .. math:: r_l(x) \propto \exp\Bigl(a_1 \log \frac{g_l(x)}{\pi_l} + a_2 \max(f_l(x), 0)\Bigr),
           \qquad \sum_l \pi_l r_l(x) = 1 ,
 
-with weights a that maximise the likelihood of the sets: what predicts no sets fades. Graph and
+with weights a that maximise the likelihood of the sets. Graph and
 regression speak of a row **without having seen any row with the same set**, and so does
 :math:`\pi`. Where sets follow the features (the entries of a dictionary), rows with equal sets lie
 together, and whatever label they got first they would confirm each other in; only other sets can
 tell. The exponent :math:`\tau` is chosen by the likelihood of sets of held-out rows
 (:func:`held_out_log_likelihood`); in sample, a model that made its own labels is always sure.
+Where that likelihood is not above 0, features say nothing about the sets.
 
 A share :math:`\rho` of the sets may lack the right label. Then l outside of S has the weight
 :math:`\rho\, \pi_l / \pi(\bar S)` and l within :math:`(1 - \rho)\, w_\tau(l \mid S)`.
@@ -70,6 +71,10 @@ MIDDLE_TAU = 0.5
 ERRORS_BEHIND = 1.0
 #: How often scores and posterior are made anew; they settle long before.
 TURNS = 12
+#: The weights at first. Equal confidences say so little that features can fade before they were
+#: asked; where they did, the weights stay like this for some turns in a second fit.
+FIRST_WEIGHT = 0.5
+BLIND_TURNS = 2
 #: Rows of one set that are left out together at most; larger groups are cut at random.
 LARGEST_GROUP = 1500
 #: Rows that every label has beforehand where shares of labels are counted.
@@ -268,12 +273,25 @@ def fit_set_model(
     ndarray of shape (n_samples, n_classes)
         The posterior of the candidates.
     """
+    found = _fitted(score, mask, tau, turns, 0)
+    return found if found[0].weights.any() else _fitted(score, mask, tau, turns, BLIND_TURNS)
+
+
+def _fitted(
+    score: Callable[[Floats], Scores],
+    mask: NDArray[np.bool_],
+    tau: float,
+    turns: int,
+    blind_turns: int,
+) -> tuple[SetModel, Floats]:
+    """Fit from equal confidences, the weights not before some turns."""
     n_classes = mask.shape[1]
     P = confidences_within(np.ones(mask.shape), mask)
-    model = SetModel(tau, np.full(n_classes, 1.0 / n_classes), np.full(2, 0.5))
-    for _ in range(turns):
+    model = SetModel(tau, np.full(n_classes, 1.0 / n_classes), np.full(2, FIRST_WEIGHT))
+    for turn in range(turns):
         scores = score(P)
-        model = model_with_weights(model, scores, mask)
+        if turn >= blind_turns:
+            model = model_with_weights(model, scores, mask)
         model = replace(model, class_prior=label_shares(P.sum(axis=0), len(P)))
         P = model.posterior(scores, mask)
     return model, P
