@@ -1,0 +1,542 @@
+r"""A model of how candidate sets arise, estimated from the sets and out-of-sample scores alone.
+
+A row with features x has the label l with probability p(l | x), and its candidate set S says about
+the label, without features, that
+
+.. math:: w_\tau(l \mid S) \propto \pi_l^{1-\tau} \quad (l \in S) .
+
+With :math:`\tau = 0` wrong candidates come whatever their frequency, so that the set leaves the
+class prior :math:`\pi` as it is; with :math:`\tau = 1` the set itself says nothing about which
+member is right, as where all labels of a scene, or all entries of a dictionary, are listed. If
+features and set are independent given the label,
+
+.. math:: P(l \mid x, S) \propto w_\tau(l \mid S)\, r_l(x), \qquad
+          P(S \mid x) / P(S) = \sum_{l \in S} w_\tau(l \mid S)\, r_l(x), \qquad
+          r_l(x) = p(l \mid x) / \pi_l .
+
+The ratios are made of what graph and regression say,
+
+.. math:: r_l(x) \propto \exp\Bigl(a_1 \log \frac{g_l(x)}{\pi_l} + a_2 \max(f_l(x), 0)\Bigr),
+          \qquad \sum_l \pi_l r_l(x) = 1 ,
+
+with weights a that maximise the likelihood of the sets. Graph and
+regression speak of a row **without having seen any row with the same set**, and so does
+:math:`\pi`. Where sets follow the features (the entries of a dictionary), rows with equal sets lie
+together, and whatever label they got first they would confirm each other in; only other sets can
+tell. The exponent :math:`\tau` is chosen by the likelihood of sets of held-out rows
+(:func:`held_out_log_likelihood`); in sample, a model that made its own labels is always sure.
+Where that likelihood is not above 0, features say nothing about the sets.
+
+A share :math:`\rho` of the sets may lack the right label. Then l outside of S has the weight
+:math:`\rho\, \pi_l / \pi(\bar S)` and l within :math:`(1 - \rho)\, w_\tau(l \mid S)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from gmpll.rounding import confidences_within
+
+__all__ = [
+    "TAUS",
+    "Scores",
+    "SetModel",
+    "SetsLeftOut",
+    "fit_outside",
+    "fit_set_model",
+    "held_out_log_likelihood",
+    "likeliest_tau",
+    "matched_with_prior",
+    "prior_errors",
+    "row_log_likelihood",
+    "set_numbers",
+    "settled",
+    "with_capacities",
+    "without_equal_sets",
+]
+
+Floats = NDArray[np.float64]
+
+#: The exponents that are worth comparing on held-out rows.
+TAUS = (0.0, 0.25, 0.5, 0.75, 1.0)
+#: Where nothing is known about it, and by how many standard errors one must fall behind to be out.
+MIDDLE_TAU = 0.5
+ERRORS_BEHIND = 1.0
+#: How often scores and posterior are made anew; they settle long before.
+TURNS = 12
+#: The weights at first. Equal confidences say so little that features can fade before they were
+#: asked; where they did, the weights stay like this for some turns in a second fit.
+FIRST_WEIGHT = 0.5
+BLIND_TURNS = 2
+#: Rows of one set that are left out together at most; larger groups are cut at random.
+LARGEST_GROUP = 1500
+#: Rows that every label has beforehand where shares of labels are counted.
+HALF_A_ROW = 0.5
+#: Weight that a row's neighbours in the graph need to count as much as the shares of the labels.
+UNIT_OF_SUPPORT = 1.0
+#: The share of sets without the right label while weights are fitted: one stray row costs little.
+STRAY = 1e-3
+#: Largest weights of the logarithm of the graph's share and of the regression's rating.
+LARGEST_WEIGHTS = (4.0, 12.0)
+#: Smallest and largest share of sets without the right label that is looked for.
+OUTSIDE_BOUNDS = (1e-5, 0.4)
+#: Where the search for it starts, with how many times the weights found without such sets.
+OUTSIDE_STARTS = ((1.0, 0.003), (3.0, 0.1))
+#: What the share is taken for in as many turns as follow with an estimated one: labels that were
+#: found within the sets make features look unsure, and then nothing seems to be missing.
+FIRST_OUTSIDE = 0.1
+OUTSIDE_TURNS = 3
+#: Turns of each kind, and exponent of the class-mass correction, after the posterior was found.
+SETTLING_TURNS = 5
+BALANCE = 0.5
+#: Turns and opinions where the prior is known.
+PRIOR_TURNS = 60
+OPINIONS = 10
+#: Share that a candidate keeps which the regression gives nothing.
+FLOOR = 1e-6
+TINY = 1e-300
+
+
+def set_numbers(mask: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """Number the distinct candidate sets; rows with the same set have the same number."""
+    return np.unique(mask, axis=0, return_inverse=True)[1].ravel()
+
+
+def without_equal_sets(graph: sp.csr_array, sets: NDArray[np.intp]) -> sp.csr_array:
+    """Cut the edges between rows with the same set."""
+    edges = graph.tocoo()
+    kept = sets[edges.row] != sets[edges.col]
+    places = (edges.row[kept], edges.col[kept])
+    return sp.csr_array((edges.data[kept], places), shape=graph.shape)
+
+
+class SetsLeftOut:
+    r"""What a kernel ridge regression says of every row without rows of the same set.
+
+    With :math:`A = (K + \lambda I)^{-1}` and the rows G of one set,
+    :math:`f_{-G} = Y_G - A_{GG}^{-1} (A Y)_G`.
+
+    Parameters
+    ----------
+    inverse : ndarray of shape (n_samples, n_samples)
+        A.
+    sets : ndarray of shape (n_samples,)
+        Number of every row's set.
+    rng : RandomState
+        Cuts large groups.
+    """
+
+    def __init__(self, inverse: Floats, sets: NDArray[np.intp], rng: np.random.RandomState) -> None:
+        self._inverse = inverse
+        self._groups: list[tuple[NDArray[np.intp], tuple[Floats, bool]]] = []
+        order = np.argsort(sets, kind="stable")
+        for rows in np.split(order, np.flatnonzero(np.diff(sets[order])) + 1):
+            n_parts = -(-len(rows) // LARGEST_GROUP)
+            for part in np.array_split(rng.permutation(rows) if n_parts > 1 else rows, n_parts):
+                block = inverse[np.ix_(part, part)]
+                self._groups.append((part, scipy.linalg.cho_factor(block, check_finite=False)))
+
+    def __call__(self, confidences: Floats) -> Floats:
+        """Return the ratings of every row after training on the confidences of the others."""
+        residual = self._inverse @ confidences
+        ratings = np.empty_like(confidences)
+        for rows, factor in self._groups:
+            own = scipy.linalg.cho_solve(factor, residual[rows], check_finite=False)
+            ratings[rows] = confidences[rows] - own
+        return ratings
+
+
+@dataclass(frozen=True)
+class Scores:
+    """What is said of rows by others.
+
+    Attributes
+    ----------
+    support : ndarray of shape (n_samples, n_classes)
+        Summed confidences of the neighbours, weighted by the edges.
+    ratings : ndarray of shape (n_samples, n_classes)
+        Ratings of the regression.
+    shares : ndarray of shape (n_samples, n_classes)
+        Shares of the labels among those who say this; positive.
+    """
+
+    support: Floats
+    ratings: Floats
+    shares: Floats
+
+    @classmethod
+    def without_own_set(
+        cls, graph: sp.csr_array, regression: SetsLeftOut, sets: NDArray[np.intp], P: Floats
+    ) -> Scores:
+        """Let rows with other sets speak; the graph has no edges between equal sets."""
+        n_rows = np.bincount(sets)[sets][:, None]
+        of_set = sp.csr_array((np.ones(len(P)), (sets, np.arange(len(P)))))
+        mass = P.sum(axis=0) - np.asarray(of_set @ P)[sets]
+        shares = label_shares(np.maximum(mass, 0.0), len(P) - n_rows)
+        return cls(graph @ P, regression(P), shares)
+
+    def terms(self) -> tuple[Floats, Floats]:
+        """Return what enters the logarithm of the ratios."""
+        degree = self.support.sum(axis=1, keepdims=True)
+        near = (self.support + UNIT_OF_SUPPORT * self.shares) / (degree + UNIT_OF_SUPPORT)
+        return np.log(near / self.shares), np.maximum(self.ratings, 0.0)
+
+
+def label_shares(mass: Floats, n_rows: NDArray[np.intp] | int) -> Floats:
+    """Return shares of the labels of which none is zero."""
+    return (mass + HALF_A_ROW) / (n_rows + HALF_A_ROW * mass.shape[-1])
+
+
+@dataclass(frozen=True)
+class SetModel:
+    """How far features and sets are to be believed.
+
+    Attributes
+    ----------
+    tau : float
+        Exponent of the class prior, see the module.
+    class_prior : ndarray of shape (n_classes,)
+        Shares of the labels.
+    weights : ndarray of shape (2,)
+        Of the graph and of the regression; both about 0 where features say nothing.
+    outside : float
+        Share of the sets that lack the right label.
+    """
+
+    tau: float
+    class_prior: Floats
+    weights: Floats
+    outside: float = STRAY
+
+    def beforehand(self, mask: NDArray[np.bool_], shares: Floats) -> Floats:
+        """Return what the set says of every label, also of those outside."""
+        within = confidences_within(
+            np.broadcast_to(self.class_prior ** (1.0 - self.tau), mask.shape), mask
+        )
+        beyond = np.where(mask, 0.0, shares)
+        total = beyond.sum(axis=1, keepdims=True)
+        beyond = np.divide(beyond, total, out=np.zeros_like(beyond), where=total > 0)
+        rate = np.where(total > 0, self.outside, 0.0)
+        return (1.0 - rate) * within + rate * beyond
+
+    def ratios(self, scores: Scores) -> Floats:
+        """Return p(l | x) / share of l."""
+        near, rated = scores.terms()
+        return _ratios(self.weights[0] * near + self.weights[1] * rated, scores.shares)
+
+    def joint(self, scores: Scores, mask: NDArray[np.bool_]) -> Floats:
+        """Return the posterior over all labels, those outside of the set included."""
+        product = self.beforehand(mask, scores.shares) * self.ratios(scores)
+        return product / np.maximum(product.sum(axis=1, keepdims=True), TINY)
+
+    def posterior(self, scores: Scores, mask: NDArray[np.bool_]) -> Floats:
+        """Return the posterior if the right label is a candidate."""
+        return confidences_within(self.joint(scores, mask), mask)
+
+    def outside_probability(self, scores: Scores, mask: NDArray[np.bool_]) -> Floats:
+        """Return how probable it is that no candidate is right."""
+        joint = self.joint(scores, mask)
+        return np.asarray(np.where(mask, 0.0, joint).sum(axis=1))
+
+
+def fit_set_model(
+    score: Callable[[Floats], Scores],
+    mask: NDArray[np.bool_],
+    tau: float,
+    *,
+    turns: int = TURNS,
+) -> tuple[SetModel, Floats]:
+    """Estimate everything but tau.
+
+    Parameters
+    ----------
+    score : callable
+        Maps confidences to what rows with other sets say then.
+    mask : ndarray of shape (n_samples, n_classes), bool
+        Candidates.
+    tau : float
+        Exponent of the class prior.
+    turns : int, default=TURNS
+        How often scores and posterior are made anew.
+
+    Returns
+    -------
+    SetModel
+        With a negligible share of sets that lack the right label.
+    ndarray of shape (n_samples, n_classes)
+        The posterior of the candidates.
+    """
+    found = _fitted(score, mask, tau, turns, 0)
+    return found if found[0].weights.any() else _fitted(score, mask, tau, turns, BLIND_TURNS)
+
+
+def _fitted(
+    score: Callable[[Floats], Scores],
+    mask: NDArray[np.bool_],
+    tau: float,
+    turns: int,
+    blind_turns: int,
+) -> tuple[SetModel, Floats]:
+    """Fit from equal confidences, the weights not before some turns."""
+    n_classes = mask.shape[1]
+    P = confidences_within(np.ones(mask.shape), mask)
+    model = SetModel(tau, np.full(n_classes, 1.0 / n_classes), np.full(2, FIRST_WEIGHT))
+    for turn in range(turns):
+        scores = score(P)
+        if turn >= blind_turns:
+            model = model_with_weights(model, scores, mask)
+        model = replace(model, class_prior=label_shares(P.sum(axis=0), len(P)))
+        P = model.posterior(scores, mask)
+    return model, P
+
+
+def model_with_weights(
+    model: SetModel, scores: Scores, mask: NDArray[np.bool_], *, outside: bool = False
+) -> SetModel:
+    """Fit the weights, and the share of sets that lack the right label if wanted."""
+    terms = scores.terms()
+    sure = replace(model, outside=0.0).beforehand(mask, scores.shares)
+    beyond = replace(model, outside=1.0).beforehand(mask, scores.shares)
+
+    def objective(x: Floats) -> tuple[float, Floats]:
+        rate = np.exp(x[2]) if outside else model.outside
+        r = _ratios(x[0] * terms[0] + x[1] * terms[1], scores.shares)
+        parts = (1.0 - rate) * sure * r + rate * beyond * r
+        likelihood = np.maximum(parts.sum(axis=1), TINY)
+        excess = parts / likelihood[:, None] - scores.shares * r
+        slope = [-np.vdot(excess, term) for term in terms]
+        if outside:
+            slope.append(-rate * (((beyond - sure) * r).sum(axis=1) / likelihood).sum())
+        return -float(np.log(likelihood).sum()) / len(mask), np.array(slope) / len(mask)
+
+    bounds = [(0.0, largest) for largest in LARGEST_WEIGHTS]
+    starts = [model.weights]
+    if outside:  # unsure features and no stray set explain much the same as the opposite
+        bounds.append((np.log(OUTSIDE_BOUNDS[0]), np.log(OUTSIDE_BOUNDS[1])))
+        starts = [
+            np.append(np.minimum(sureness * model.weights, LARGEST_WEIGHTS), np.log(rate))
+            for sureness, rate in OUTSIDE_STARTS
+        ]
+    trials = [
+        minimize(objective, start, jac=True, method="L-BFGS-B", bounds=bounds) for start in starts
+    ]
+    found = min(trials, key=lambda trial: trial.fun).x
+    rate = float(np.exp(found[2])) if outside else model.outside
+    return replace(model, weights=found[:2], outside=rate)
+
+
+def fit_outside(
+    score: Callable[[Floats], Scores],
+    mask: NDArray[np.bool_],
+    model: SetModel,
+    P: Floats,
+    *,
+    turns: int = OUTSIDE_TURNS,
+) -> tuple[SetModel, Floats]:
+    """Estimate which sets lack the right label, after labels were found within the sets.
+
+    Parameters
+    ----------
+    score : callable
+        Maps confidences to what all other rows say then, those with the same set too: a set that
+        no other row has would look strange without them.
+    mask : ndarray of shape (n_samples, n_classes), bool
+        Candidates.
+    model : SetModel
+        What was estimated without such sets.
+    P : ndarray of shape (n_samples, n_classes)
+        Confidences.
+    turns : int, default=OUTSIDE_TURNS
+        How often scores and posterior are made anew with a fixed share, and then with the
+        estimated one.
+
+    Returns
+    -------
+    SetModel
+        With the share of such sets, rather too small than too large where labels look alike.
+    ndarray of shape (n_samples, n_classes)
+        The posterior over all labels; its mass outside of the candidates is the probability that
+        none of them is right.
+    """
+    model = replace(model, outside=FIRST_OUTSIDE)
+    for turn in range(2 * turns):
+        scores = score(P)
+        model = model_with_weights(model, scores, mask, outside=turn >= turns)
+        P = model.joint(scores, mask)
+    return model, P
+
+
+def likeliest_tau(likelihoods: dict[float, Floats]) -> tuple[float, dict[float, float]]:
+    """Return the exponent under which held-out sets are likely, and how far others fall behind.
+
+    Parameters
+    ----------
+    likelihoods : dict from float to ndarray of shape (n_held_out,)
+        Log-likelihoods of the same rows for every exponent.
+
+    Returns
+    -------
+    float
+        Of the exponents that are not surely behind the best one that nearest to the middle: few
+        rows say little, and there a wrong extreme costs most.
+    dict from float to float
+        By how many standard errors each falls behind the best one, row by row.
+    """
+    best = max(likelihoods, key=lambda tau: likelihoods[tau].mean())
+    behind = {}
+    for tau, of_rows in likelihoods.items():
+        loss = likelihoods[best] - of_rows
+        error = float(loss.std()) / np.sqrt(len(loss))
+        behind[tau] = float(loss.mean()) / error if error > 0 else 0.0
+    open_ones = [tau for tau in likelihoods if behind[tau] <= ERRORS_BEHIND]
+    return min(open_ones, key=lambda tau: (abs(tau - MIDDLE_TAU), behind[tau])), behind
+
+
+def row_log_likelihood(model: SetModel, scores: Scores, mask: NDArray[np.bool_]) -> Floats:
+    """Return log P(S | x) / P(S) of every row; 0 if features say nothing of the set."""
+    likelihood = (model.beforehand(mask, scores.shares) * model.ratios(scores)).sum(axis=1)
+    return np.asarray(np.log(np.maximum(likelihood, TINY)))
+
+
+def held_out_log_likelihood(
+    model: SetModel,
+    in_sample: Scores,
+    mask: NDArray[np.bool_],
+    unseen: Scores,
+    unseen_mask: NDArray[np.bool_],
+) -> Floats:
+    """Return the log-likelihood of the sets of rows that the model has not seen.
+
+    Of these, all training rows may speak. The weights are fitted once more, to what all training
+    rows but the row itself say.
+
+    Parameters
+    ----------
+    model : SetModel
+        Fitted on the training rows.
+    in_sample : Scores
+        What all other training rows say of every training row.
+    mask : ndarray of shape (n_samples, n_classes), bool
+        Their candidates.
+    unseen : Scores
+        What the training rows say of held-out rows.
+    unseen_mask : ndarray of shape (n_held_out, n_classes), bool
+        Their candidates.
+    """
+    refitted = model_with_weights(model, in_sample, mask)
+    return row_log_likelihood(refitted, unseen, unseen_mask)
+
+
+def prior_errors(P: Floats, sets: NDArray[np.intp]) -> Floats:
+    """Return standard errors of the labels' mean confidences; rows of a set go together."""
+    of_set = sp.csr_array((np.ones(len(P)), (sets, np.arange(len(P)))))
+    return np.asarray(np.sqrt(((of_set @ (P - P.mean(axis=0))) ** 2).sum(axis=0)) / len(P))
+
+
+def with_capacities(
+    P: Floats, mask: NDArray[np.bool_], class_prior: Floats, *, steps: int = 5
+) -> Floats:
+    """Rescale labels and rows in turn until every label has the mass that the prior gives it."""
+    wanted = len(P) * class_prior + HALF_A_ROW
+    for _ in range(steps):
+        P = confidences_within(P * (wanted / (P.sum(axis=0) + HALF_A_ROW)), mask)
+    return P
+
+
+def settled(
+    support: Callable[[Floats], Floats],
+    opinion: Callable[[Floats], Floats],
+    mask: NDArray[np.bool_],
+    start: Floats,
+    class_prior: Floats,
+    *,
+    without_model: Floats | None = None,
+    balance: float = BALANCE,
+    turns: int = SETTLING_TURNS,
+) -> Floats:
+    """Let all other rows speak, those with the same set too, for a few turns from the posterior.
+
+    First the graph matches, then the regression gives its leave-one-out opinion. This is done
+    twice, once with the masses of the labels held at the prior and once with the class-mass
+    correction, and the mean is returned, together with what is found without the model if that is
+    known: model and prior are estimates, and where the three disagree nothing is sure.
+
+    Parameters
+    ----------
+    support, opinion : callable
+        Map confidences to the support by the graph and to the leave-one-out ratings.
+    mask : ndarray of shape (n_samples, n_classes), bool
+        Candidates.
+    start : ndarray of shape (n_samples, n_classes)
+        Posterior of the candidates.
+    class_prior : ndarray of shape (n_classes,)
+        Shares of the labels.
+    without_model : ndarray of shape (n_samples, n_classes), default=None
+        What matching and feedback find from equal confidences.
+    balance : float, default=BALANCE
+        Exponent of the class-mass correction.
+    turns : int, default=SETTLING_TURNS
+        Of each kind. Many would forget the start.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_classes)
+    """
+
+    def corrected(P: Floats, scores: Floats) -> Floats:
+        mass = P.sum(axis=0)
+        return confidences_within(scores / np.where(mass > 0, mass, 1.0) ** balance, mask)
+
+    found = [] if without_model is None else [without_model]
+    for update in (corrected, _held(mask, class_prior)):
+        found.append(_matched(update, support, opinion, start, turns, turns))
+    return np.asarray(np.mean(found, axis=0))
+
+
+def matched_with_prior(
+    support: Callable[[Floats], Floats],
+    opinion: Callable[[Floats], Floats],
+    mask: NDArray[np.bool_],
+    class_prior: Floats,
+) -> Floats:
+    """Match from equal confidences with the masses held at a prior that is known.
+
+    The parameters are those of :func:`settled`. A known prior leaves nothing to a model of the
+    sets: on most data the true one is worth more than anything that can be estimated.
+    """
+    equal = confidences_within(np.ones(mask.shape), mask)
+    return _matched(_held(mask, class_prior), support, opinion, equal, PRIOR_TURNS, OPINIONS)
+
+
+def _held(mask: NDArray[np.bool_], class_prior: Floats) -> Callable[[Floats, Floats], Floats]:
+    """Return a turn that keeps the labels' masses at the prior."""
+    return lambda _, scores: with_capacities(confidences_within(scores, mask), mask, class_prior)
+
+
+def _matched(
+    update: Callable[[Floats, Floats], Floats],
+    support: Callable[[Floats], Floats],
+    opinion: Callable[[Floats], Floats],
+    P: Floats,
+    turns: int,
+    opinions: int,
+) -> Floats:
+    """Take turns of the matching, then opinions of the regression."""
+    for _ in range(turns):
+        P = update(P, P * support(P))
+    for _ in range(opinions):
+        P = update(P, np.maximum(opinion(P), 0.0) ** 2 + FLOOR)
+    return P
+
+
+def _ratios(logarithms: Floats, shares: Floats) -> Floats:
+    """Let the ratios be 1 in the mean over the labels' shares."""
+    r = np.exp(logarithms - logarithms.max(axis=1, keepdims=True))
+    return r / (shares * r).sum(axis=1, keepdims=True)

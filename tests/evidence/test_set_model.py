@@ -1,0 +1,282 @@
+"""The model of candidate sets against brute force and on data made from it."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import load_digits, make_blobs
+from sklearn.metrics import roc_auc_score
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.neighbors import kneighbors_graph
+
+from gmpll.datasets.corruption import random_candidates
+from gmpll.evidence import set_model
+from gmpll.evidence.set_model import (
+    Scores,
+    SetModel,
+    SetsLeftOut,
+    fit_outside,
+    fit_set_model,
+    held_out_log_likelihood,
+    likeliest_tau,
+    matched_with_prior,
+    prior_errors,
+    row_log_likelihood,
+    set_numbers,
+    settled,
+    with_capacities,
+    without_equal_sets,
+)
+from gmpll.rounding import confidences_within
+
+RIDGE = 0.1
+
+
+class Rows:
+    """Graph and regression of some rows, as a learner has them."""
+
+    def __init__(self, X, mask):
+        self.X, self.mask = X, mask
+        kernel = rbf_kernel(X, gamma=1.0 / np.median(((X[:, None] - X[:50]) ** 2).sum(axis=2)))
+        self.inverse = np.linalg.inv(kernel + RIDGE * np.eye(len(X)))
+        self.sets = set_numbers(mask)
+        graph = kneighbors_graph(X, 10)
+        self.graph = sp.csr_array(graph.maximum(graph.T))
+        self.cut = without_equal_sets(self.graph, self.sets)
+        self.regression = SetsLeftOut(self.inverse, self.sets, np.random.RandomState(0))
+
+    def without_own_set(self, P):
+        return Scores.without_own_set(self.cut, self.regression, self.sets, P)
+
+    def without_own_row(self, P):
+        ratings = P - self.inverse @ P / self.inverse.diagonal()[:, None]
+        shares = set_model.label_shares(P.sum(axis=0), len(P))
+        return Scores(self.graph @ P, ratings, np.broadcast_to(shares, P.shape))
+
+
+@pytest.fixture(scope="module")
+def digits():
+    X, y = load_digits(return_X_y=True)
+    X, y = X[:600] / 16.0, y[:600]
+    return X, y, random_candidates(y, 0.9, 3, random_state=0)
+
+
+@pytest.fixture
+def some_scores():
+    rng = np.random.RandomState(1)
+    mask = rng.uniform(size=(40, 4)) < 0.5
+    mask[np.arange(40), rng.randint(4, size=40)] = True
+    shares = rng.dirichlet(np.ones(4), size=40)
+    return Scores(rng.uniform(size=(40, 4)), rng.normal(size=(40, 4)), shares), mask
+
+
+def test_leaving_sets_out_is_training_without_them(digits):
+    X, _, mask = digits
+    rows = Rows(X[:80], mask[:80])
+    P = confidences_within(np.ones(rows.mask.shape), rows.mask)
+    kernel = np.linalg.inv(rows.inverse) - RIDGE * np.eye(80)
+    ratings = rows.regression(P)
+    for number in (0, rows.sets[-1]):
+        own, others = rows.sets == number, rows.sets != number
+        ridged = kernel[others][:, others] + RIDGE * np.eye(others.sum())
+        fitted = np.linalg.solve(ridged, P[others])
+        np.testing.assert_allclose(ratings[own], kernel[own][:, others] @ fitted, atol=1e-8)
+
+
+def test_large_groups_are_left_out_in_parts(monkeypatch):
+    monkeypatch.setattr(set_model, "LARGEST_GROUP", 4)
+    inverse = np.linalg.inv(rbf_kernel(np.arange(10.0)[:, None]) + RIDGE * np.eye(10))
+    regression = SetsLeftOut(inverse, np.zeros(10, dtype=np.intp), np.random.RandomState(0))
+    assert regression(np.eye(10)[:, :2]).shape == (10, 2)
+    assert regression(np.ones((10, 1))).min() > 0  # other parts speak of a row
+
+
+def test_shares_and_edges_are_of_rows_with_other_sets():
+    mask = np.array([[1, 1, 0], [1, 1, 0], [0, 1, 1]], dtype=bool)
+    sets = set_numbers(mask)
+    assert sets[0] == sets[1] != sets[2]
+    graph = sp.csr_array(np.ones((3, 3)) - np.eye(3))
+    cut = without_equal_sets(graph, sets)
+    np.testing.assert_array_equal(cut.toarray() > 0, sets[:, None] != sets)
+    P = np.array([[1.0, 0, 0], [0, 1.0, 0], [0, 0, 1.0]])
+    regression = SetsLeftOut(np.eye(3), sets, np.random.RandomState(0))
+    shares = Scores.without_own_set(cut, regression, sets, P).shares
+    np.testing.assert_allclose(shares[0], np.array([0.5, 0.5, 1.5]) / 2.5)
+    np.testing.assert_allclose(shares[2], np.array([1.5, 1.5, 0.5]) / 3.5)
+
+
+def test_without_evidence_of_features_the_posterior_is_what_the_set_says(some_scores):
+    scores, mask = some_scores
+    prior = np.array([0.4, 0.3, 0.2, 0.1])
+    for tau in (0.0, 0.5, 1.0):
+        silent = SetModel(tau, prior, np.zeros(2))
+        wanted = confidences_within(np.tile(prior ** (1 - tau), (40, 1)), mask)
+        np.testing.assert_allclose(silent.posterior(scores, mask), wanted, atol=1e-12)
+        np.testing.assert_allclose(row_log_likelihood(silent, scores, mask), 0.0, atol=1e-12)
+
+
+def test_joint_posterior_is_bayes_rule(some_scores):
+    scores, mask = some_scores
+    model = SetModel(0.3, np.array([0.4, 0.3, 0.2, 0.1]), np.array([1.5, 2.0]), outside=0.2)
+    joint = model.joint(scores, mask)
+    np.testing.assert_allclose(joint.sum(axis=1), 1.0)
+    np.testing.assert_allclose((scores.shares * model.ratios(scores)).sum(axis=1), 1.0)
+    row = int(np.flatnonzero(mask.sum(axis=1) == 2)[0])
+    prior, r, share = model.class_prior**0.7, model.ratios(scores)[row], scores.shares[row]
+    inside, beyond = mask[row], ~mask[row]
+    weight = np.where(inside, 0.8 * prior / prior[inside].sum(), 0.2 * share / share[beyond].sum())
+    np.testing.assert_allclose(joint[row], weight * r / (weight @ r))
+    outside = model.outside_probability(scores, mask)
+    np.testing.assert_allclose(outside, np.where(mask, 0, joint).sum(axis=1))
+    assert (outside[mask.all(axis=1)] == 0).all()
+
+
+def test_weights_maximise_the_likelihood(some_scores):
+    scores, mask = some_scores
+    start = SetModel(0.5, np.full(4, 0.25), np.full(2, 0.5))
+    best = set_model.model_with_weights(start, scores, mask, outside=True)
+    top = row_log_likelihood(best, scores, mask).mean()
+    assert top >= row_log_likelihood(start, scores, mask).mean()
+    for change in ([0.05, 0.0], [0.0, 0.05]):
+        moved = SetModel(0.5, best.class_prior, best.weights + change, best.outside)
+        assert row_log_likelihood(moved, scores, mask).mean() <= top + 1e-6
+
+
+def test_labels_and_their_shares_are_found(digits):
+    X, y, mask = digits
+    rows = Rows(X, mask)
+    model, P = fit_set_model(rows.without_own_set, mask, 1.0)
+    assert (P.argmax(axis=1) == y).mean() > 0.95
+    np.testing.assert_allclose(P.sum(axis=1), 1.0)
+    assert not P[~mask].any()
+    np.testing.assert_allclose(model.class_prior, np.bincount(y) / len(y), atol=0.03)
+    assert prior_errors(P, rows.sets).max() < 0.03
+
+
+def held_out_likelihood(X, mask, tau):
+    """Fit on three quarters of the rows and return the log-likelihoods of the others' sets."""
+    train = np.arange(len(X)) % 4 > 0
+    rows = Rows(X[train], mask[train])
+    gamma = 1.0 / np.median(((rows.X[:, None] - rows.X[:50]) ** 2).sum(axis=2))
+    near = sp.csr_array(sp.csr_array(kneighbors_graph(X, 10))[~train][:, train])
+    to_rows = rbf_kernel(X[~train], rows.X, gamma=gamma) @ rows.inverse
+    model, P = fit_set_model(rows.without_own_set, rows.mask, tau)
+    shares = np.broadcast_to(set_model.label_shares(P.sum(axis=0), len(P)), mask[~train].shape)
+    unseen = Scores(near @ P, to_rows @ P, shares)
+    return held_out_log_likelihood(model, rows.without_own_row(P), rows.mask, unseen, mask[~train])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_held_out_likelihood_tells_whether_features_say_anything(digits, seed):
+    X, _, mask = digits
+    assert held_out_likelihood(X, mask, 1.0).mean() > 0.5
+    noise = np.random.RandomState(seed).normal(size=(len(X), 5))
+    of_noise = held_out_likelihood(noise, mask, 1.0)
+    assert of_noise.mean() < 2.0 * of_noise.std() / np.sqrt(len(of_noise))
+
+
+def test_rows_with_equal_sets_do_not_confirm_each_other():
+    """A rare label that only ever comes with one set must not get all its rows."""
+    X, y = make_blobs([90, 90, 90], centers=[[0, 0], [6, 0], [0, 6]], random_state=0)
+    mask = np.eye(4, dtype=bool)[y]
+    far = (y == 0) & (X[:, 0] < np.median(X[y == 0, 0]))  # one word of label 0
+    mask[np.ix_(far, [1, 3])] = True
+    _, P = fit_set_model(Rows(X, mask).without_own_set, mask, 0.5)
+    assert (P[far].argmax(axis=1) == 0).mean() > 0.9
+
+
+@pytest.mark.parametrize("frequent", [False, True])
+def test_held_out_likelihood_tells_how_sets_arose(digits, frequent):
+    X, y, _ = digits
+    rng = np.random.RandomState(0)
+    kept = rng.uniform(size=len(y)) < 0.75**y  # a long tail
+    X, y = X[kept], y[kept]
+    rate = np.full(10, 0.35)
+    if frequent:  # distractors as frequent as labels
+        rate = np.minimum(np.bincount(y, minlength=10) / len(y) * 3.0, 0.9)
+    mask = (rng.uniform(size=(len(y), 10)) < rate) | np.eye(10, dtype=bool)[y]
+    of_tau = {tau: held_out_likelihood(X, mask, tau) for tau in (0.0, 1.0)}
+    best, behind = likeliest_tau(of_tau)
+    assert best == float(frequent)
+    assert behind[best] == 0.0 < behind[1.0 - best]
+
+
+def test_exponents_that_are_not_surely_behind_stay_open():
+    rows = np.linspace(0.0, 1.0, 50)
+    noise = np.where(np.arange(50) % 2, 1.0, -1.0)
+    best, behind = likeliest_tau({0.0: rows, 0.5: rows + noise - 0.01, 1.0: rows - 1.0 + noise})
+    assert best == 0.5
+    assert behind[0.0] == 0.0 < behind[0.5] < 1.0 < behind[1.0]
+
+
+def test_sets_that_lack_the_label_are_found(digits):
+    X, y, mask = digits
+    lacking = np.random.RandomState(0).uniform(size=len(y)) < 0.1
+    lacking &= mask.sum(axis=1) > 1
+    missing = mask.copy()
+    missing[lacking, y[lacking]] = False
+    for sets, share in ((missing, lacking.mean()), (mask, 0.0)):
+        rows = Rows(X, sets)
+        model, P = fit_set_model(rows.without_own_set, sets, 1.0)
+        model, joint = fit_outside(rows.without_own_row, sets, model, P)
+        assert model.outside == pytest.approx(share, abs=0.03)
+        outside = np.where(sets, 0.0, joint).sum(axis=1)
+        if share:
+            assert roc_auc_score(lacking, outside) > 0.95
+            assert (joint.argmax(axis=1) == y).mean() > 0.95
+
+
+def test_capacities_give_every_label_its_mass():
+    rng = np.random.RandomState(0)
+    mask = rng.uniform(size=(300, 3)) < 0.8
+    mask[~mask.any(axis=1)] = True
+    prior = np.array([0.5, 0.3, 0.2])
+    P = confidences_within(rng.uniform(size=mask.shape), mask)
+    P = with_capacities(P, mask, prior, steps=50)
+    np.testing.assert_allclose(P.mean(axis=0), prior, atol=0.01)
+    np.testing.assert_allclose(P.sum(axis=1), 1.0)
+    assert not P[~mask].any()
+
+
+def test_settling_keeps_what_is_sure_and_the_masses(digits):
+    X, y, mask = digits
+    rows = Rows(X, mask)
+    model, P = fit_set_model(rows.without_own_set, mask, 1.0)
+    found = settled(
+        lambda P: rows.graph @ P,
+        lambda P: rows.without_own_row(P).ratings,
+        mask,
+        P,
+        model.class_prior,
+    )
+    np.testing.assert_allclose(found.sum(axis=1), 1.0)
+    assert not found[~mask].any()
+    assert (found.argmax(axis=1) == y).mean() >= (P.argmax(axis=1) == y).mean() - 0.01
+    np.testing.assert_allclose(found.mean(axis=0), model.class_prior, atol=0.02)
+    flat = confidences_within(np.ones(mask.shape), mask)
+    of_three = settled(
+        lambda P: rows.graph @ P,
+        lambda P: rows.without_own_row(P).ratings,
+        mask,
+        P,
+        model.class_prior,
+        without_model=flat,
+    )
+    np.testing.assert_allclose(of_three, (2 * found + flat) / 3)
+
+
+def test_known_prior_keeps_a_frequent_label_from_taking_all():
+    rng = np.random.RandomState(0)
+    y = (rng.uniform(size=400) < 0.2).astype(np.intp)
+    X = rng.normal(size=(400, 2)) + 1.5 * y[:, None]
+    mask = np.ones((400, 2), dtype=bool)
+    mask[np.ix_(np.flatnonzero(y)[:5], [0])] = False  # a few rows are labelled
+    mask[np.ix_(np.flatnonzero(y == 0)[:20], [1])] = False
+    rows = Rows(X, mask)
+    P = matched_with_prior(
+        lambda P: rows.graph @ P,
+        lambda P: rows.without_own_row(P).ratings,
+        mask,
+        np.array([0.8, 0.2]),
+    )
+    assert P.mean(axis=0)[1] == pytest.approx(0.2, abs=0.03)
+    assert (P.argmax(axis=1) == y).mean() > 0.85
