@@ -404,6 +404,12 @@ class Pipeline:
         stacker = fit_stacker(scores, P, chosen.stacking, rows, chosen.linear)
         return StackedScores(stacker, table)
 
+    def out_of_sample(self, chosen: Hyperparameters, P: Array) -> Array:
+        """Return what the learner says of every training row without having seen it."""
+        if self.learner is not None:
+            return self.learner.out_of_sample(P)
+        return self.out_of_sample_scores(chosen, P)
+
     def out_of_sample_scores(self, chosen: Hyperparameters, P: Array) -> Array:
         """Return the regression's leave-one-out scores, shared among similar labels."""
         return shared_scores(self.ridge(chosen).leave_one_out(P), self.rows.similarity)

@@ -13,12 +13,14 @@ from sklearn import config_context  # type: ignore[attr-defined]
 from sklearn.base import clone, is_regressor
 from sklearn.utils.metaestimators import available_if
 
+from gmpll._columns import aligned_columns
 from gmpll._meta import TrainingRows, seeded
 from gmpll._sklearn import HasMethods, Interval, Real, StrOptions, fit_context
-from gmpll.arrays import to_host
+from gmpll.arrays import Array, from_host, to_host
 from gmpll.base import N_JOBS, BasePartialLabelClassifier, DecisionMixin, ProbabilityMixin
-from gmpll.candidates import CandidateSets
+from gmpll.candidates import CandidateSets, VotedCandidates
 from gmpll.engines import engine_of
+from gmpll.evidence.annotators import AnnotatorModel
 from gmpll.evidence.forest import is_forest_feasible
 from gmpll.evidence.pipeline import (
     CandidateRows,
@@ -134,9 +136,11 @@ class PartialLabelClassifier(
     classes_ : ndarray of shape (n_classes,)
         The labels.
     labels_ : ndarray of shape (n_samples,)
-        The label found for every training row.
+        The label found for every training row: a candidate or, of votes, maybe a label that
+        nobody voted for.
     label_confidences_ : ndarray of shape (n_samples, n_classes)
-        How sure every candidate is: zero outside the candidates, rows sum to one.
+        How sure every label is: zero outside the candidates unless they are votes, rows sum to
+        one.
     label_support_ : ndarray of shape (n_samples, n_classes)
         Share of the support that the candidates of a row get from the neighbours' confidences;
         zero outside the candidates, rows sum to one. Only of the matching on local graphs.
@@ -152,6 +156,9 @@ class PartialLabelClassifier(
         By which the probabilities of unseen rows are calibrated; 1 leaves them as they are.
     weight_exponent_ : float or None
         The power of the candidate weights; None if ``fit`` got none.
+    annotators_ : Annotators
+        Of votes: votes, estimated accuracy, confusion and agreement of every annotator;
+        ``annotators_.to_frame()`` is a table.
     disambiguator_ : estimator or None
         The fitted disambiguator, None if it is the matching on local graphs.
     predictor_ : callable
@@ -271,7 +278,10 @@ class PartialLabelClassifier(
             Features.
         y : candidate sets
             A 0/1 matrix, sparse matrix or DataFrame with a column per label, a sequence of label
-            sets, or a label vector; see :func:`gmpll.as_candidates`.
+            sets, or a label vector; see :func:`gmpll.as_candidates`. Of what
+            :func:`gmpll.candidates_from_votes` returns every vote counts: a model of how every
+            annotator votes is joined with what the features say of a row without its own votes,
+            see :mod:`gmpll.evidence.annotators`. Features that do not predict votes fade.
         gold : array-like of shape (n_samples,), default=None
             Labels that are known for certain; None, NaN or -1 where there is none (-1 is a label
             if y has it). A known label becomes the only candidate of its row, also if it was
@@ -291,6 +301,9 @@ class PartialLabelClassifier(
         -------
         self
         """
+        self._votes = None
+        if isinstance(y, VotedCandidates) and candidate_weight is None:
+            self._votes = y
         side_information = {"gold": gold, "impossible": impossible}
         return self._fit_sets(X, y, **side_information, candidate_weight=candidate_weight)
 
@@ -441,6 +454,9 @@ class PartialLabelClassifier(
         """Run the stages, keep what is asked for later; return the confidences."""
         rows, disambiguated = pipeline.rows, pipeline.disambiguated
         confidences = pipeline.confidences(chosen)
+        self.__dict__.pop("annotators_", None)  # of an earlier fit
+        if self._votes is not None:
+            confidences = self._joined_with_votes(pipeline, chosen)
         self.predictor_ = pipeline.predictor(chosen, confidences)
         if len(batches) == 1:  # rows that come later change nothing of the calibration
             self._fit_calibration(confidences, rows.mask)
@@ -455,6 +471,24 @@ class PartialLabelClassifier(
             self._state = FitState(rows.labels, rows.mask, confidences, weights, batches)
         self.n_samples_seen_ = rows.n_samples
         return confidences
+
+    def _joined_with_votes(self, pipeline: Pipeline, chosen: Hyperparameters) -> Array:
+        """Join what every annotator votes with the learner's out-of-sample scores."""
+        votes, rows = self._votes, pipeline.rows
+
+        def out_of_sample(P: NDArray[np.float64]) -> NDArray[np.float64]:
+            P = aligned_columns(P, votes.candidates.classes, rows.labels)
+            scores = to_host(pipeline.out_of_sample(chosen, from_host(P, rows.mask)))
+            return aligned_columns(scores, rows.labels, votes.candidates.classes)
+
+        crowd = AnnotatorModel().fit(votes, out_of_sample)
+        self.annotators_ = crowd.annotators_
+        posterior = aligned_columns(crowd.posterior_, crowd.classes_, rows.labels)
+        # Rows of which more is known than votes keep to that.
+        mask = to_host(rows.mask)
+        voted = aligned_columns(votes.candidates.mask, votes.candidates.classes, rows.labels)
+        allowed = np.where((mask == voted).all(axis=1, keepdims=True), True, mask)
+        return from_host(confidences_within(posterior, allowed), rows.mask)
 
     def _keep_matching(
         self, disambiguated: Disambiguated, balance: float, confidences: NDArray[np.float64]
@@ -493,6 +527,8 @@ class PartialLabelClassifier(
         engine = engine_of(mask)
         mask, confidences = engine.rows_on_host(mask, rows), engine.rows_on_host(confidences, rows)
         self.temperature_ = candidate_temperature(held_out, mask)
+        if self._votes is not None:  # the posterior of votes is a probability already
+            return
         tempered = confidences_within(temper(held_out, self.temperature_), mask)
         self._exponent = confidence_exponent(confidences, mask, tempered)
 
