@@ -152,9 +152,7 @@ class BasePartialLabelClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMe
         rng: np.random.RandomState,
     ) -> Self:
         """Take confidences of the training rows for what was learned."""
-        inside = array_namespace(confidences).where(
-            mask | (confidences > 0), confidences, -np.inf
-        )
+        inside = array_namespace(confidences).where(mask | (confidences > 0), confidences, -np.inf)
         (found,) = engine_of(confidences).keep(best_labels(inside, rng=rng))
         self.label_confidences_ = self._with_unseen_labels(confidences, 0.0)
         self.labels_ = labels_of(found, self.classes_[self._seen])

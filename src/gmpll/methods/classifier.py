@@ -41,6 +41,13 @@ from gmpll.evidence.selection import (
     search_space,
     select,
 )
+from gmpll.evidence.set_model import (
+    FIRST_WEIGHT,
+    Scores,
+    SetModel,
+    fit_outside,
+    label_shares,
+)
 from gmpll.evidence.stacking import is_stackable
 from gmpll.evidence.temperature import (
     candidate_temperature,
@@ -113,6 +120,10 @@ class PartialLabelClassifier(
         multiplied with its weight to this power. 0 ignores the weights, 1 takes them for
         probabilities; ``"auto"`` is the power for which the weights agree best with what the
         matching finds without them, about 0 for weights that are mere noise.
+    outside : {"auto", "never", "allow"}, default="auto"
+        Whether ``labels_`` may lie outside the candidates where these seem to lack the right
+        label. ``"auto"``: of votes they may, of plain candidate sets they stay within. How
+        probable it is stands in ``outside_probability_`` in any case.
     calibrate : bool, default=True
         Whether ``predict_proba`` and ``label_confidences_`` are brought to the level that the
         candidate sets of held-out rows support, see :mod:`gmpll.uncertainty.calibration`. No
@@ -159,6 +170,10 @@ class PartialLabelClassifier(
     annotators_ : Annotators
         Of votes: votes, estimated accuracy, confusion and agreement of every annotator;
         ``annotators_.to_frame()`` is a table.
+    outside_probability_ : ndarray of shape (n_samples,)
+        How probable it is that no candidate of the row is right, also where there is only one.
+    suggested_labels_ : ndarray of shape (n_samples,)
+        The best label of all, candidate or not.
     disambiguator_ : estimator or None
         The fitted disambiguator, None if it is the matching on local graphs.
     predictor_ : callable
@@ -225,6 +240,7 @@ class PartialLabelClassifier(
         "class_prior": [None, dict, "array-like"],
         "label_similarity": [None, StrOptions({"auto"}), "array-like"],
         "weight_exponent": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
+        "outside": [StrOptions({"auto", "never", "allow"})],
         "calibrate": ["boolean"],
         "warm_start": ["boolean"],
         "random_state": ["random_state"],
@@ -243,6 +259,7 @@ class PartialLabelClassifier(
         class_prior: ArrayLike | dict[Any, float] | None = None,
         label_similarity: ArrayLike | str | None = "auto",
         weight_exponent: float | str = "auto",
+        outside: str = "auto",
         calibrate: bool = True,
         warm_start: bool = False,
         random_state: int | np.random.RandomState | None = None,
@@ -255,6 +272,7 @@ class PartialLabelClassifier(
         self.class_prior = class_prior
         self.label_similarity = label_similarity
         self.weight_exponent = weight_exponent
+        self.outside = outside
         self.calibrate = calibrate
         self.warm_start = warm_start
         self.random_state = random_state
@@ -457,6 +475,11 @@ class PartialLabelClassifier(
         self.__dict__.pop("annotators_", None)  # of an earlier fit
         if self._votes is not None:
             confidences = self._joined_with_votes(pipeline, chosen)
+        else:
+            joint = self._joint_with_outside(pipeline, chosen, confidences)
+            self._keep_outside(joint, to_host(rows.mask), rows.labels)
+            if self.outside == "allow":
+                confidences = from_host(joint, rows.mask)
         self.predictor_ = pipeline.predictor(chosen, confidences)
         if len(batches) == 1:  # rows that come later change nothing of the calibration
             self._fit_calibration(confidences, rows.mask)
@@ -483,12 +506,46 @@ class PartialLabelClassifier(
 
         crowd = AnnotatorModel().fit(votes, out_of_sample)
         self.annotators_ = crowd.annotators_
+        voted_for = votes.weights > 0
+        voted_for[~voted_for.any(axis=1)] = True  # of items without votes
+        self._keep_outside(crowd.posterior_, voted_for, crowd.classes_)
         posterior = aligned_columns(crowd.posterior_, crowd.classes_, rows.labels)
         # Rows of which more is known than votes keep to that.
         mask = to_host(rows.mask)
         voted = aligned_columns(votes.candidates.mask, votes.candidates.classes, rows.labels)
-        allowed = np.where((mask == voted).all(axis=1, keepdims=True), True, mask)
+        free = (mask == voted).all(axis=1, keepdims=True) & (self.outside != "never")
+        allowed = np.where(free, True, mask)
         return from_host(confidences_within(posterior, allowed), rows.mask)
+
+    def _joint_with_outside(
+        self, pipeline: Pipeline, chosen: Hyperparameters, confidences: Array
+    ) -> NDArray[np.float64]:
+        """Return probabilities of all labels, those that are no candidates of the row included."""
+        rows, stage = pipeline.rows, pipeline.disambiguated
+        P, mask = to_host(confidences), to_host(rows.mask)
+        if mask.shape[1] == 1:
+            return P
+
+        def score(P: NDArray[np.float64]) -> Scores:
+            there = from_host(P, rows.mask)
+            support = np.zeros(P.shape)
+            if isinstance(stage, GraphDisambiguation):
+                support = to_host(stage.graph.weights @ there).astype(np.float64)
+            scores = to_host(pipeline.out_of_sample(chosen, there)).astype(np.float64)
+            shares = np.broadcast_to(label_shares(P.sum(axis=0), len(P)), P.shape)
+            return Scores(support, scores, shares)
+
+        shares = label_shares(P.sum(axis=0), len(P))
+        model = SetModel(chosen.balance, shares, np.full(2, FIRST_WEIGHT))
+        _, joint = fit_outside(score, mask, model, P)
+        return joint
+
+    def _keep_outside(
+        self, joint: NDArray[np.float64], mask: NDArray[np.bool_], labels: NDArray[Any]
+    ) -> None:
+        """Keep how probable it is that no candidate is right, and the best label of all."""
+        self.outside_probability_ = np.where(mask, 0.0, joint).sum(axis=1)
+        self.suggested_labels_ = labels[joint.argmax(axis=1)]
 
     def _keep_matching(
         self, disambiguated: Disambiguated, balance: float, confidences: NDArray[np.float64]
@@ -527,7 +584,7 @@ class PartialLabelClassifier(
         engine = engine_of(mask)
         mask, confidences = engine.rows_on_host(mask, rows), engine.rows_on_host(confidences, rows)
         self.temperature_ = candidate_temperature(held_out, mask)
-        if self._votes is not None:  # the posterior of votes is a probability already
+        if self._votes is not None or self.outside == "allow":  # these are probabilities already
             return
         tempered = confidences_within(temper(held_out, self.temperature_), mask)
         self._exponent = confidence_exponent(confidences, mask, tempered)
