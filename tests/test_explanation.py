@@ -87,7 +87,7 @@ def test_the_replay_of_the_graph_alone_is_the_matching():
 
 def test_iterations_add_and_take_away_the_same_and_add_up(fitted):
     model, mask, _ = fitted
-    why = explain(model, int(np.argmax(mask.sum(axis=1))), mask)
+    why = explain(model, int(np.argmax(mask.sum(axis=1))))
     assert len(why.iterations) > 1
     now = dict.fromkeys(why.support, 1 / len(why.support))
     for step in (*why.iterations, *([why.afterwards] if why.afterwards else [])):
@@ -106,7 +106,7 @@ def votes_of(model, why, changed=(), label=None):
 def test_what_would_have_changed_the_decision_does_and_one_less_does_not(fitted):
     model, mask, _ = fitted
     tipped = 0
-    for why in explain_rows(model, np.flatnonzero(mask.sum(axis=1) > 1), mask):
+    for why in explain_rows(model, np.flatnonzero(mask.sum(axis=1) > 1)):
         other = why.tipping.label
         assert other != why.label
         before = votes_of(model, why)
@@ -123,7 +123,7 @@ def test_what_would_have_changed_the_decision_does_and_one_less_does_not(fitted)
 
 def test_a_single_candidate_needs_no_reasons(fitted):
     model, mask, _ = fitted
-    why = explain(model, int(np.flatnonzero(mask.sum(axis=1) == 1)[0]), mask)
+    why = explain(model, int(np.flatnonzero(mask.sum(axis=1) == 1)[0]))
     assert why.tipping is None
     assert why.iterations == ()
     assert "one candidate" in str(why)

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -19,6 +19,7 @@ from gmpll import (
     as_candidates,
     candidates_from_votes,
 )
+from gmpll._meta import settled
 from problems import random_problem
 
 WRAPPERS = [CalibratedPartialClassifier, RejectingClassifier, ConformalPartialClassifier]
@@ -186,5 +187,5 @@ def test_stacking_and_forest_are_settled():
     model = PartialLabelClassifier(
         hyperparameters={"forest": 0.25, "stacking": 1.0, "linear": 0.5}, random_state=0
     ).fit(X, mask)
-    settled = clone(model).set_params(**model._settled_parameters())
-    assert (settled.readout, settled.forest) == ((1.0, 0.5), 0.25)
+    copy = settled(PartialLabelClassifier(), model)
+    assert copy.hyperparameters == {"stacking": 1.0, "linear": 0.5, "forest": 0.25}

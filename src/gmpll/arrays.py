@@ -72,7 +72,8 @@ def beside(values: NDArray[Any], reference: Array) -> Array:
     if not is_torch_array(reference):
         return values
     tensor = array_namespace(reference).asarray(values, device=device(reference))
-    return tensor.to(reference.dtype) if values.dtype.kind == "f" else tensor
+    both_float = values.dtype.kind == "f" and reference.is_floating_point()
+    return tensor.to(reference.dtype) if both_float else tensor
 
 
 def from_host(values: NDArray[Any], reference: Array) -> Array:

@@ -278,7 +278,7 @@ class TestStacking:
             hyperparameters={"forest": 0.0, "stacking": 2.0}, random_state=0, calibrate=False
         ).fit(X, mask)
         predictor, P = model.predictor_, model.label_confidences_
-        K = predictor.regression.kernel(predictor.regression.kernel.landmarks)
+        K = predictor.regression.kernel(*predictor.regression.kernel.landmarks)
         A = np.linalg.inv(K + model.selected_["ridge"] * np.eye(60))
         left_out = []
         for row in range(60):  # the regression without the row, fitted anew

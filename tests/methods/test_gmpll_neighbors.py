@@ -3,7 +3,7 @@ import pytest
 
 from gmpll import GMPLL
 from gmpll.datasets import make_partial_label_problem
-from gmpll.graph import neighbors
+from gmpll.engines import numpy as engine
 
 PROBLEM = make_partial_label_problem(900, 12, 8, 3.0, separation=5.0, random_state=0)
 TRAIN, TEST = slice(0, 800), slice(800, 900)
@@ -23,7 +23,7 @@ def test_few_rows_are_searched_exactly():
 
 def test_many_rows_are_searched_approximately(monkeypatch):
     pytest.importorskip("numba")
-    monkeypatch.setattr(neighbors, "APPROXIMATE_ROWS", 500)
+    monkeypatch.setattr(engine, "APPROXIMATE_ROWS", 500)
     auto, again = fitted(), fitted()
     monkeypatch.undo()
     asked_for, exact = fitted(neighbor_search="approximate"), fitted()

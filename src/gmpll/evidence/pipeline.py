@@ -22,7 +22,7 @@ from gmpll.evidence.ridge import KernelRidge, RidgePredictor
 from gmpll.evidence.scikit import ScikitLearner
 from gmpll.evidence.stacking import Stacker, fit_stacker
 from gmpll.graph.local import LocalGraphs
-from gmpll.matching import LocalAffinity, Matching, match, support_of
+from gmpll.matching import LocalAffinity, Matching, match, support_of, uniform_start
 from gmpll.matching.feedback import FEEDBACK_ITERATIONS, feedback
 from gmpll.matching.problem import MatchingProblem
 from gmpll.rounding import confidences_within
@@ -257,8 +257,10 @@ class GraphDisambiguation:
         priors: Array | None,
         start: Array | None = None,
     ) -> Matching:
-        if start is None and priors is not None:
-            start = confidences_within(priors, self.rows.mask)
+        if start is None:
+            start = uniform_start(self.rows.mask, self.rows.X.dtype)
+            if priors is not None:
+                start = confidences_within(priors, self.rows.mask)
         return match(
             self.affinity,
             self.rows.mask,

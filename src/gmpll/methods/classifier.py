@@ -320,7 +320,8 @@ class PartialLabelClassifier(
         self
         """
         self._votes = None
-        if isinstance(y, VotedCandidates) and candidate_weight is None:
+        own = self.disambiguator is None or is_local_matching(self.disambiguator)
+        if isinstance(y, VotedCandidates) and candidate_weight is None and own:
             self._votes = y
         side_information = {"gold": gold, "impossible": impossible}
         return self._fit_sets(X, y, **side_information, candidate_weight=candidate_weight)
@@ -497,7 +498,8 @@ class PartialLabelClassifier(
 
     def _joined_with_votes(self, pipeline: Pipeline, chosen: Hyperparameters) -> Array:
         """Join what every annotator votes with the learner's out-of-sample scores."""
-        votes, rows = self._votes, pipeline.rows
+        votes: Any = self._votes
+        rows = pipeline.rows
 
         def out_of_sample(P: NDArray[np.float64]) -> NDArray[np.float64]:
             P = aligned_columns(P, votes.candidates.classes, rows.labels)

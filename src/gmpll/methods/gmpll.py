@@ -15,7 +15,14 @@ from gmpll.engines import Neighbors, engine_of
 from gmpll.graph.local import LocalGraph
 from gmpll.graph.reconstruction import reconstruction_weights
 from gmpll.graph.views import CosineView
-from gmpll.matching import LocalAffinity, Matching, full_affinity, match, support_of
+from gmpll.matching import (
+    LocalAffinity,
+    Matching,
+    full_affinity,
+    match,
+    support_of,
+    uniform_start,
+)
 from gmpll.matching.affinity import check_label_similarity
 from gmpll.matching.problem import MatchingProblem
 from gmpll.rounding import confidences_within, one_hot
@@ -249,6 +256,7 @@ class GMPLL(ProbabilityMixin, BasePartialLabelClassifier):
             balance=self.balance,
             max_iter=self.max_iter,
             tol=self.tol,
+            start=uniform_start(mask, self._view.rows.dtype),
             keep=engine_of(mask).keeper(),
         )
 
