@@ -46,10 +46,10 @@ def two_workers(memory_limit=0):
         yield client
 
 
-def seconds_of(action):
+def seconds_of_fit(model, X, candidates):
     start = time.perf_counter()
-    result = action()
-    return result, time.perf_counter() - start
+    model.fit(X, candidates)
+    return time.perf_counter() - start
 
 
 def beside_memory(name, X, candidates, truth, n_partitions=8):
@@ -60,8 +60,8 @@ def beside_memory(name, X, candidates, truth, n_partitions=8):
     unseen = as_rows(X[test], partition_rows=rows)
     for estimator in (MATCHING, PartialLabelClassifier(random_state=0)):
         in_memory, over_dask = clone(estimator), clone(estimator)
-        _, alone = seconds_of(lambda: in_memory.fit(X[train], candidates[train]))
-        _, dask_seconds = seconds_of(lambda: over_dask.fit(partitions, candidates[train]))
+        alone = seconds_of_fit(in_memory, X[train], candidates[train])
+        dask_seconds = seconds_of_fit(over_dask, partitions, candidates[train])
         found = over_dask.labels_.compute()
         predicted = over_dask.predict(unseen).compute()
         confidences = over_dask.label_confidences_.compute()
@@ -70,7 +70,8 @@ def beside_memory(name, X, candidates, truth, n_partitions=8):
         print(
             f"{name:10s} {SHORT[type(estimator).__name__]:10s} {len(train):5d} {alone:9.2f} "
             f"{dask_seconds:8.2f} {dask_seconds / alone:6.1f} {difference:11.1e} {same:6.4f} "
-            f"{np.mean(in_memory.labels_ == truth[train]):7.3f} {np.mean(found == truth[train]):6.3f} "
+            f"{np.mean(in_memory.labels_ == truth[train]):7.3f} "
+            f"{np.mean(found == truth[train]):6.3f} "
             f"{np.mean(in_memory.predict(X[test]) == truth[test]):9.3f} "
             f"{np.mean(predicted == truth[test]):6.3f}",
             flush=True,
@@ -97,7 +98,7 @@ def beyond_memory(n_rows, copies, partition_rows, limit):
         before = set(client.run(os.getpid).values())
         rows = as_rows(Path(folder) / "X.npy", partition_rows=partition_rows)
         model = clone(MATCHING)
-        _, seconds = seconds_of(lambda: model.fit(rows, problem.candidates))
+        seconds = seconds_of_fit(model, rows, problem.candidates)
         confidences = model.label_confidences_.compute()
         survived = set(client.run(os.getpid).values()) == before
     # Copies of features change no neighbour, so the small problem has the same answer.
@@ -119,13 +120,12 @@ def main():
     options = parser.parse_args()
     print(f"matching: {MATCHING}; classifier: PartialLabelClassifier().")
     print("Two workers of one thread each; 8 partitions. Seconds of a fit, their ratio, largest")
-    print(
-        "difference of a confidence, share of equal labels (training rows and a tenth kept apart),"
-    )
-    print("accuracy on the training rows and on those kept apart, in memory and over Dask.")
+    print("difference of a confidence, share of equal labels, accuracy on the training rows and on")
+    print("a tenth of the rows kept apart, in memory and over Dask.")
     print(
         f"{'data':10s} {'estimator':10s} {'rows':>5s} {'in memory':>9s} {'Dask':>8s} {'ratio':>6s} "
-        f"{'difference':>11s} {'equal':>6s} {'found':>7s} {'Dask':>6s} {'predicted':>9s} {'Dask':>6s}"
+        f"{'difference':>11s} {'equal':>6s} {'found':>7s} {'Dask':>6s} {'predicted':>9s} "
+        f"{'Dask':>6s}"
     )
     with two_workers():
         for n_rows in (2000,) if options.quick else (2000, 6000):

@@ -7,8 +7,9 @@ the first 900 of them, with five wrong candidates each. Protocol: as many as wan
 of KFold(10, shuffle=True, random_state=0), PartialLabelClassifier(random_state=0). The knowledge
 is made from the truth of the training rows, as an annotator would make it, with random_state=fold.
 "training" is the accuracy of the labels found for those training rows whose label was not simply
-given, "same rows, sets only" that of the candidate sets alone on the same rows, "unseen" the accuracy on
-the held-out fold. "votes alone" takes the candidate with most votes, ties broken at random.
+given, "same rows, sets only" that of the candidate sets alone on the same rows, "unseen" the
+accuracy on the held-out fold. "votes alone" takes the candidate with most votes, ties broken at
+random.
 The table at the end holds means over the folds: training (same rows, sets only) / unseen.
 """
 
