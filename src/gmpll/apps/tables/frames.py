@@ -75,7 +75,7 @@ def disambiguate(
         Any method of the library, in small letters.
     review_below : float, default=None
         Rows with a smaller margin are flagged for review. By default 0.5 where confidences are
-        calibrated (GMPLL up to 20,000 rows), else 0.25.
+        calibrated (the default), else 0.25.
     random_state : int, default=0
         Seed.
 
