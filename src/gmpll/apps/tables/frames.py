@@ -66,7 +66,7 @@ def disambiguate(
     impossible : str, default=None
         Column of labels that a row cannot have, in the form of candidate sets.
     trust : float, default=None
-        How much votes count, see :class:`gmpll.GMPLL`; estimated by default.
+        How much votes count, see :class:`gmpll.PartialLabelClassifier`; estimated by default.
     exclude : str or sequence of str, default=()
         Columns not to use.
     empty : {"error", "all"}, default="error"
