@@ -1,4 +1,4 @@
-"""What every part of the default GMPLL is worth: ten folds with one part left out at a time.
+"""What every part of the default is worth: ten folds with one part left out at a time.
 
 The last line is the default on rows whose only candidate is the true label: what the ambiguity
 costs. Sets of one do not show that labels are ordered, so they are not taken for ordered there.
@@ -10,33 +10,39 @@ Needs the data sets (environment variable GMPLL_DATA). Protocol as in benchmarks
 
 import argparse
 import csv
-from contextlib import nullcontext
-from unittest.mock import patch
 
 import numpy as np
 from accuracy import ten_folds
 from sklearn.utils import Bunch
 
-from gmpll import GMPLL
+from gmpll import GMPLL, PartialLabelClassifier
 from gmpll.datasets import load_real_world
 
-LEARNER, SELECTION = "gmpll.methods._learner", "gmpll.methods._selection"
 #: The default on rows whose only candidate is the true label.
 TRUTH_GIVEN = "true labels given"
-#: The default with one part left out, and for parts that are no parameter what takes its place.
+#: One of the nine regressions that are compared.
+ONE = {"views": ("cosine", "rank", "euclidean"), "width": 1.5, "ridge": 0.1}
+
+
+def with_fixed(**hyperparameters):
+    """Return the default with some hyperparameters fixed."""
+    return PartialLabelClassifier(hyperparameters=hyperparameters, random_state=0)
+
+
+#: The default with one part left out.
 VARIANTS = {
-    "default": (GMPLL(random_state=0), None),
-    "without positions": (GMPLL(scaling="both", random_state=0), None),
-    "z-scores only": (GMPLL(scaling="standard", random_state=0), None),
-    "ranks only": (GMPLL(scaling="rank", random_state=0), None),
-    "labels never similar": (GMPLL(label_similarity=None, random_state=0), None),
-    "no balance": (GMPLL(balance=0, random_state=0), None),
-    "no feedback": (GMPLL(random_state=0), (f"{LEARNER}.feedback", lambda _, mask, P, **__: P)),
-    "nothing chosen": (GMPLL(random_state=0), (f"{SELECTION}.ALTERNATIVES", (("all", 1.5, 0.1),))),
-    "no readout": (GMPLL(readout=0.0, random_state=0), None),
-    "no forest": (GMPLL(forest=0.0, random_state=0), None),
-    "no regression": (GMPLL(prediction="independent", random_state=0), None),
-    TRUTH_GIVEN: (GMPLL(random_state=0), None),
+    "default": PartialLabelClassifier(random_state=0),
+    "without the Euclidean view": with_fixed(views=("cosine", "rank")),
+    "cosine view only": with_fixed(views=("cosine",)),
+    "rank view only": with_fixed(views=("rank",)),
+    "labels never similar": PartialLabelClassifier(label_similarity=None, random_state=0),
+    "no balance": with_fixed(balance=0.0),
+    "no feedback": with_fixed(feedback=False),
+    "nothing chosen": with_fixed(**ONE),
+    "no stacking": with_fixed(stacking=0.0),
+    "no forest": with_fixed(forest=0.0),
+    "no regression": GMPLL("local", balance=0.5, random_state=0),
+    TRUTH_GIVEN: PartialLabelClassifier(random_state=0),
 }
 
 
@@ -54,10 +60,9 @@ def main():
     rows = []
     for name in options.datasets.split(","):
         data = load_real_world(name)
-        for variant, (estimator, instead) in VARIANTS.items():
+        for variant, estimator in VARIANTS.items():
             given = with_true_labels(data) if variant == TRUTH_GIVEN else data
-            with patch(*instead) if instead else nullcontext():
-                scores = ten_folds(estimator, given, folds=options.folds)
+            scores = ten_folds(estimator, given, folds=options.folds)
             unseen, training, seconds = np.round(scores.mean(axis=0), 4)[:3]
             print(
                 f"{name:9s} {variant:26s} unseen {unseen:.3f}  training {training:.3f}", flush=True

@@ -33,8 +33,8 @@ import pandas as pd
 
 CRITERIA = ["covering rate", "candidate lift", "lift with prior", "approximated accuracy",
             "partial likelihood", "expected lift"]  # fmt: skip
-PARAMETERS = ["views", "neighbors", "balance", "regressions", "turns", "sharpness"]
-DEFAULT = {"neighbors": 40, "balance": 0.5, "turns": 10, "sharpness": 2.0}
+PARAMETERS = ["views", "neighbors", "balance", "regressions", "iterations", "sharpness"]
+DEFAULT = {"neighbors": 40, "balance": 0.5, "iterations": 10, "sharpness": 2.0}
 REAL = ["lost", "msrcv2", "birdsong", "fg-net"]
 #: The regressions around which constants are changed.
 REGRESSIONS = ["((0.5, 0.1),)", "((1.5, 0.1),)"]
@@ -44,13 +44,13 @@ def read(path: Path) -> pd.DataFrame:
     """Read the fits; ``source`` is the data set that a problem was made from."""
     fits = pd.read_csv(path)
     fits = fits[fits["dataset"] != "dataset"].copy()  # headers of joined parts
-    numbers = ["fold", "neighbors", "balance", "turns", "sharpness", "unseen", "training"]
+    numbers = ["fold", "neighbors", "balance", "iterations", "sharpness", "unseen", "training"]
     fits[numbers + CRITERIA] = fits[numbers + CRITERIA].apply(pd.to_numeric)
     fits["source"] = fits["dataset"].str.split(" ").str[0]
     return fits
 
 
-def ratings(fits: pd.DataFrame) -> pd.DataFrame:
+def rank_criteria(fits: pd.DataFrame) -> pd.DataFrame:
     """Rank correlation and regret of every criterion on every problem."""
     rows = []
     for name, problem in fits.groupby("dataset", sort=False):
@@ -126,9 +126,12 @@ def main() -> None:
     grid = fits[fits["regressions"].str.count(r"\(") == 2]
     choices = read(folder / "choices.csv.gz")
     for name, table in (
-        ("criteria", ratings(grid)), ("choice", ratings(choices)), ("defaults", left_out(fits)),
-        ("ablation", ablation(fits)), ("alternatives", among(choices)),
-    ):  # fmt: skip
+        ("criteria", rank_criteria(grid)),
+        ("choice", rank_criteria(choices)),
+        ("defaults", left_out(fits)),
+        ("ablation", ablation(fits)),
+        ("alternatives", among(choices)),
+    ):
         table.round(4).to_csv(folder / f"{name}.csv", index=False)
     for name in ("criteria", "choice"):
         table = pd.read_csv(folder / f"{name}.csv")

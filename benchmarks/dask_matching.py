@@ -1,10 +1,10 @@
-"""The matching over Dask beside the one in memory, and on a file larger than a worker.
+"""Both estimators over Dask beside the fit in memory, and on a file larger than a worker.
 
     python benchmarks/dask_matching.py [--quick] [--data FOLDER] | tee results/dask.txt
 
 The first part fits the same rows in memory and over two workers of one thread each, in the same
-process, and compares time, confidences and the accuracy on rows kept apart; with --data it does so
-on Lost and MSRCv2 too. The second part matches a file on disk that is larger than the memory limit
+process, and compares time, confidences, labels and accuracies; with --data it does so on Lost and
+MSRCv2 too. The second part matches a file on disk that is larger than the memory limit
 of a worker, which the workers' nannies enforce by killing what exceeds it.
 """
 
@@ -18,16 +18,17 @@ from pathlib import Path
 
 import numpy as np
 from dask.distributed import Client, LocalCluster
+from sklearn.base import clone
 
-from gmpll import GMPLL
+from gmpll import GMPLL, PartialLabelClassifier
 from gmpll.datasets import load_dataset, make_partial_label_problem
-from gmpll.engines.dask import as_candidate_rows, as_rows
+from gmpll.engines.dask import as_rows
 
 #: A tenth of the rows is kept apart.
 TEST_SHARE = 0.1
 MEGABYTE = 10**6
-ITERATIONS = 20
-SETTINGS = {"balance": 0.5, "max_iter": ITERATIONS, "random_state": 0}
+MATCHING = GMPLL("local", balance=0.5, max_iter=20, random_state=0)
+SHORT = {"GMPLL": "matching", "PartialLabelClassifier": "classifier"}
 
 
 @contextmanager
@@ -45,37 +46,36 @@ def two_workers(memory_limit=0):
         yield client
 
 
-def seconds_of(action):
+def seconds_of_fit(model, X, candidates):
     start = time.perf_counter()
-    result = action()
-    return result, time.perf_counter() - start
-
-
-def fitted_over_dask(X, candidates, partition_rows):
-    rows = as_rows(X, partition_rows)
-    sets, _ = as_candidate_rows(candidates, rows)
-    return GMPLL("local", **SETTINGS).fit(rows, sets)
+    model.fit(X, candidates)
+    return time.perf_counter() - start
 
 
 def beside_memory(name, X, candidates, truth, n_partitions=8):
     order = np.random.RandomState(0).permutation(len(X))
     test, train = np.split(order, [int(TEST_SHARE * len(X))])
-    in_memory = GMPLL("local", **SETTINGS)
-    _, alone = seconds_of(lambda: in_memory.fit(X[train], candidates[train]))
-    partition_rows = -(-len(train) // n_partitions)
-    over_dask, dask_seconds = seconds_of(
-        lambda: fitted_over_dask(X[train], candidates[train], partition_rows)
-    )
-    confidences = over_dask.label_confidences_.compute()
-    difference = np.abs(confidences - in_memory.label_confidences_).max()
-    print(
-        f"{name:12s} {len(train):6d} {alone:9.2f} {dask_seconds:8.2f} {dask_seconds / alone:7.1f} "
-        f"{difference:11.1e} {np.mean(in_memory.labels_ == truth[train]):9.3f} "
-        f"{np.mean(over_dask.labels_.compute() == truth[train]):7.3f} "
-        f"{np.mean(in_memory.predict(X[test]) == truth[test]):9.3f} "
-        f"{np.mean(over_dask.predict(as_rows(X[test])).compute() == truth[test]):7.3f}",
-        flush=True,
-    )
+    rows = -(-len(train) // n_partitions)
+    partitions = as_rows(X[train], partition_rows=rows)
+    unseen = as_rows(X[test], partition_rows=rows)
+    for estimator in (MATCHING, PartialLabelClassifier(random_state=0)):
+        in_memory, over_dask = clone(estimator), clone(estimator)
+        alone = seconds_of_fit(in_memory, X[train], candidates[train])
+        dask_seconds = seconds_of_fit(over_dask, partitions, candidates[train])
+        found = over_dask.labels_.compute()
+        predicted = over_dask.predict(unseen).compute()
+        confidences = over_dask.label_confidences_.compute()
+        difference = np.abs(confidences - in_memory.label_confidences_).max()
+        same = np.mean(np.r_[found == in_memory.labels_, predicted == in_memory.predict(X[test])])
+        print(
+            f"{name:10s} {SHORT[type(estimator).__name__]:10s} {len(train):5d} {alone:9.2f} "
+            f"{dask_seconds:8.2f} {dask_seconds / alone:6.1f} {difference:11.1e} {same:6.4f} "
+            f"{np.mean(in_memory.labels_ == truth[train]):7.3f} "
+            f"{np.mean(found == truth[train]):6.3f} "
+            f"{np.mean(in_memory.predict(X[test]) == truth[test]):9.3f} "
+            f"{np.mean(predicted == truth[test]):6.3f}",
+            flush=True,
+        )
 
 
 def write_rows(file, problem, copies):
@@ -96,13 +96,13 @@ def beyond_memory(n_rows, copies, partition_rows, limit):
         n_bytes = write_rows(Path(folder) / "X.npy", problem, copies)
         assert n_bytes > limit
         before = set(client.run(os.getpid).values())
-        model, seconds = seconds_of(
-            lambda: fitted_over_dask(Path(folder) / "X.npy", problem.candidates, partition_rows)
-        )
+        rows = as_rows(Path(folder) / "X.npy", partition_rows=partition_rows)
+        model = clone(MATCHING)
+        seconds = seconds_of_fit(model, rows, problem.candidates)
         confidences = model.label_confidences_.compute()
         survived = set(client.run(os.getpid).values()) == before
     # Copies of features change no neighbour, so the small problem has the same answer.
-    reference = GMPLL("local", **SETTINGS).fit(problem.data, problem.candidates)
+    reference = clone(MATCHING).fit(problem.data, problem.candidates)
     difference = np.abs(confidences - reference.label_confidences_).max()
     print(
         f"{n_rows} rows x {40 * copies} features, {n_bytes / MEGABYTE:.0f} MB on disk; limit of a "
@@ -118,12 +118,14 @@ def main():
     parser.add_argument("--quick", action="store_true", help="small sizes only")
     parser.add_argument("--data", help="folder of the data sets")
     options = parser.parse_args()
-    print(f"Two workers of one thread each; 8 partitions; {ITERATIONS} iterations at most. Seconds")
-    print("of a fit, their ratio, largest difference of confidences, accuracy on the training rows")
-    print("and on a tenth of the rows kept apart, in memory and over Dask.")
+    print(f"matching: {MATCHING}; classifier: PartialLabelClassifier().")
+    print("Two workers of one thread each; 8 partitions. Seconds of a fit, their ratio, largest")
+    print("difference of a confidence, share of equal labels, accuracy on the training rows and on")
+    print("a tenth of the rows kept apart, in memory and over Dask.")
     print(
-        f"{'data':12s} {'rows':>6s} {'in memory':>9s} {'Dask':>8s} {'ratio':>7s} "
-        f"{'difference':>11s} {'found':>9s} {'Dask':>7s} {'predicted':>9s} {'Dask':>7s}"
+        f"{'data':10s} {'estimator':10s} {'rows':>5s} {'in memory':>9s} {'Dask':>8s} {'ratio':>6s} "
+        f"{'difference':>11s} {'equal':>6s} {'found':>7s} {'Dask':>6s} {'predicted':>9s} "
+        f"{'Dask':>6s}"
     )
     with two_workers():
         for n_rows in (2000,) if options.quick else (2000, 6000):

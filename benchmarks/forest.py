@@ -1,4 +1,4 @@
-"""What a readout and a forest beside the regression are worth, and what the choices cost.
+"""What stacking and a forest beside the regression are worth, and what the choices cost.
 
     python benchmarks/forest.py [--problems lost,glass] [--out results/forest]
 
@@ -6,21 +6,21 @@ Needs the data sets (environment variable GMPLL_DATA). The problems are those of
 benchmarks/study.py. Protocol: KFold(5, shuffle=True, random_state=0), two folds of sets of up to
 1800 rows and the first of larger ones; of sets of up to 600 rows, where the best of many settings
 on five folds is mostly the luckiest, all folds with random_state 0, 1, 2 and 3. "unseen" is the
-accuracy on the held-out fold, "training" that of the labels found for the training rows. GMPLL
-chooses as always; then there are fitted beside each other, and compared with true labels here
-alone,
+accuracy on the held-out fold, "training" that of the labels found for the training rows. The
+classifier chooses as always; then there are fitted beside each other, and compared with true labels
+here alone,
 
 * each of the nine regressions; beside the one that was chosen and, on sets of up to 1800 rows, the
-  one that is best on average, every readout, and every share of the forest without readout and with
-  the chosen one: what do the three choices cost together, against what is best on average over the
-  folds?
+  one that is best on average, every stacking, and every share of the forest without stacking and
+  with the chosen one: what do the three choices cost together, against what is best on average over
+  the folds?
 * on sets of up to 600 rows, in the first five folds, the chosen setting with a forest of share 0.5
   one of whose constants is changed: is the default's value also the best of the other data sets?
 
 Tables: fits.csv (every fit), regret.csv (per problem), defaults.csv (one data set left out, with
 all problems made from it). The rule for the share is tried with other numbers of standard errors
-on the shares that were fitted, and each readout for all problems. Problems that fits.csv holds are
-not run again.
+on the shares that were fitted, and each stacking for all problems. Problems that fits.csv holds
+are not run again.
 """
 
 import argparse
@@ -33,24 +33,25 @@ from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
-from gmpll.methods._learner import Setting
-from gmpll.methods._selection import (
-    ALTERNATIVES,
-    ERRORS_LESS,
-    ERRORS_LESS_OF_FEW,
-    FOREST_SHARES,
-    READOUTS,
-    Gain,
-)
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold
 from study_problems import problems
 
-from gmpll import GMPLL
+from gmpll import PartialLabelClassifier
+from gmpll.evidence.pipeline import CandidateRows, Hyperparameters
+from gmpll.evidence.selection import (
+    ALTERNATIVES,
+    FOREST_SHARES,
+    N_STANDARD_ERRORS,
+    N_STANDARD_ERRORS_SMALL,
+    NO_STACKING,
+    STACKING,
+    Gain,
+)
 from gmpll.side_information import Prior
 
-REGRESSION = ["scaling", "width", "ridge"]
+REGRESSION = ["views", "width", "ridge"]
 #: Constant of the forest -> its value, and others with what takes whose place for them.
 CONSTANTS = {
     "feature share": (1.0, {0.6: {"gmpll.evidence.forest.FEATURE_SHARE": 0.6}}),
@@ -63,7 +64,6 @@ CONSTANTS = {
     ),
     "leaf rows": (2, {1: {"gmpll.evidence.forest.LEAF_ROWS": 1}}),
 }
-NONE = (0.0, 0.0)
 #: Most rows of small sets and of those that are not large.
 SMALL, LARGE = 600, 1800
 #: Folds, and how often small sets are cut into them.
@@ -75,46 +75,46 @@ ERRORS = (0.0, 0.25, 0.5, 1.0, 1.5, 2.0)
 
 
 class Fold:
-    """GMPLL on one fold: what it chose, and any other setting beside it."""
+    """The classifier on one fold: what it chose, and any other setting beside it."""
 
     def __init__(self, X, mask, truth, train, test):
-        self.model = GMPLL(random_state=0).fit(X[train], mask[train])
-        self.selection, self.chosen = self.model.selection_, self.model.selection_.setting
-        self.regression = replace(self.chosen, forest=0.0, readout=0.0, linear=0.0)
-        self.readout = (self.chosen.readout, self.chosen.linear)
+        self.model = PartialLabelClassifier(random_state=0).fit(X[train], mask[train])
+        self.selection, self.chosen = self.model.selection_, self.model.selection_.chosen
+        self.regression = replace(self.chosen, forest=0.0, stacking=0.0, linear=0.0)
+        self.stacking = (self.chosen.stacking, self.chosen.linear)
         self.labels = np.flatnonzero(self.model._seen)
         self.candidates = np.ascontiguousarray(mask[train][:, self.labels])
         self.X, self.X_unseen = X[train], X[test]
         self.truth, self.truth_unseen = truth[train], truth[test]
-        self.learners = {}
+        self.pipelines = {}
 
-    def learner(self, scaling):
-        if scaling not in self.learners:
-            similarity, rng = self.model._similarity, np.random.RandomState(0)
-            self.learners[scaling] = self.model._learner(
-                self.X, self.candidates, similarity, rng, Prior(), scaling
+    def pipeline(self, views):
+        if views not in self.pipelines:
+            rows = CandidateRows(
+                self.X, self.candidates, self.labels, Prior(), self.model._similarity
             )
-        return self.learners[scaling]
+            self.pipelines[views] = self.model._pipeline(rows, views, np.random.RandomState(0))
+        return self.pipelines[views]
 
-    def fit(self, setting, readouts, constant="", value=np.nan):
-        """Return what is said of a setting with several readouts, in the columns of fits.csv."""
-        learner = self.learner(setting.scaling)
-        confidences = learner.confidences(setting)
-        rater = learner.predictor(setting, confidences)
+    def fit(self, setting, stackings, constant="", value=np.nan):
+        """Return what is said of a setting with several stackings, in the columns of fits.csv."""
+        pipeline = self.pipeline(setting.views)
+        confidences = pipeline.confidences(setting)
+        predictor = pipeline.predictor(setting, confidences)
         rows = []
-        for of_ratings, of_features in dict.fromkeys(readouts):
-            read = replace(setting, readout=of_ratings, linear=of_features)
-            regression = learner.regression(read, confidences)
+        for of_scores, of_features in dict.fromkeys(stackings):
+            stacked = replace(setting, stacking=of_scores, linear=of_features)
+            regression = pipeline.regression(stacked, confidences)
             if setting.forest:
-                rated = replace(rater, regression=regression)(self.X_unseen)
+                scores = replace(predictor, regression=regression)(self.X_unseen)
             else:
-                rated = regression(self.X_unseen)
+                scores = regression(self.X_unseen)
             rows.append(
-                self.described(read)
+                self.described(stacked)
                 | {
                     "constant": constant,
                     "value": value,
-                    "unseen": (self.labels[rated.argmax(axis=1)] == self.truth_unseen).mean(),
+                    "unseen": (self.labels[scores.argmax(axis=1)] == self.truth_unseen).mean(),
                     "training": (self.labels[confidences.argmax(axis=1)] == self.truth).mean(),
                 }
             )
@@ -122,32 +122,32 @@ class Fold:
 
     def described(self, setting):
         """Return a setting and what the choice knew of it."""
-        beside = replace(setting, forest=0.0, readout=0.0, linear=0.0) == self.regression
-        readout = (setting.readout, setting.linear)
-        gain = readout_gain = Gain(np.nan, np.nan)
+        beside = replace(setting, forest=0.0, stacking=0.0, linear=0.0) == self.regression
+        stacking = (setting.stacking, setting.linear)
+        gain = stacking_gain = Gain(np.nan, np.nan)
         if beside and not setting.forest:
-            readout_gain = dict(self.selection.readout_gains).get(readout, readout_gain)
-        if beside and readout == self.readout:
-            gain = self.selection.gains.get(setting.forest, gain)
+            stacking_gain = dict(self.selection.stacking_gains).get(stacking, stacking_gain)
+        if beside and stacking == self.stacking:
+            gain = self.selection.forest_gains.get(setting.forest, gain)
         return {
-            "scaling": setting.scaling,
+            "views": "+".join(setting.views),
             "width": setting.width,
             "ridge": setting.ridge,
-            "readout": f"{setting.readout:g}/{setting.linear:g}",
+            "stacking": f"{setting.stacking:g}/{setting.linear:g}",
             "share": setting.forest,
             "beside chosen": beside,
-            "chosen readout": readout == self.readout,
+            "chosen stacking": stacking == self.stacking,
             "chosen": setting == self.chosen,
-            "readout gain": readout_gain.mean,
-            "readout error": readout_gain.error,
+            "stacking gain": stacking_gain.mean,
+            "stacking error": stacking_gain.error,
             "gain": gain.mean,
             "error": gain.error,
         }
 
-    def with_readouts_and_shares(self, setting):
-        yield from self.fit(setting, READOUTS[1:])
+    def with_stacking_and_shares(self, setting):
+        yield from self.fit(setting, STACKING[1:])
         for share in FOREST_SHARES[1:]:
-            yield from self.fit(replace(setting, forest=share), [NONE, self.readout])
+            yield from self.fit(replace(setting, forest=share), [NO_STACKING, self.stacking])
 
     def with_other_constants(self):
         for constant, (_, values) in CONSTANTS.items():
@@ -156,7 +156,7 @@ class Fold:
                     for place, other in places.items():
                         stack.enter_context(patch(place, other))
                     setting = replace(self.regression, forest=MIDDLE)
-                    yield from self.fit(setting, [self.readout], constant, value)
+                    yield from self.fit(setting, [self.stacking], constant, value)
 
 
 def folds_of(X):
@@ -169,19 +169,21 @@ def folds_of(X):
 def fits_of(folds):
     """Return the fits of one problem, a dictionary for each."""
     balance = folds[0].chosen.balance
-    regressions = [Setting(balance, width, ridge, name) for name, width, ridge in ALTERNATIVES]
+    regressions = [
+        Hyperparameters(balance, views, width, ridge) for views, width, ridge in ALTERNATIVES
+    ]
     rows = []
     for number, fold in enumerate(folds):
-        fits = [row for setting in regressions for row in fold.fit(setting, [NONE])]
-        fits += fold.with_readouts_and_shares(fold.regression)
+        fits = [row for setting in regressions for row in fold.fit(setting, [NO_STACKING])]
+        fits += fold.with_stacking_and_shares(fold.regression)
         if len(fold.X) <= SMALL and number < FOLDS:
             fits += fold.with_other_constants()
         rows += [{"fold": number} | row for row in fits]
-    alone = [row["unseen"] for row in rows if not row["share"] and row["readout"] == "0/0"]
+    alone = [row["unseen"] for row in rows if not row["share"] and row["stacking"] == "0/0"]
     best = regressions[int(np.reshape(alone, (len(folds), -1)).mean(axis=0).argmax())]
     for number, fold in enumerate(folds):
         if fold.regression != best and len(fold.X) <= LARGE:
-            rows += [{"fold": number} | row for row in fold.with_readouts_and_shares(best)]
+            rows += [{"fold": number} | row for row in fold.with_stacking_and_shares(best)]
     return rows
 
 
@@ -192,22 +194,22 @@ def choices(fits):
     for name, part in compared.groupby("problem", sort=False):
         beside, alone = part[part["beside chosen"]], part[part["share"] == 0]
         no_forest = beside[beside["share"] == 0]
-        plain = alone[alone["readout"] == "0/0"]
+        plain = alone[alone["stacking"] == "0/0"]
         rows.append(
             {
                 "problem": name,
                 "folds": part["fold"].nunique(),
-                "regression": no_forest.loc[no_forest["readout"] == "0/0", "unseen"].mean(),
-                "readout": no_forest.loc[no_forest["chosen readout"], "unseen"].mean(),
+                "regression": no_forest.loc[no_forest["stacking"] == "0/0", "unseen"].mean(),
+                "stacking": no_forest.loc[no_forest["chosen stacking"], "unseen"].mean(),
                 "chosen": part.loc[part["chosen"], "unseen"].mean(),
                 "best regression": best_on_average(plain, REGRESSION),
-                "best beside": best_on_average(beside, ["readout", "share"]),
-                "best": best_on_average(part, [*REGRESSION, "readout", "share"]),
+                "best beside": best_on_average(beside, ["stacking", "share"]),
+                "best": best_on_average(part, [*REGRESSION, "stacking", "share"]),
             }
         )
     table = pd.DataFrame(rows)
     table["regret of regression"] = table["best regression"] - table["regression"]
-    table["regret of readout and share"] = table["best beside"] - table["chosen"]
+    table["regret of stacking and share"] = table["best beside"] - table["chosen"]
     table["regret"] = table[["best beside", "best"]].max(axis=1) - table["chosen"]
     return table
 
@@ -243,7 +245,7 @@ def left_out(fits):
 def values_compared(fits):
     """Yield name, default and the accuracies (data sets by values) of every constant."""
     beside = fits[fits["beside chosen"]]
-    middle = beside[(beside["share"] == MIDDLE) & beside["chosen readout"]]
+    middle = beside[(beside["share"] == MIDDLE) & beside["chosen stacking"]]
     middle = middle[middle["fold"] < FOLDS]
     middle = middle[middle["problem"].isin(fits.loc[fits["constant"].notna(), "problem"])]
     for constant, (default, _) in CONSTANTS.items():
@@ -253,12 +255,12 @@ def values_compared(fits):
 
     fitted = beside[beside["constant"].isna()]
     alone = fitted[fitted["share"] == 0]
-    penalties = by_source(alone, "readout")
-    penalties.insert(0, "chosen", by_source(alone[alone["chosen readout"]])["unseen"])
-    yield "readout", "chosen", penalties
+    penalties = by_source(alone, "stacking")
+    penalties.insert(0, "chosen", by_source(alone[alone["chosen stacking"]])["unseen"])
+    yield "stacking", "chosen", penalties
     small = fitted["problem"].isin(middle["problem"])
-    yield "standard errors, few rows", ERRORS_LESS_OF_FEW, by_errors(fitted[small])
-    yield "standard errors", ERRORS_LESS, by_errors(fitted[~small])
+    yield "standard errors, few rows", N_STANDARD_ERRORS_SMALL, by_errors(fitted[small])
+    yield "standard errors", N_STANDARD_ERRORS, by_errors(fitted[~small])
 
 
 def by_source(fits, *values):

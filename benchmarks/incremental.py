@@ -6,7 +6,7 @@ MSRCv2 needs the data sets (environment variable GMPLL_DATA) and is left out wit
 scikit-learn's, the first 900 of them, with five wrong candidates each; blobs are 800 rows around
 eight centres with two wrong candidates each. Protocol: the rows are shuffled with random_state=0
 and a tenth of them is held out; the rest arrives in batches of equal size. Every way is run with
-GMPLL(random_state=0), batch by batch, one beside the other in the same process.
+PartialLabelClassifier(random_state=0), batch by batch, one beside the other in the same process.
 
 "training" is the accuracy of the labels of all rows so far, "unseen" that on the held-out rows,
 both after the last batch. "newest" is the accuracy of the labels of a batch when it has just
@@ -24,7 +24,7 @@ import time
 import numpy as np
 from sklearn.datasets import load_digits, make_blobs
 
-from gmpll import GMPLL
+from gmpll import PartialLabelClassifier
 from gmpll.datasets import load_real_world, random_candidates
 
 COLUMNS = ("dataset", "way", "training", "unseen", "newest", "time")
@@ -42,22 +42,22 @@ def load(name):
 
 
 def refitted(model, X, mask, start, end):
-    model = GMPLL(random_state=0).fit(X[:end], mask[:end])
+    model = PartialLabelClassifier(random_state=0).fit(X[:end], mask[:end])
     return model, model.labels_[start:]
 
 
 def refitted_warm(model, X, mask, start, end):
-    model = model or GMPLL(random_state=0, warm_start=True)
+    model = model or PartialLabelClassifier(random_state=0, warm_start=True)
     return model.fit(X[:end], mask[:end]), model.labels_[start:]
 
 
 def grown(model, X, mask, start, end):
-    model = model or GMPLL(random_state=0)
+    model = model or PartialLabelClassifier(random_state=0)
     return model.partial_fit(X[start:end], mask[start:end]), model.labels_[start:]
 
 
 def grown_warm(model, X, mask, start, end):
-    model = model or GMPLL(random_state=0, warm_start=True)
+    model = model or PartialLabelClassifier(random_state=0, warm_start=True)
     return model.partial_fit(X[start:end], mask[start:end]), model.labels_[start:]
 
 

@@ -1,4 +1,4 @@
-"""How far GMPLL's confidences can be believed, before and after calibration without labels.
+"""How far the default's confidences can be believed, before and after calibration without labels.
 
     python benchmarks/reliability.py [--datasets lost,digits] [--folds 2] [--out CSV] [--figure PNG]
     python benchmarks/reliability.py --draw CSV --figure PNG
@@ -6,10 +6,11 @@
 Needs the data sets (environment variable GMPLL_DATA) but for digits. Protocol: KFold(5,
 shuffle=True, random_state=0) over all rows, the rows of the folds that are run pooled; truth is
 used for scoring alone, but for the conformal mode "known", whose calibration rows have their true
-labels. "as they are" is GMPLL(calibrate=False), "by itself" GMPLL(), "temperature" and "corrected"
-CalibratedPartialClassifier around the former. ECE: 15 bins of equal width on the confidence in the
-predicted label. Candidates of UCI sets and digits: "random" adds r wrong labels to a share p of the
-rows, "companion" prefers one fixed wrong label for each (r 1, p 0.7, epsilon 0.7), "doubt" adds the
+labels. "as they are" is PartialLabelClassifier(calibrate=False), "by itself"
+PartialLabelClassifier(), "temperature" and "corrected" CalibratedPartialClassifier around the
+former. ECE: 15 bins of equal width on the confidence in the predicted label.
+Candidates of UCI sets and digits: "random" adds r wrong labels to a share p of the rows,
+"companion" prefers one fixed wrong label for each (r 1, p 0.7, epsilon 0.7), "doubt" adds the
 labels that a weak model confuses (mean size 2).
 """
 
@@ -25,9 +26,9 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import KFold
 
 from gmpll import (
-    GMPLL,
     CalibratedPartialClassifier,
     ConformalPartialClassifier,
+    PartialLabelClassifier,
     RejectingClassifier,
 )
 from gmpll.datasets import (
@@ -45,6 +46,8 @@ from gmpll.uncertainty.reliability import (
 )
 
 FIELDS = ("dataset", "part", "setting", "at", "measure", "value")
+#: What the wrappers calibrate; they fit copies of it.
+UNCALIBRATED = PartialLabelClassifier(calibrate=False, random_state=0)
 COVERAGES = (1.0, 0.9, 0.8, 0.7, 0.5)
 LEVELS = (0.8, 0.9)
 ASKED_COVERAGE = 0.8
@@ -92,13 +95,11 @@ def stated_confidences(X, mask, truth, train, test):
     """Yield (setting, probabilities, truth, rows counted) before and after calibration."""
     ambiguous = mask[train].sum(axis=1) > 1
     everybody = np.ones(len(test), dtype=bool)
-    default = GMPLL(random_state=0).fit(X[train], mask[train])
+    default = PartialLabelClassifier(random_state=0).fit(X[train], mask[train])
     yield "unseen rows, by itself", default.predict_proba(X[test]), truth[test], everybody
     yield "training rows, by itself", default.label_confidences_, truth[train], ambiguous
     for method in ("temperature", "corrected"):
-        model = CalibratedPartialClassifier(
-            GMPLL(calibrate=False, random_state=0), method, random_state=0
-        )
+        model = CalibratedPartialClassifier(UNCALIBRATED, method, random_state=0)
         model.fit(X[train], mask[train])
         if method == "temperature":
             before, own = model.estimator_.predict_proba(X[test]), model.estimator_
@@ -112,7 +113,7 @@ def stated_confidences(X, mask, truth, train, test):
 
 def conformal_sets(X, mask, truth, train, test):
     """Yield (mode, level, does the set contain the truth, size of the set)."""
-    model = ConformalPartialClassifier(GMPLL(calibrate=False, random_state=0), random_state=0)
+    model = ConformalPartialClassifier(UNCALIBRATED, random_state=0)
     model.fit(X[train], mask[train])
     rows = train[model.calibration_rows_]
     known = np.eye(mask.shape[1], dtype=bool)[truth[rows]]
@@ -121,7 +122,10 @@ def conformal_sets(X, mask, truth, train, test):
         model.calibrate(X[rows], known if mode == "known" else mask[rows])
         yield from set_facts(mode, model, X[test], truth[test])
     crossed = ConformalPartialClassifier(
-        GMPLL(calibrate=False, random_state=0), mode="approximate", cv=3, random_state=0
+        UNCALIBRATED,
+        mode="approximate",
+        cv=3,
+        random_state=0,
     )
     crossed.fit(X[train], mask[train])
     yield from set_facts("approximate, cross", crossed, X[test], truth[test])
@@ -145,7 +149,7 @@ def measure(name, folds):
         for mode, level, hit, size in conformal_sets(X, mask, truth, train, test):
             sets[mode, level].append((hit, size))
         rejecting = RejectingClassifier(
-            GMPLL(calibrate=False, random_state=0),
+            UNCALIBRATED,
             coverage=ASKED_COVERAGE,
             reject_label=-1,
             random_state=0,

@@ -17,7 +17,7 @@ import os
 import numpy as np
 from sklearn.datasets import load_digits
 
-from gmpll import GMPLL
+from gmpll import PartialLabelClassifier
 from gmpll.apps.review.evidence import Similarity
 from gmpll.apps.review.ordering import doubt, propose_order
 from gmpll.datasets import is_available, load_real_world, random_candidates
@@ -37,7 +37,7 @@ def problem(name, seed):
 
 
 def match(X, mask, seed):
-    model = GMPLL(random_state=seed).fit(X, mask)
+    model = PartialLabelClassifier(random_state=seed).fit(X, mask)
     return np.searchsorted(model.classes_, model.labels_), model.label_support_
 
 

@@ -1,14 +1,15 @@
-"""What knowledge beyond the candidate sets is worth to GMPLL: known labels, votes, priors.
+"""What knowledge beyond the candidate sets is worth: known labels, votes, priors.
 
     python benchmarks/side_information.py [--datasets lost,msrcv2,digits] [--folds 3] [--out CSV]
 
 Lost and MSRCv2 need the data sets (environment variable GMPLL_DATA); digits are scikit-learn's,
 the first 900 of them, with five wrong candidates each. Protocol: as many as wanted of the folds
-of KFold(10, shuffle=True, random_state=0), GMPLL(random_state=0). The knowledge is made from the
-truth of the training rows, as an annotator would make it, with random_state=fold. "training" is
-the accuracy of the labels found for those training rows whose label was not simply given,
-"same rows, sets only" that of the candidate sets alone on the same rows, "unseen" the accuracy on
-the held-out fold. "votes alone" takes the candidate with most votes, ties broken at random.
+of KFold(10, shuffle=True, random_state=0), PartialLabelClassifier(random_state=0). The knowledge
+is made from the truth of the training rows, as an annotator would make it, with random_state=fold.
+"training" is the accuracy of the labels found for those training rows whose label was not simply
+given, "same rows, sets only" that of the candidate sets alone on the same rows, "unseen" the
+accuracy on the held-out fold. "votes alone" takes the candidate with most votes, ties broken at
+random.
 The table at the end holds means over the folds: training (same rows, sets only) / unseen.
 """
 
@@ -20,7 +21,7 @@ import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.model_selection import KFold
 
-from gmpll import GMPLL
+from gmpll import PartialLabelClassifier
 from gmpll.datasets import load_real_world, random_candidates
 
 ANNOTATORS = 3
@@ -34,7 +35,7 @@ COLUMNS = (
     "same rows, sets only",
     "unseen",
     "votes alone",
-    "trust",
+    "weight_exponent",
 )
 
 
@@ -96,8 +97,9 @@ def cases(mask, truth, rng):
     yield "class frequencies", mask, {"class_prior": frequency + 0.1 / len(truth)}, {}
     for kind, care in CARE.items():
         counts = votes(mask, truth, care, rng)
-        yield f"{kind} votes", mask, {}, {"candidate_weight": counts}
-        yield f"{kind} votes, trust=1", mask, {"trust": 1.0}, {"candidate_weight": counts}
+        given = {"candidate_weight": counts}
+        yield f"{kind} votes", mask, {}, given
+        yield f"{kind} votes, weight_exponent=1", mask, {"weight_exponent": 1.0}, given
     yield "wrong votes", mask, {}, {"candidate_weight": wrong_votes(mask, truth, rng)}
 
 
@@ -109,7 +111,7 @@ def run_fold(name, fold, X, mask, truth, train, test):
     rng = np.random.RandomState(fold)
     baseline = None
     for knowledge, sets, parameters, given in cases(mask[train], truth[train], rng):
-        model = GMPLL(random_state=0, **parameters).fit(X[train], sets, **given)
+        model = PartialLabelClassifier(random_state=0, **parameters).fit(X[train], sets, **given)
         right = model.labels_ == truth[train]
         baseline = right if baseline is None else baseline
         asked = given["gold"] < 0 if "gold" in given else np.ones(len(train), dtype=bool)
@@ -124,7 +126,7 @@ def run_fold(name, fold, X, mask, truth, train, test):
             round(baseline[asked].mean(), 4),
             round(np.mean(model.predict(X[test]) == truth[test]), 4),
             alone,
-            "" if model.trust_ is None else round(model.trust_, 3),
+            "" if model.weight_exponent_ is None else round(model.weight_exponent_, 3),
         )
 
 

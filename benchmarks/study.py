@@ -1,4 +1,4 @@
-"""Every setting of the default GMPLL on every data set: true accuracy beside label-free criteria.
+"""Every setting of the default on every data set: true accuracy beside label-free criteria.
 
     python benchmarks/study.py --out results/study/settings.csv [--device cuda] [--folds 5]
     python benchmarks/study.py --prepare FOLDER        # only write the problems, for a machine
@@ -8,9 +8,9 @@ The question is which setting of graph, balance, views and regression is best wh
 criterion that sees candidate sets alone would have found it. So each setting is fitted on every
 training fold and scored with the true labels; beside that it is fitted three times on two thirds
 of (at most 1500 rows of) the training fold, small ones repeatedly, and its predictions for the rest
-are rated by each criterion. The true labels enter the columns ``unseen`` and ``training`` alone.
+are scored by each criterion. The true labels enter the columns ``unseen`` and ``training`` alone.
 
-The computation is that of ``gmpll.methods._learner`` with the exact kernel, written in PyTorch so
+The computation is that of ``gmpll.evidence.pipeline`` with the exact kernel, written in PyTorch so
 that the thousands of fits are a matter of minutes on a GPU; ``--check`` compares it with the
 library's own. ``benchmarks/criteria.py`` makes the tables.
 """
@@ -30,14 +30,14 @@ import torch
 from sklearn.model_selection import KFold
 from study_problems import problems
 
+from gmpll.evidence import selection
 from gmpll.graph.views import CosineView, EuclideanView, RankView
 from gmpll.matching.feedback import FLOOR
-from gmpll.methods import _selection
 
 SCALE_NEIGHBOR = 7
 DISTANCE_SAMPLE = 500
-#: How the default's scalings are written here.
-VIEWS = {"both": "zr", "all": "zrp"}
+#: How the default's views are written here.
+VIEWS = {"cosine": "z", "rank": "r", "euclidean": "p"}
 CRITERIA = ("covering rate", "candidate lift", "lift with prior", "approximated accuracy",
             "partial likelihood", "expected lift")  # fmt: skip
 
@@ -53,7 +53,7 @@ class Setting:
     neighbors: int = 40
     balance: float = 0.5
     regressions: tuple = ((0.5, 0.1),)
-    turns: int = 10
+    iterations: int = 10
     sharpness: float = 2.0
 
 
@@ -71,7 +71,7 @@ def settings():
     for around in (base, middle):
         grid += [replace(around, views=views) for views in ("z", "r", "p", "zp", "rp")]
         grid += [replace(around, neighbors=k) for k in (10, 20, 80)]
-        grid += [replace(around, turns=turns) for turns in (0, 1, 3, 30)]
+        grid += [replace(around, iterations=n) for n in (0, 1, 3, 30)]
         grid += [replace(around, sharpness=s) for s in (1.0, 1.5, 3.0)]
         grid += [replace(around, balance=b) for b in (0.0, 1.0)]
     mixtures = [((0.5, 0.1), (1.5, 0.1)), ((0.5, 0.01), (0.5, 0.1), (1.5, 0.1)),
@@ -83,8 +83,8 @@ def settings():
 def choices():
     """The alternatives that the default compares."""
     return [
-        Setting(VIEWS[scaling], regressions=((width, ridge),))
-        for scaling, width, ridge in _selection.ALTERNATIVES
+        Setting("".join(VIEWS[view] for view in views), regressions=((width, ridge),))
+        for views, width, ridge in selection.ALTERNATIVES
     ]
 
 
@@ -207,16 +207,18 @@ class Learner:
         P = self.matched(setting.views, setting.neighbors, setting.balance)
         several = len(setting.regressions) > 1
         inverses = [self.inverse(setting.views, *pair) for pair in setting.regressions]
-        for _ in range(setting.turns):
-            opinion = self.spread(sum(leave_one_out(P, *pair) for pair in inverses) / len(inverses))
-            support = opinion.clamp_min(0.0) ** setting.sharpness + FLOOR
+        for _ in range(setting.iterations):
+            predicted = self.spread(
+                sum(leave_one_out(P, *pair) for pair in inverses) / len(inverses)
+            )
+            support = predicted.clamp_min(0.0) ** setting.sharpness + FLOOR
             support = support / P.sum(0).clamp_min(1e-300) ** setting.balance * self.mask
             P = support / support.sum(1, keepdim=True)
         if several:
             self._inverses = {}
         return P, [inverse @ P for _, inverse in inverses]
 
-    def rate(self, setting, coefficients, X):
+    def score(self, setting, coefficients, X):
         scores = 0.0
         for (width, _), weights in zip(setting.regressions, coefficients, strict=True):
             kernel = 0.0
@@ -239,7 +241,7 @@ def leave_one_out(P, ridge, inverse):
 
 
 def criteria(mask_train, mask_held_out, confidences, scores):
-    """Rate predictions of held-out rows with the candidate sets alone; one value per row each."""
+    """Score predictions of held-out rows with the candidate sets alone; one value per row each."""
     rows = torch.arange(len(scores), device=scores.device)
     predicted = scores.argmax(1)
     hit = mask_held_out[rows, predicted].double()
@@ -266,7 +268,7 @@ def lift(hit, chance):
 
 
 def cooccurrence(mask):
-    from gmpll.methods._learner import cooccurrence_similarity
+    from gmpll.ordinal import cooccurrence_similarity
 
     return cooccurrence_similarity(mask)
 
@@ -287,29 +289,34 @@ def run_problem(problem, grid, folds, device):
         columns = np.flatnonzero(seen)
         inner = [
             (*learner(train[fitted]), train[held_out])
-            for fitted, held_out in _selection._parts(len(train), np.random.RandomState(fold))
+            for fitted, held_out in selection._parts(len(train), np.random.RandomState(fold))
         ]
         for setting in grid:
             P, coefficients = outer.fit(setting)
-            scores = outer.rate(setting, coefficients, X[test])
+            scores = outer.score(setting, coefficients, X[test])
             unseen = (columns[scores.argmax(1).cpu().numpy()] == truth[test]).mean()
             best = torch.where(outer.mask, P, -1.0).argmax(1).cpu().numpy()
             training = (columns[best] == truth[train]).mean()
-            rated = []
+            scored = []
             for part, labels, held_out in inner:
                 P, coefficients = part.fit(setting)
                 sets = torch.as_tensor(mask[held_out][:, labels], device=device)
-                scores = part.rate(setting, coefficients, X[held_out])
-                rated.append(criteria(part.mask, sets, P, scores))
-            values = torch.cat(rated, dim=1).mean(1).cpu().tolist()
+                scores = part.score(setting, coefficients, X[held_out])
+                scored.append(criteria(part.mask, sets, P, scores))
+            values = torch.cat(scored, dim=1).mean(1).cpu().tolist()
             yield fold, setting, unseen, training, values
 
 
 def check(problem, device):
     """Compare with the library's own fit of the same setting (three of them)."""
-    from gmpll.graph.local import LocalGraphs
-    from gmpll.matching import LocalAffinity
-    from gmpll.methods import _learner
+    from gmpll.evidence.pipeline import (
+        CandidateRows,
+        GraphDisambiguation,
+        Hyperparameters,
+        MatchingOptions,
+        Pipeline,
+    )
+    from gmpll.side_information import Prior
 
     X, mask, _, ordered = problem
     X, mask = np.asarray(X[:900], dtype=np.float64), mask[:900]
@@ -317,13 +324,14 @@ def check(problem, device):
     similarity = cooccurrence(mask) if ordered else None
     ours = Learner(X, mask, similarity, device)
     for setting in (Setting(), Setting(regressions=((1.5, 0.1),)), Setting(balance=0.25)):
-        theirs = _learner.ConfidenceLearner(
-            [SPACES[view](X) for view in setting.views], mask,
-            lambda views: LocalGraphs(views, 40),
-            lambda graph, sets, labels: LocalAffinity(graph.weights, sets, labels),
-            similarity=similarity, max_iter=100, tol=1e-4, rng=np.random.RandomState(0),
-        )  # fmt: skip
-        wanted = theirs.confidences(_learner.Setting(setting.balance, *setting.regressions[0]))
+        rows = CandidateRows(X, mask, np.arange(mask.shape[1]), Prior(), similarity)
+        views = [SPACES[view](X) for view in setting.views]
+        options = MatchingOptions()
+        graph = options.graph([view.rows for view in views], np.random.RandomState(0))
+        matched = GraphDisambiguation(rows, graph, options)
+        theirs = Pipeline(rows, views, matched, seed=0, table=lambda: None)
+        width, ridge = setting.regressions[0]
+        wanted = theirs.confidences(Hyperparameters(setting.balance, width=width, ridge=ridge))
         found = ours.fit(setting)[0].cpu().numpy()
         print(f"largest difference of confidences {np.abs(found - wanted).max():.2e}, "
               f"different labels {np.mean(found.argmax(1) != wanted.argmax(1)):.4f}")  # fmt: skip

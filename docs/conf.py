@@ -91,7 +91,7 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_copy_source = False
-html_sidebars = {"start": []}  # a page without others beside it
+html_sidebars = {"start": [], "glossary": []}  # pages without others beside them
 html_theme_options = {
     "logo": {"text": "gmpll"},
     "navbar_align": "left",

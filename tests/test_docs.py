@@ -261,7 +261,7 @@ def test_the_typed_ablation_is_the_measured_one():
 def test_the_typed_forest_is_the_measured_one():
     measured = pd.read_csv(ROOT / "results" / "forest" / "regret.csv").set_index("problem")
     real = ["lost", "msrcv2", "birdsong", "fg-net"]
-    figures = measured[["regression", "readout", "chosen", "best beside", "best"]].copy()
+    figures = measured[["regression", "stacking", "chosen", "best beside", "best"]].copy()
     figures.loc["corrupted sets"] = figures.drop(index=real).mean()
     rows = next(rows for rows in typed_tables("docs/accuracy.md") if rows[0][1:2] == ["regression"])
     assert [name.lower() for name, *_ in rows[1:]] == [*real, "corrupted sets"]
@@ -363,7 +363,7 @@ def test_the_typed_reliability_is_the_measured_one(head):
 def test_the_typed_learner_is_the_measured_one():
     measured = pd.read_csv(ROOT / "results" / "learner.csv")
     measured = measured.set_index(["dataset", "method", "setting"])
-    tables = typed_tables("docs/confidence.md")
+    tables = typed_tables("docs/train.md")
     rows = next(rows for rows in tables if rows[0][1:2] == ["Lost, alone"])
     assert {method for method, *_ in rows[1:]} == set(measured.index.get_level_values("method"))
     for method, *cells in rows[1:]:

@@ -2,7 +2,7 @@
 
 ORDER = [
     "plot_first_steps",
-    "plot_matching_turn_by_turn",
+    "plot_matching_iterations",
     "plot_explain",
     "plot_compare_methods",
     "plot_choose_without_labels",

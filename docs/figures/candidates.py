@@ -4,13 +4,14 @@ import matplotlib.pyplot as plt
 import numpy as np
 from pies import bare, draw_pies
 
-from gmpll import GMPLL
+from gmpll import GMPLL, PartialLabelClassifier
 from gmpll.datasets import make_partial_label_problem
 
 problem = make_partial_label_problem(90, 2, 3, mean_candidates=1.9, separation=4.5, random_state=5)
 X, candidates, truth = problem.data, problem.candidates, problem.target
 given = candidates / candidates.sum(axis=1, keepdims=True)
-model = GMPLL(graph_neighbors=12, random_state=0).fit(X, candidates)
+matching = GMPLL("local", n_graph_neighbors=12, balance=0.5)
+model = PartialLabelClassifier(matching, random_state=0).fit(X, candidates)
 right = np.mean(model.labels_ == truth)
 
 figure, axes = plt.subplots(1, 3, figsize=(9.6, 3.3), layout="constrained")

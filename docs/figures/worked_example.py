@@ -11,7 +11,7 @@ mask = np.array([[1, 0, 0], [1, 1, 0], [0, 1, 1], [0, 0, 1]], dtype=bool)
 affinity = full_affinity(X, mask, beta=0.6)
 shown = (
     ("before: every candidate equal", uniform_start(mask)),
-    ("after one turn", match(affinity, mask, max_iter=1).probabilities),
+    ("after one iteration", match(affinity, mask, max_iter=1).probabilities),
     ("in the end", match(affinity, mask).probabilities),
 )
 

@@ -16,7 +16,7 @@ from gmpll.datasets import random_candidates
 X, truth = load_digits(return_X_y=True)
 X, truth = X[:500], truth[:500]
 methods = {
-    "GMPLL, no regression": GMPLL(prediction="independent", random_state=0),
+    "GMPLL, local graph": GMPLL("local", balance=0.5, random_state=0),
     "IPAL": IPAL(random_state=0),
     "PLKNN": PLKNN(random_state=0),
 }

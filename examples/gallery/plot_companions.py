@@ -18,7 +18,7 @@ from gmpll.datasets import cooccurring_candidates
 X, truth = load_digits(return_X_y=True)
 X, truth = X[:500], truth[:500]
 methods = {
-    "GMPLL, no regression": GMPLL(prediction="independent", random_state=0),
+    "GMPLL, local graph": GMPLL("local", balance=0.5, random_state=0),
     "PLKNN": PLKNN(random_state=0),
 }
 epsilons = np.linspace(0.1, 1.0, 7)

@@ -1,6 +1,6 @@
 """
-Nine methods on one problem
-===========================
+All methods on one problem
+==========================
 
 All methods have the same interface, so comparing them is a loop. One problem says little about
 the methods; the measured results are on the page about results.

@@ -23,7 +23,7 @@ candidates = random_candidates(truth, p=1.0, r=7, random_state=1)
 
 def matched(sets):
     """Return the model of some candidate sets."""
-    return GMPLL(prediction="independent", random_state=0).fit(X, sets)
+    return GMPLL("local", balance=0.5, random_state=0).fit(X, sets)
 
 
 before = matched(candidates)

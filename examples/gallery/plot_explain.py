@@ -3,21 +3,22 @@ Why a row got its label
 =======================
 
 :func:`gmpll.explain` replays the matching for a row: who its neighbours are, what they vote
-for, how the turns went, and what would have tipped the decision.
+for, how the iterations went, and what would have tipped the decision.
 """
 
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_iris
 
-from gmpll import GMPLL, explain
+from gmpll import GMPLL, PartialLabelClassifier, explain
 from gmpll.datasets import random_candidates
 
 iris = load_iris()
 names = iris.target_names
 candidates = random_candidates(iris.target, p=0.8, r=1, random_state=0)
 sets = [set(names[row].tolist()) for row in candidates]
-model = GMPLL(graph_neighbors=12, random_state=0).fit(iris.data, sets)
+matching = GMPLL("local", n_graph_neighbors=12, balance=0.5)
+model = PartialLabelClassifier(matching, random_state=0).fit(iris.data, sets)
 
 # %%
 # The ambiguous row with the smallest support for its label:
@@ -25,7 +26,7 @@ model = GMPLL(graph_neighbors=12, random_state=0).fit(iris.data, sets)
 ambiguous = candidates.sum(axis=1) > 1
 support = model.label_support_.max(axis=1)
 row = int(np.argmin(np.where(ambiguous, support, np.inf)))
-why = explain(model, row, sets)
+why = explain(model, row)
 print(why)
 print("the truth:", names[iris.target[row]])
 

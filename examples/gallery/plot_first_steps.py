@@ -2,15 +2,15 @@
 First steps: handwritten digits with wrong labels beside the right one
 ======================================================================
 
-Four of five digits get three wrong labels beside the right one. :class:`gmpll.GMPLL` finds the
-right one, and says how sure it is.
+Four of five digits get three wrong labels beside the right one.
+:class:`gmpll.PartialLabelClassifier` finds the right one, and says how sure it is.
 """
 
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
 
-from gmpll import GMPLL
+from gmpll import PartialLabelClassifier
 from gmpll.datasets import random_candidates
 
 X, truth = load_digits(return_X_y=True)
@@ -21,7 +21,7 @@ print("candidates of the first digit:", np.flatnonzero(candidates[0]), "truth:",
 # %%
 # The first 600 are for training. No true label reaches ``fit``.
 
-model = GMPLL(random_state=0).fit(X[:600], candidates[:600])
+model = PartialLabelClassifier(random_state=0).fit(X[:600], candidates[:600])
 right = model.labels_ == truth[:600]
 print(f"labels found among the candidates: {right.mean():.3f}")
 print(f"labels of unseen digits: {model.score(X[600:], truth[600:]):.3f}")

@@ -24,7 +24,7 @@ for share in shares:
     known = order[: int(share * 500)]
     candidates = ambiguous.copy()
     candidates[known] = np.eye(5, dtype=bool)[truth[known]]
-    model = GMPLL(prediction="independent", random_state=0).fit(X, candidates)
+    model = GMPLL("local", balance=0.5, random_state=0).fit(X, candidates)
     others = candidates.sum(axis=1) > 1
     found.append(np.mean((model.labels_ == truth)[others]))
     print(f"{share:4.0%} known: {found[-1]:.3f} of the other rows found")

@@ -2,8 +2,8 @@
 The paper's graph and the local graph
 =====================================
 
-The paper relates every row to every other by the cosine of their features. The default relates
-a row to its nearest neighbours only. Where a class is a curve rather than a direction, the
+The paper relates every row to every other by the cosine of their features. The local graph
+relates a row to its nearest neighbours only. Where a class is a curve rather than a direction, the
 difference shows.
 """
 
@@ -18,8 +18,8 @@ X, truth = make_moons(240, noise=0.09, random_state=0)
 labels = truth + 2 * (X[:, 0] > 0.5)  # both moons cut in two: four labels
 candidates = random_candidates(labels, p=0.9, r=2, random_state=0)
 models = {
-    "all pairs, as in the paper": GMPLL(graph="full", balance=0, random_state=0),
-    "neighbours only": GMPLL(graph_neighbors=12, prediction="independent", random_state=0),
+    "all pairs, as in the paper": GMPLL(random_state=0),
+    "neighbours only": GMPLL("local", n_graph_neighbors=12, random_state=0),
 }
 
 # %%

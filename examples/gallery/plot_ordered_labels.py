@@ -3,14 +3,14 @@ Labels with an order: ages
 ==========================
 
 People who guess an age are wrong by a few years. The candidates of a row then lie close
-together, and neighbouring ages should support each other. :class:`gmpll.GMPLL` recognises this;
-here it is compared with itself without it.
+together, and neighbouring ages should support each other.
+:class:`gmpll.PartialLabelClassifier` recognises this; here it is compared with itself without it.
 """
 
 import matplotlib.pyplot as plt
 import numpy as np
 
-from gmpll import GMPLL
+from gmpll import PartialLabelClassifier
 
 rng = np.random.RandomState(0)
 n_rows = 500
@@ -26,7 +26,9 @@ guesses = [set((a + rng.randint(-3, 4, size=5)).tolist()) | {int(a)} for a in ag
 
 errors = {}
 for name, similarity in {"ordered (default)": "auto", "all labels different": None}.items():
-    model = GMPLL(label_similarity=similarity, random_state=0).fit(X[:400], guesses[:400])
+    model = PartialLabelClassifier(label_similarity=similarity, random_state=0).fit(
+        X[:400], guesses[:400]
+    )
     errors[name] = np.abs(model.predict(X[400:]) - age[400:])
     print(f"{name}: mean error {errors[name].mean():.2f} years")
 

@@ -1,20 +1,20 @@
 """
-Leaving doubtful rows undecided
-===============================
+The reject option
+=================
 
-Whoever can leave a share of the rows to somebody else gets the rest with fewer errors. Rows are
-sorted by the confidence of their label; the curve shows the accuracy of those that are kept.
+A classifier that may leave its least certain rows to a person makes fewer errors on the rest. Rows
+are sorted by the confidence of their label; the curve shows the accuracy of those that are kept.
 """
 
 import matplotlib.pyplot as plt
 import numpy as np
 
-from gmpll import GMPLL
+from gmpll import PartialLabelClassifier
 from gmpll.datasets import make_partial_label_problem
 
 problem = make_partial_label_problem(700, 8, 5, mean_candidates=2.5, separation=3.0, random_state=3)
 train, test = slice(0, 500), slice(500, 700)
-model = GMPLL(random_state=0).fit(problem.data[train], problem.candidates[train])
+model = PartialLabelClassifier(random_state=0).fit(problem.data[train], problem.candidates[train])
 
 
 def kept_accuracy(confidence, right):

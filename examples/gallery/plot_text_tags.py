@@ -3,7 +3,7 @@ Texts with several tags
 =======================
 
 Every message has the tags of the page that it was found on; one of them is its own. A pipeline
-makes features of the words, and the matching finds the tag.
+makes features of the words, and the classifier finds the tag.
 """
 
 import matplotlib.pyplot as plt
@@ -12,7 +12,7 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.pipeline import make_pipeline
 
-from gmpll import GMPLL
+from gmpll import PartialLabelClassifier
 
 WORDS = {
     "garden": "soil seeds rain roses spade compost leaves water sun pots",
@@ -35,10 +35,10 @@ print(messages[0], sorted(pages[0]))
 # Any classifier of the library fits at the end of a pipeline.
 
 model = make_pipeline(
-    TfidfVectorizer(), TruncatedSVD(20, random_state=0), GMPLL(random_state=0)
+    TfidfVectorizer(), TruncatedSVD(20, random_state=0), PartialLabelClassifier(random_state=0)
 ).fit(messages, pages)
-matching = model[-1]
-right = matching.labels_ == np.array(tags)[truth]
+classifier = model[-1]
+right = classifier.labels_ == np.array(tags)[truth]
 print(f"tags found: {right.mean():.3f}")
 print(model.predict(["seeds and roses in old soil", "a train ticket and a map"]))
 
@@ -46,7 +46,7 @@ print(model.predict(["seeds and roses in old soil", "a train ticket and a map"])
 # How the candidates were shared out: rows are the hidden tags, columns the tags found.
 
 confusion = np.zeros((4, 4), dtype=int)
-np.add.at(confusion, (truth, np.searchsorted(matching.classes_, matching.labels_)), 1)
+np.add.at(confusion, (truth, np.searchsorted(classifier.classes_, classifier.labels_)), 1)
 figure, ax = plt.subplots(figsize=(4, 3.4), layout="constrained")
 ax.imshow(confusion, cmap="Blues")
 for i, j in np.ndindex(4, 4):

@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_wine
 
-from gmpll import GMPLL, candidates_from_votes
+from gmpll import PartialLabelClassifier, candidates_from_votes
 
 X, truth = load_wine(return_X_y=True)
 rng = np.random.RandomState(0)
@@ -34,14 +34,14 @@ share = np.linspace(0.0, 0.6, 5)
 found = []
 for least in share:
     sets = candidates_from_votes(items, labels, workers, min_share=float(least)).candidates
-    found.append(np.mean(GMPLL(random_state=0).fit(X, sets).labels_ == truth))
+    found.append(np.mean(PartialLabelClassifier(random_state=0).fit(X, sets).labels_ == truth))
 
 # %%
 # Dropping labels of few votes makes the sets smaller, and loses the right label where the
 # minority was right. With a share of 0.6 little more than the majority is left.
 
 figure, ax = plt.subplots(figsize=(6, 3.4), layout="constrained")
-ax.plot(share, found, "o-", label="GMPLL on the sets")
+ax.plot(share, found, "o-", label="gmpll on the sets")
 ax.axhline(majority, color="k", ls=":", label="majority")
 ax.set(xlabel="smallest share of votes of a candidate (min_share)", ylabel="labels found")
 ax.legend()

@@ -1,6 +1,6 @@
 """The parts of scikit-learn that are not public but that every estimator needs, in one place.
 
-A release of scikit-learn that moves them is mended here and nowhere else.
+A release of scikit-learn that moves them is fixed here and nowhere else.
 """
 
 from sklearn.base import _fit_context as fit_context

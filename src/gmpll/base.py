@@ -1,7 +1,7 @@
 """What all methods share: checking the input, the label space, rounding and prediction.
 
 A method's own file holds only its idea: ``_fit`` turns clean features and a clean mask into
-confidences of the candidates, ``_scores`` rates every label for unseen rows.
+confidences of the candidates, ``_scores`` scores every label for unseen rows.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class BasePartialLabelClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMe
         *and every column* has a True: labels that no row contains have been taken out. Returns
         the confidences, (n_samples, n_labels), zero outside the mask, rows summing to one.
     ``_scores(X)``
-        Rates the same labels for unseen rows, larger is better.
+        Scores the same labels for unseen rows, larger is better.
 
     Together with :class:`ProbabilityMixin` or :class:`DecisionMixin` that makes a complete
     scikit-learn classifier.
@@ -85,7 +85,7 @@ class BasePartialLabelClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMe
 
     @abstractmethod
     def _scores(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Rate the labels that ``_fit`` saw for unseen rows."""
+        """Score the labels that ``_fit`` saw for unseen rows."""
 
     def _prepare_prediction(self, labels: NDArray[np.intp]) -> None:
         """Learn what prediction needs of the labels found, given as columns of the mask."""
@@ -279,7 +279,7 @@ class ProbabilityMixin:
 
 
 class DecisionMixin:
-    """For methods whose ``_scores`` are ratings, not probabilities."""
+    """For methods whose ``_scores`` are no probabilities."""
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Score of every label for unseen rows, larger is better.

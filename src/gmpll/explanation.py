@@ -105,7 +105,7 @@ class Explanation:
     neighbors : tuple of NeighborVote
         Heaviest first, those that vote for no candidate of the row included.
     iterations : tuple of Iteration
-        The first iterations of the matching; turns that moved nothing are left out.
+        The first iterations of the matching; those that moved nothing are left out.
     afterwards : Iteration or None
         What came after them: further iterations, and the say that a regression over all rows and a
         forest have where the model uses them. None if it moved nothing.

@@ -31,7 +31,7 @@ __all__ = ["Stacker", "fit_stacker", "is_stackable"]
 
 #: Limit of the steps.
 MAX_ITER = 100
-#: Ratings that differ by less than this, relative to the largest, are all the same.
+#: Scores that differ by less than this, relative to the largest, are all the same.
 MIN_SPREAD = 1e-9
 #: It is fitted to no more rows than this, and to no more labels and features.
 MAX_ROWS = 20_000

@@ -66,7 +66,7 @@ def disambiguate(
     impossible : str, default=None
         Column of labels that a row cannot have, in the form of candidate sets.
     trust : float, default=None
-        How much votes count, see :class:`gmpll.GMPLL`; estimated by default.
+        How much votes count, see :class:`gmpll.PartialLabelClassifier`; estimated by default.
     exclude : str or sequence of str, default=()
         Columns not to use.
     empty : {"error", "all"}, default="error"
@@ -75,7 +75,7 @@ def disambiguate(
         Any method of the library, in small letters.
     review_below : float, default=None
         Rows with a smaller margin are flagged for review. By default 0.5 where confidences are
-        calibrated (GMPLL up to 20,000 rows), else 0.25.
+        calibrated (the default), else 0.25.
     random_state : int, default=0
         Seed.
 

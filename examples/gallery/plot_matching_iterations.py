@@ -1,8 +1,8 @@
 """
-The matching, turn by turn
-==========================
+The matching, iteration by iteration
+====================================
 
-Every row starts with all its candidates equal. In each turn a candidate's probability is
+Every row starts with all its candidates equal. In each iteration a candidate's probability is
 multiplied by its support among the neighbours, and the row's probabilities are normalised. The
 pies show them.
 """
@@ -31,15 +31,17 @@ def draw_pie(ax, x, y, shares):
 
 
 # %%
-# Turn 0 is the start. Most rows have decided after a few turns.
+# Iteration 0 is the start. Most rows have decided after a few iterations.
 
 figure, axes = plt.subplots(1, 4, figsize=(10, 3), layout="constrained")
-for ax, turns in zip(axes, (0, 1, 3, 10), strict=True):
-    P = uniform_start(mask) if turns == 0 else match(affinity, mask, max_iter=turns).probabilities
+for ax, n_iter in zip(axes, (0, 1, 3, 10), strict=True):
+    P = uniform_start(mask)
+    if n_iter:
+        P = match(affinity, mask, max_iter=n_iter).probabilities
     for (x, y), shares in zip(X, P, strict=True):
         draw_pie(ax, x, y, shares)
     decided = np.mean(P.max(axis=1) > 0.9)
-    ax.set(title=f"turn {turns}: {decided:.0%} decided", xticks=[], yticks=[])
+    ax.set(title=f"iteration {n_iter}: {decided:.0%} decided", xticks=[], yticks=[])
 
 # %%
 # The objective :math:`p^\top K p` never falls.
@@ -47,6 +49,6 @@ for ax, turns in zip(axes, (0, 1, 3, 10), strict=True):
 path = match(affinity, mask, max_iter=30).objective_path
 figure, ax = plt.subplots(figsize=(5, 2.8), layout="constrained")
 ax.plot(np.arange(len(path)), path, "o-", ms=3)
-ax.set(xlabel="turn", ylabel="objective")
+ax.set(xlabel="iteration", ylabel="objective")
 right = match(affinity, mask).probabilities.argmax(axis=1) == problem.target
 print(f"labels found: {right.mean():.3f}; the objective rose: {np.all(np.diff(path) > -1e-9)}")
