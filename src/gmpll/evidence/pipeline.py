@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from gmpll.arrays import Array, array_namespace, beside, from_host, is_torch_array, to_host
@@ -20,6 +21,7 @@ from gmpll.engines import engine_of
 from gmpll.evidence.forest import N_TREES, Forest, grow_forest, oob_prediction
 from gmpll.evidence.ridge import KernelRidge, RidgePredictor
 from gmpll.evidence.scikit import ScikitLearner
+from gmpll.evidence.set_model import Relations, SetModel, settled
 from gmpll.evidence.stacking import Stacker, fit_stacker
 from gmpll.graph.local import LocalGraphs
 from gmpll.matching import LocalAffinity, Matching, match, support_of, uniform_start
@@ -43,7 +45,7 @@ FOREST_ITERATIONS = 2
 #: Rows on which the exponent of candidate weights is estimated.
 WEIGHT_ROWS = 100_000
 
-Scores = Callable[[Array], Array]
+Scorer = Callable[[Array], Array]
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,9 @@ class Hyperparameters:
         Share of the forest in the mean of regression and forest.
     feedback : bool
         Whether out-of-sample predictions are fed back to the training rows.
+    tau : float or None
+        What a candidate set says of its members beforehand, see :mod:`gmpll.evidence.set_model`;
+        None if there is no model of the sets.
     """
 
     balance: float = 0.5
@@ -78,6 +83,13 @@ class Hyperparameters:
     linear: float = 0.0
     forest: float = 0.0
     feedback: bool = True
+    tau: float | None = None
+
+
+#: The regression by which rows of other sets speak.
+SET_REGRESSION = Hyperparameters(width=1.5, ridge=0.1)
+#: Neighbours in the graph by which they speak.
+GRAPH_NEIGHBORS = 40
 
 
 @dataclass(frozen=True)
@@ -324,6 +336,7 @@ class Pipeline:
         self.learner = learner
         self._seed = seed
         self._make_table = table
+        self._set_models: dict[float, tuple[SetModel, NDArray[np.float64]]] = {}
         self._kernels: dict[float, KernelRidge] = {}
         self._regressions: dict[tuple[float, float], KernelRidge] = {}  # the last one asked for
 
@@ -351,9 +364,50 @@ class Pipeline:
             return blended(ridge.leave_one_out(P), from_host(of_trees, P), chosen.forest)
 
         P = self._fed_back(ridge.leave_one_out, P, FEEDBACK_ITERATIONS, chosen)
+        if chosen.tau is not None:
+            P = self._settled(P, chosen)
         return self._fed_back(of_both, P, FOREST_ITERATIONS, chosen) if chosen.forest else P
 
-    def predictor(self, chosen: Hyperparameters, P: Array) -> Scores:
+    def relations(self) -> Relations:
+        """Return graph and kernel of the rows, on the host."""
+        graph = getattr(self.disambiguated, "graph", None)
+        if graph is None or not isinstance(graph.weights, sp.csr_array):
+            graph = LocalGraphs([to_host(view.rows) for view in self.views], GRAPH_NEIGHBORS)
+        kernel = self.ridge(SET_REGRESSION).kernel_between_rows()
+        mask = to_host(self.rows.mask)
+        return Relations(graph.weights, kernel, SET_REGRESSION.ridge, mask)
+
+    def set_model(self, tau: float) -> tuple[SetModel, NDArray[np.float64]]:
+        """Return the model of the candidate sets, and the posterior that it gives the rows."""
+        if tau not in self._set_models:
+            related = self.relations()
+            self._set_models[tau] = related.fit(tau, related.inverse())
+        return self._set_models[tau]
+
+    def _settled(self, P: Array, chosen: Hyperparameters) -> Array:
+        """Join what matching and feedback found with the model of the sets."""
+        assert chosen.tau is not None
+        _, posterior = self.set_model(chosen.tau)
+        ridge = self.ridge(chosen)
+        graph = self.disambiguated.graph.weights  # type: ignore[attr-defined]
+
+        def there(function: Scorer) -> Scorer:
+            return lambda P: to_host(function(from_host(P, self.rows.mask)))
+
+        return from_host(
+            settled(
+                there(lambda P: graph @ P),
+                there(ridge.leave_one_out),
+                to_host(self.rows.mask),
+                posterior,
+                posterior.mean(axis=0),
+                without_model=to_host(P),
+                balance=chosen.balance,
+            ),
+            self.rows.mask,
+        )
+
+    def predictor(self, chosen: Hyperparameters, P: Array) -> Scorer:
         """Return a function that scores the labels of unseen rows."""
         if self.learner is not None:
             return self.learner.fit(P)
@@ -423,7 +477,7 @@ class Pipeline:
 
     def _fed_back(
         self,
-        predict: Scores,
+        predict: Scorer,
         P: Array,
         n_iterations: int,
         chosen: Hyperparameters,

@@ -26,10 +26,10 @@ import scipy.linalg
 from numpy.typing import NDArray
 from sklearn.metrics.pairwise import euclidean_distances
 
-from gmpll.arrays import Array, array_namespace, device
+from gmpll.arrays import Array, array_namespace, device, to_host
 from gmpll.engines import engine_of
 
-__all__ = ["KernelRidge", "LandmarkKernel", "RidgePredictor"]
+__all__ = ["EXACT_ROWS", "KernelRidge", "LandmarkKernel", "RidgePredictor"]
 
 #: Up to this many rows all of them carry a coefficient: inverting their kernel takes no longer than
 #: the products with half as many landmarks.
@@ -119,6 +119,12 @@ class KernelRidge:
         (self.leverage,) = self._engine.keep(
             self._engine.map_rows(lambda rows: (rows @ inverse * rows).sum(1), self._to_landmarks)
         )
+
+    def kernel_between_rows(self) -> NDArray[np.float64]:
+        """Return the kernel between all rows, on the host; only where all are landmarks."""
+        if self._to_landmarks is not None:
+            raise ValueError("Only some of the rows are landmarks.")
+        return to_host(self._between)
 
     def coefficients(self, confidences: Array) -> Array:
         """Fit the regression to confidences of the training rows."""

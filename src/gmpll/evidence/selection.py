@@ -135,9 +135,8 @@ def search_space(
     alternatives: Sequence[tuple[tuple[str, ...], float, float]] = ALTERNATIVES
     if views is not None:
         alternatives = [(tuple(views), width, ridge) for width, ridge in REGRESSIONS]
-    given = {
-        name: fixed[name] for name in ("balance", "width", "ridge", "feedback") if name in fixed
-    }
+    open_names = ("balance", "width", "ridge", "feedback", "tau")
+    given = {name: fixed[name] for name in open_names if name in fixed}
     return list(
         dict.fromkeys(
             replace(Hyperparameters(balance, names, width, ridge, feedback=fed_back), **given)

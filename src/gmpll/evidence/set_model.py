@@ -46,15 +46,15 @@ from gmpll.rounding import confidences_within
 
 __all__ = [
     "TAUS",
+    "Relations",
     "Scores",
     "SetModel",
     "SetsLeftOut",
+    "choose_tau",
     "fit_outside",
     "fit_set_model",
     "held_out_log_likelihood",
     "likeliest_tau",
-    "matched_with_prior",
-    "prior_errors",
     "row_log_likelihood",
     "set_numbers",
     "settled",
@@ -66,39 +66,38 @@ Floats = NDArray[np.float64]
 
 #: The exponents that are worth comparing on held-out rows.
 TAUS = (0.0, 0.25, 0.5, 0.75, 1.0)
+#: Folds in which they are compared.
+N_FOLDS = 4
 #: Where nothing is known about it, and by how many standard errors one must fall behind to be out.
 MIDDLE_TAU = 0.5
 ERRORS_BEHIND = 1.0
 #: How often scores and posterior are made anew; they settle long before.
-TURNS = 12
+N_ITERATIONS = 12
 #: The weights at first. Equal confidences say so little that features can fade before they were
-#: asked; where they did, the weights stay like this for some turns in a second fit.
+#: asked; where they did, the weights stay like this for some iterations in a second fit.
 FIRST_WEIGHT = 0.5
-BLIND_TURNS = 2
+BLIND_ITERATIONS = 2
 #: Rows of one set that are left out together at most; larger groups are cut at random.
-LARGEST_GROUP = 1500
+MAX_GROUP = 1500
 #: Rows that every label has beforehand where shares of labels are counted.
 HALF_A_ROW = 0.5
 #: Weight that a row's neighbours in the graph need to count as much as the shares of the labels.
 UNIT_OF_SUPPORT = 1.0
 #: The share of sets without the right label while weights are fitted: one stray row costs little.
 STRAY = 1e-3
-#: Largest weights of the logarithm of the graph's share and of the regression's rating.
-LARGEST_WEIGHTS = (4.0, 12.0)
+#: Largest weights of the logarithm of the graph's share and of the regression's score.
+MAX_WEIGHTS = (4.0, 12.0)
 #: Smallest and largest share of sets without the right label that is looked for.
 OUTSIDE_BOUNDS = (1e-5, 0.4)
 #: Where the search for it starts, with how many times the weights found without such sets.
 OUTSIDE_STARTS = ((1.0, 0.003), (3.0, 0.1))
-#: What the share is taken for in as many turns as follow with an estimated one: labels that were
-#: found within the sets make features look unsure, and then nothing seems to be missing.
+#: What the share is taken for in as many iterations as follow with an estimated one: labels that
+#: were found within the sets make features look unsure, and then nothing seems to be missing.
 FIRST_OUTSIDE = 0.1
-OUTSIDE_TURNS = 3
-#: Turns of each kind, and exponent of the class-mass correction, after the posterior was found.
-SETTLING_TURNS = 5
+OUTSIDE_ITERATIONS = 3
+#: Iterations of each kind, and exponent of the class-mass correction, after the posterior.
+SETTLING_ITERATIONS = 5
 BALANCE = 0.5
-#: Turns and opinions where the prior is known.
-PRIOR_TURNS = 60
-OPINIONS = 10
 #: Share that a candidate keeps which the regression gives nothing.
 FLOOR = 1e-6
 TINY = 1e-300
@@ -138,19 +137,19 @@ class SetsLeftOut:
         self._groups: list[tuple[NDArray[np.intp], tuple[Floats, bool]]] = []
         order = np.argsort(sets, kind="stable")
         for rows in np.split(order, np.flatnonzero(np.diff(sets[order])) + 1):
-            n_parts = -(-len(rows) // LARGEST_GROUP)
+            n_parts = -(-len(rows) // MAX_GROUP)
             for part in np.array_split(rng.permutation(rows) if n_parts > 1 else rows, n_parts):
                 block = inverse[np.ix_(part, part)]
                 self._groups.append((part, scipy.linalg.cho_factor(block, check_finite=False)))
 
     def __call__(self, confidences: Floats) -> Floats:
-        """Return the ratings of every row after training on the confidences of the others."""
+        """Return the scores of every row after training on the confidences of the others."""
         residual = self._inverse @ confidences
-        ratings = np.empty_like(confidences)
+        scores = np.empty_like(confidences)
         for rows, factor in self._groups:
             own = scipy.linalg.cho_solve(factor, residual[rows], check_finite=False)
-            ratings[rows] = confidences[rows] - own
-        return ratings
+            scores[rows] = confidences[rows] - own
+        return scores
 
 
 @dataclass(frozen=True)
@@ -161,14 +160,14 @@ class Scores:
     ----------
     support : ndarray of shape (n_samples, n_classes)
         Summed confidences of the neighbours, weighted by the edges.
-    ratings : ndarray of shape (n_samples, n_classes)
+    scores : ndarray of shape (n_samples, n_classes)
         Ratings of the regression.
     shares : ndarray of shape (n_samples, n_classes)
         Shares of the labels among those who say this; positive.
     """
 
     support: Floats
-    ratings: Floats
+    scores: Floats
     shares: Floats
 
     @classmethod
@@ -186,7 +185,7 @@ class Scores:
         """Return what enters the logarithm of the ratios."""
         degree = self.support.sum(axis=1, keepdims=True)
         near = (self.support + UNIT_OF_SUPPORT * self.shares) / (degree + UNIT_OF_SUPPORT)
-        return np.log(near / self.shares), np.maximum(self.ratings, 0.0)
+        return np.log(near / self.shares), np.maximum(self.scores, 0.0)
 
 
 def label_shares(mass: Floats, n_rows: NDArray[np.intp] | int) -> Floats:
@@ -228,8 +227,8 @@ class SetModel:
 
     def ratios(self, scores: Scores) -> Floats:
         """Return p(l | x) / share of l."""
-        near, rated = scores.terms()
-        return _ratios(self.weights[0] * near + self.weights[1] * rated, scores.shares)
+        near, scored = scores.terms()
+        return _ratios(self.weights[0] * near + self.weights[1] * scored, scores.shares)
 
     def joint(self, scores: Scores, mask: NDArray[np.bool_]) -> Floats:
         """Return the posterior over all labels, those outside of the set included."""
@@ -251,7 +250,7 @@ def fit_set_model(
     mask: NDArray[np.bool_],
     tau: float,
     *,
-    turns: int = TURNS,
+    n_iterations: int = N_ITERATIONS,
 ) -> tuple[SetModel, Floats]:
     """Estimate everything but tau.
 
@@ -263,7 +262,7 @@ def fit_set_model(
         Candidates.
     tau : float
         Exponent of the class prior.
-    turns : int, default=TURNS
+    n_iterations : int, default=N_ITERATIONS
         How often scores and posterior are made anew.
 
     Returns
@@ -273,24 +272,28 @@ def fit_set_model(
     ndarray of shape (n_samples, n_classes)
         The posterior of the candidates.
     """
-    found = _fitted(score, mask, tau, turns, 0)
-    return found if found[0].weights.any() else _fitted(score, mask, tau, turns, BLIND_TURNS)
+    found = _fitted(score, mask, tau, n_iterations, 0)
+    return (
+        found
+        if found[0].weights.any()
+        else _fitted(score, mask, tau, n_iterations, BLIND_ITERATIONS)
+    )
 
 
 def _fitted(
     score: Callable[[Floats], Scores],
     mask: NDArray[np.bool_],
     tau: float,
-    turns: int,
-    blind_turns: int,
+    n_iterations: int,
+    n_blind: int,
 ) -> tuple[SetModel, Floats]:
-    """Fit from equal confidences, the weights not before some turns."""
+    """Fit from equal confidences, the weights not before some iterations."""
     n_classes = mask.shape[1]
     P = confidences_within(np.ones(mask.shape), mask)
     model = SetModel(tau, np.full(n_classes, 1.0 / n_classes), np.full(2, FIRST_WEIGHT))
-    for turn in range(turns):
+    for iteration in range(n_iterations):
         scores = score(P)
-        if turn >= blind_turns:
+        if iteration >= n_blind:
             model = model_with_weights(model, scores, mask)
         model = replace(model, class_prior=label_shares(P.sum(axis=0), len(P)))
         P = model.posterior(scores, mask)
@@ -316,12 +319,12 @@ def model_with_weights(
             slope.append(-rate * (((beyond - sure) * r).sum(axis=1) / likelihood).sum())
         return -float(np.log(likelihood).sum()) / len(mask), np.array(slope) / len(mask)
 
-    bounds = [(0.0, largest) for largest in LARGEST_WEIGHTS]
+    bounds = [(0.0, largest) for largest in MAX_WEIGHTS]
     starts = [model.weights]
     if outside:  # unsure features and no stray set explain much the same as the opposite
         bounds.append((np.log(OUTSIDE_BOUNDS[0]), np.log(OUTSIDE_BOUNDS[1])))
         starts = [
-            np.append(np.minimum(sureness * model.weights, LARGEST_WEIGHTS), np.log(rate))
+            np.append(np.minimum(sureness * model.weights, MAX_WEIGHTS), np.log(rate))
             for sureness, rate in OUTSIDE_STARTS
         ]
     trials = [
@@ -338,7 +341,7 @@ def fit_outside(
     model: SetModel,
     P: Floats,
     *,
-    turns: int = OUTSIDE_TURNS,
+    n_iterations: int = OUTSIDE_ITERATIONS,
 ) -> tuple[SetModel, Floats]:
     """Estimate which sets lack the right label, after labels were found within the sets.
 
@@ -353,7 +356,7 @@ def fit_outside(
         What was estimated without such sets.
     P : ndarray of shape (n_samples, n_classes)
         Confidences.
-    turns : int, default=OUTSIDE_TURNS
+    n_iterations : int, default=OUTSIDE_ITERATIONS
         How often scores and posterior are made anew with a fixed share, and then with the
         estimated one.
 
@@ -366,9 +369,9 @@ def fit_outside(
         none of them is right.
     """
     model = replace(model, outside=FIRST_OUTSIDE)
-    for turn in range(2 * turns):
+    for iteration in range(2 * n_iterations):
         scores = score(P)
-        model = model_with_weights(model, scores, mask, outside=turn >= turns)
+        model = model_with_weights(model, scores, mask, outside=iteration >= n_iterations)
         P = model.joint(scores, mask)
     return model, P
 
@@ -434,12 +437,6 @@ def held_out_log_likelihood(
     return row_log_likelihood(refitted, unseen, unseen_mask)
 
 
-def prior_errors(P: Floats, sets: NDArray[np.intp]) -> Floats:
-    """Return standard errors of the labels' mean confidences; rows of a set go together."""
-    of_set = sp.csr_array((np.ones(len(P)), (sets, np.arange(len(P)))))
-    return np.asarray(np.sqrt(((of_set @ (P - P.mean(axis=0))) ** 2).sum(axis=0)) / len(P))
-
-
 def with_capacities(
     P: Floats, mask: NDArray[np.bool_], class_prior: Floats, *, steps: int = 5
 ) -> Floats:
@@ -452,26 +449,26 @@ def with_capacities(
 
 def settled(
     support: Callable[[Floats], Floats],
-    opinion: Callable[[Floats], Floats],
+    prediction: Callable[[Floats], Floats],
     mask: NDArray[np.bool_],
     start: Floats,
     class_prior: Floats,
     *,
     without_model: Floats | None = None,
     balance: float = BALANCE,
-    turns: int = SETTLING_TURNS,
+    n_iterations: int = SETTLING_ITERATIONS,
 ) -> Floats:
-    """Let all other rows speak, those with the same set too, for a few turns from the posterior.
+    """Let all other rows speak, those with the same set too, for a few iterations from the posterior.
 
-    First the graph matches, then the regression gives its leave-one-out opinion. This is done
+    First the graph matches, then the regression gives its leave-one-out prediction. This is done
     twice, once with the masses of the labels held at the prior and once with the class-mass
     correction, and the mean is returned, together with what is found without the model if that is
     known: model and prior are estimates, and where the three disagree nothing is sure.
 
     Parameters
     ----------
-    support, opinion : callable
-        Map confidences to the support by the graph and to the leave-one-out ratings.
+    support, prediction : callable
+        Map confidences to the support by the graph and to the leave-one-out scores.
     mask : ndarray of shape (n_samples, n_classes), bool
         Candidates.
     start : ndarray of shape (n_samples, n_classes)
@@ -482,7 +479,7 @@ def settled(
         What matching and feedback find from equal confidences.
     balance : float, default=BALANCE
         Exponent of the class-mass correction.
-    turns : int, default=SETTLING_TURNS
+    n_iterations : int, default=SETTLING_ITERATIONS
         Of each kind. Many would forget the start.
 
     Returns
@@ -496,43 +493,28 @@ def settled(
 
     found = [] if without_model is None else [without_model]
     for update in (corrected, _held(mask, class_prior)):
-        found.append(_matched(update, support, opinion, start, turns, turns))
+        found.append(_matched(update, support, prediction, start, n_iterations, n_iterations))
     return np.asarray(np.mean(found, axis=0))
 
 
-def matched_with_prior(
-    support: Callable[[Floats], Floats],
-    opinion: Callable[[Floats], Floats],
-    mask: NDArray[np.bool_],
-    class_prior: Floats,
-) -> Floats:
-    """Match from equal confidences with the masses held at a prior that is known.
-
-    The parameters are those of :func:`settled`. A known prior leaves nothing to a model of the
-    sets: on most data the true one is worth more than anything that can be estimated.
-    """
-    equal = confidences_within(np.ones(mask.shape), mask)
-    return _matched(_held(mask, class_prior), support, opinion, equal, PRIOR_TURNS, OPINIONS)
-
-
 def _held(mask: NDArray[np.bool_], class_prior: Floats) -> Callable[[Floats, Floats], Floats]:
-    """Return a turn that keeps the labels' masses at the prior."""
+    """Return an iteration that keeps the labels' masses at the prior."""
     return lambda _, scores: with_capacities(confidences_within(scores, mask), mask, class_prior)
 
 
 def _matched(
     update: Callable[[Floats, Floats], Floats],
     support: Callable[[Floats], Floats],
-    opinion: Callable[[Floats], Floats],
+    prediction: Callable[[Floats], Floats],
     P: Floats,
-    turns: int,
-    opinions: int,
+    n_iterations: int,
+    n_predictions: int,
 ) -> Floats:
-    """Take turns of the matching, then opinions of the regression."""
-    for _ in range(turns):
+    """Take iterations of the matching, then predictions of the regression."""
+    for _ in range(n_iterations):
         P = update(P, P * support(P))
-    for _ in range(opinions):
-        P = update(P, np.maximum(opinion(P), 0.0) ** 2 + FLOOR)
+    for _ in range(n_predictions):
+        P = update(P, np.maximum(prediction(P), 0.0) ** 2 + FLOOR)
     return P
 
 
@@ -540,3 +522,71 @@ def _ratios(logarithms: Floats, shares: Floats) -> Floats:
     """Let the ratios be 1 in the mean over the labels' shares."""
     r = np.exp(logarithms - logarithms.max(axis=1, keepdims=True))
     return r / (shares * r).sum(axis=1, keepdims=True)
+
+
+@dataclass(frozen=True)
+class Relations:
+    """The graph of some rows, and the kernel of a regression on them.
+
+    Attributes
+    ----------
+    graph : csr_array of shape (n_samples, n_samples)
+        Weights between rows.
+    kernel : ndarray of shape (n_samples, n_samples)
+        Kernel between rows.
+    ridge : float
+        Weight of the regression's squared norm.
+    mask : ndarray of shape (n_samples, n_classes), bool
+        Candidates.
+    """
+
+    graph: sp.csr_array
+    kernel: Floats
+    ridge: float
+    mask: NDArray[np.bool_]
+
+    def part(self, rows: NDArray[np.intp]) -> Relations:
+        """Return the same of some rows."""
+        kernel = self.kernel[np.ix_(rows, rows)]
+        return Relations(self.graph[rows][:, rows], kernel, self.ridge, self.mask[rows])
+
+    def fit(self, tau: float, inverse: Floats) -> tuple[SetModel, Floats]:
+        """Fit the model, every row being judged by rows with other sets."""
+        sets = set_numbers(self.mask)
+        regression = SetsLeftOut(inverse, sets, np.random.RandomState(0))
+        graph = without_equal_sets(self.graph, sets)
+        return fit_set_model(
+            lambda P: Scores.without_own_set(graph, regression, sets, P), self.mask, tau
+        )
+
+    def inverse(self) -> Floats:
+        """Return the inverse of the kernel with the ridge on its diagonal."""
+        shifted = self.kernel.copy()
+        shifted.flat[:: len(shifted) + 1] += self.ridge
+        inverse = scipy.linalg.inv(shifted, overwrite_a=True, check_finite=False)
+        return (inverse + inverse.T) / 2.0
+
+
+def choose_tau(related: Relations, rng: np.random.RandomState) -> float:
+    """Choose the exponent by the likelihood of the sets of held-out rows."""
+    likelihoods: dict[float, list[Floats]] = {tau: [] for tau in TAUS}
+    order = rng.permutation(len(related.mask))
+    for fold in range(N_FOLDS):
+        unseen = order[fold::N_FOLDS]
+        train = np.setdiff1d(order, unseen)
+        part = related.part(train)
+        inverse = part.inverse()
+        to_train = related.kernel[np.ix_(unseen, train)] @ inverse
+        edges = related.graph[unseen][:, train]
+        for tau in TAUS:
+            model, P = part.fit(tau, inverse)
+            shares = label_shares(P.sum(axis=0), len(P))
+            left_out = P - (inverse @ P) / inverse.diagonal()[:, None]
+            seen = Scores(part.graph @ P, left_out, np.broadcast_to(shares, P.shape))
+            said = Scores(
+                edges @ P, to_train @ P, np.broadcast_to(shares, (len(unseen), len(shares)))
+            )
+            likelihoods[tau].append(
+                held_out_log_likelihood(model, seen, part.mask, said, related.mask[unseen])
+            )
+    return likeliest_tau({tau: np.concatenate(found) for tau, found in likelihoods.items()})[0]

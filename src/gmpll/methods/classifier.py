@@ -30,6 +30,7 @@ from gmpll.evidence.pipeline import (
     MatchingOptions,
     Pipeline,
 )
+from gmpll.evidence.ridge import EXACT_ROWS
 from gmpll.evidence.scikit import ScikitLearner, check_learner
 from gmpll.evidence.selection import (
     ALL_VIEWS,
@@ -45,6 +46,7 @@ from gmpll.evidence.set_model import (
     FIRST_WEIGHT,
     Scores,
     SetModel,
+    choose_tau,
     fit_outside,
     label_shares,
 )
@@ -68,6 +70,9 @@ __all__ = ["PartialLabelClassifier"]
 
 #: Exponent of the class-mass correction.
 DEFAULT_BALANCE = 0.5
+#: Fewest rows of which the sets are modelled, and the most on which their exponent is chosen.
+MIN_SET_MODEL_ROWS = 500
+TAU_ROWS = 1500
 #: Rows by which it is judged whether labels are ordered.
 ORDINAL_ROWS = 20_000
 
@@ -83,7 +88,9 @@ class PartialLabelClassifier(
        features, as in :class:`gmpll.GMPLL`, or by any other method of this library.
     2. *Learn and feed back*: a kernel ridge regression trained on the confidences predicts every
        training row without having seen it (leave-one-out in closed form); these predictions take
-       the place of the neighbours' support for a few iterations.
+       the place of the neighbours' support for a few iterations. A model of how candidate sets
+       arise, in which rows are judged by rows with other sets, is joined with the result
+       (:mod:`gmpll.evidence.set_model`; 500 to 6000 rows).
     3. *Predict*: the regression, a logistic regression stacked on its scores, and a forest, as
        far as each of them helps; or any scikit-learn learner of your choice.
     4. *Calibrate*: temperature scaling, so that confidences mean what they say.
@@ -158,7 +165,8 @@ class PartialLabelClassifier(
     selected_ : dict
         The hyperparameters: ``balance`` and ``views`` of the graph, ``width`` and ``ridge`` of
         the regression, the penalties of ``stacking`` and of the features' ``linear`` part in it,
-        the share of the ``forest``, and whether predictions were fed back (``feedback``).
+        the share of the ``forest``, whether predictions were fed back (``feedback``), and the
+        exponent ``tau`` of the model of the candidate sets, None if there is none.
     selection_ : Selection
         Every alternative with its score, the candidate lift on held-out rows; in
         ``stacking_gains`` and ``forest_gains`` what each stacking and each share of the forest
@@ -170,6 +178,14 @@ class PartialLabelClassifier(
     annotators_ : Annotators
         Of votes: votes, estimated accuracy, confusion and agreement of every annotator;
         ``annotators_.to_frame()`` is a table.
+    class_prior_ : ndarray of shape (n_classes,)
+        Share of every label among the training rows, as far as it was found.
+    evidence_ : dict
+        How far each kind of evidence was believed: the weights of ``"graph"`` and
+        ``"regression"`` in the model of the candidate sets, about 0 where features say nothing,
+        and the power of the ``"class prior"`` in it; of votes the weight of the ``"features"``
+        and the ``"gain by features"``, by how much they raised the log-likelihood of the votes of
+        a row. Empty where neither was modelled.
     outside_probability_ : ndarray of shape (n_samples,)
         How probable it is that no candidate of the row is right, also where there is only one.
     suggested_labels_ : ndarray of shape (n_samples,)
@@ -411,7 +427,10 @@ class PartialLabelClassifier(
         self, rows: CandidateRows, rng: np.random.RandomState, *, keep: bool
     ) -> Hyperparameters:
         """Choose what is left open from the candidate sets alone, or keep what was chosen."""
-        search = self._search(rows.n_samples, rows.mask.shape[1], rows.X.shape[1])
+        fixed = _checked_hyperparameters(self.hyperparameters)
+        if "tau" not in fixed:
+            fixed["tau"] = self._choose_tau(rows, rng)
+        search = self._search(rows.n_samples, rows.mask.shape[1], rows.X.shape[1], fixed)
         if keep and self.selection_.answers(search, rows.mask.shape[1]):
             return self.selection_.chosen
         make_pipeline = partial(self._pipeline, rng=rng)
@@ -419,9 +438,27 @@ class PartialLabelClassifier(
         self.selected_ = asdict(self.selection_.chosen)
         return self.selection_.chosen
 
-    def _search(self, n_samples: int, n_classes: int, n_features: int) -> Search:
+    def _choose_tau(self, rows: CandidateRows, rng: np.random.RandomState) -> float | None:
+        """Choose what sets say of their members, None where there is no model of the sets.
+
+        There is none where more is known than the sets, or labels are similar, and on few rows,
+        whose labels' shares are mostly noise.
+        """
+        known = rows.prior.candidates is not None or rows.prior.classes is not None
+        parts = self._disambiguator is not None or self._learner is not None
+        n_samples, n_classes = rows.n_samples, rows.mask.shape[1]
+        few_or_many = not MIN_SET_MODEL_ROWS <= n_samples <= EXACT_ROWS
+        if known or parts or few_or_many or rows.similarity is not None or n_classes == 1:
+            return None
+        some = rng.permutation(n_samples)[:TAU_ROWS]
+        seen = np.asarray(rows.mask_on_host(some).any(axis=0))
+        related = self._pipeline(rows.part(some, seen), ("cosine", "rank"), rng).relations()
+        return choose_tau(related, rng)
+
+    def _search(
+        self, n_samples: int, n_classes: int, n_features: int, fixed: dict[str, Any]
+    ) -> Search:
         """Return what is open."""
-        fixed = _checked_hyperparameters(self.hyperparameters)
         feedback = (True,) if self._disambiguator is None else (False, True)
         if self._learner is not None:
             only = Hyperparameters(self._balance, fixed.get("views", ("cosine", "rank")))
@@ -474,9 +511,18 @@ class PartialLabelClassifier(
         rows, disambiguated = pipeline.rows, pipeline.disambiguated
         confidences = pipeline.confidences(chosen)
         self.__dict__.pop("annotators_", None)  # of an earlier fit
+        self.evidence_ = {}
         if self._votes is not None:
             confidences = self._joined_with_votes(pipeline, chosen)
         else:
+            if chosen.tau is not None:
+                model, _ = pipeline.set_model(chosen.tau)
+                graph, regression = model.weights.tolist()
+                self.evidence_ = {
+                    "graph": graph,
+                    "regression": regression,
+                    "class prior": 1.0 - chosen.tau,
+                }
             joint = self._joint_with_outside(pipeline, chosen, confidences)
             self._keep_outside(joint, to_host(rows.mask), rows.labels)
             if self.outside == "allow":
@@ -494,6 +540,8 @@ class PartialLabelClassifier(
             weights = rows.prior.candidates
             self._state = FitState(rows.labels, rows.mask, confidences, weights, batches)
         self.n_samples_seen_ = rows.n_samples
+        shares = to_host(confidences).mean(axis=0)
+        self.class_prior_ = self._with_unseen_labels(shares[None, :], 0.0)[0]
         return confidences
 
     def _joined_with_votes(self, pipeline: Pipeline, chosen: Hyperparameters) -> Array:
@@ -508,6 +556,10 @@ class PartialLabelClassifier(
 
         crowd = AnnotatorModel().fit(votes, out_of_sample)
         self.annotators_ = crowd.annotators_
+        self.evidence_ = {
+            "features": float(crowd.feature_weight_.sum()),
+            "gain by features": crowd.feature_gain_,
+        }
         voted_for = votes.weights > 0
         voted_for[~voted_for.any(axis=1)] = True  # of items without votes
         self._keep_outside(crowd.posterior_, voted_for, crowd.classes_)
@@ -728,6 +780,8 @@ def _checked_hyperparameters(given: dict[str, Any] | None) -> dict[str, Any]:
             )
     for name, value in fixed.items():
         is_number = isinstance(value, Real) and not isinstance(value, bool)
+        if name == "tau" and value is None:
+            continue
         if name not in ("views", "feedback") and not (is_number and value >= 0):
             raise ValueError(
                 f"hyperparameters has {name}={value!r}: it must be a number that is not negative."
