@@ -86,8 +86,8 @@ def test_a_file_larger_than_the_memory_of_a_worker(tmp_path, make_cluster):
     P = small.candidates.astype(float)
     client = make_cluster(memory_limit=WORKER_BYTES)
     before = set(client.run(os.getpid).values())
-    rows = CosineView(as_rows(tmp_path / "X.npy", partition_rows=70)).rows
-    found = spread(LocalGraph(rows, 10), as_rows(P, partition_rows=70))
+    rows = CosineView(as_rows(tmp_path / "X.npy", partition_rows=35)).rows
+    found = spread(LocalGraph(rows, 10), as_rows(P, partition_rows=35))
     assert set(client.run(os.getpid).values()) == before, "a worker ran out of memory"
     expected = spread(LocalGraph(CosineView(small.data).rows, 10), P)
     np.testing.assert_allclose(found, expected, atol=1e-6)

@@ -58,7 +58,7 @@ def test_truth_plays_no_part_in_fitting():
     mask = random_candidates(y, 0.7, 1, random_state=0)
     model = PartialLabelClassifier(random_state=0).fit(X, mask)
     assert set(model.selected_) == {
-        "balance", "views", "width", "ridge", "stacking", "linear", "forest", "feedback",
+        "balance", "views", "width", "ridge", "stacking", "linear", "forest", "feedback", "tau",
     }  # fmt: skip
     beside = len(STACKING) - 1 + len(FOREST_SHARES) - 1
     assert len(model.selection_.scores) == len(search_space(0.5, {})) + beside

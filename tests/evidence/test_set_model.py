@@ -83,7 +83,7 @@ def test_leaving_sets_out_is_training_without_them(digits):
 
 
 def test_large_groups_are_left_out_in_parts(monkeypatch):
-    monkeypatch.setattr(set_model, "LARGEST_GROUP", 4)
+    monkeypatch.setattr(set_model, "MAX_GROUP", 4)
     inverse = np.linalg.inv(rbf_kernel(np.arange(10.0)[:, None]) + RIDGE * np.eye(10))
     regression = SetsLeftOut(inverse, np.zeros(10, dtype=np.intp), np.random.RandomState(0))
     assert regression(np.eye(10)[:, :2]).shape == (10, 2)

@@ -458,7 +458,7 @@ def settled(
     balance: float = BALANCE,
     n_iterations: int = SETTLING_ITERATIONS,
 ) -> Floats:
-    """Let all other rows speak, those with the same set too, for a few iterations from the posterior.
+    """Let all other rows speak for a few iterations, those with the same set too.
 
     First the graph matches, then the regression gives its leave-one-out prediction. This is done
     twice, once with the masses of the labels held at the prior and once with the class-mass

@@ -29,7 +29,7 @@ run(read_declaration(sys.argv[1]), sys.argv[2], scheduler=sys.argv[3])
 @pytest.fixture
 def scheduler(learners, monkeypatch):
     """Address of a cluster of two workers that know the learners; one death ends a job."""
-    monkeypatch.setenv("LEARNER_SECONDS", "0.2")
+    monkeypatch.setenv("LEARNER_SECONDS", "0.5")
     with (
         dask.config.set({"distributed.scheduler.allowed-failures": 0}),
         LocalCluster(
