@@ -191,3 +191,17 @@ def test_a_tensor_on_a_device_needs_dispatching(monkeypatch):
     monkeypatch.setattr(inputs, "is_torch_array", lambda X: True)
     with pytest.raises(ValueError, match="SCIPY_ARRAY_API=1 before Python starts"):
         inputs.keeps_library(OnDevice())
+
+
+def test_the_default_in_single_precision():
+    """So many rows that the candidate sets are modelled."""
+    torch = pytest.importorskip("torch")
+    problem = make_partial_label_problem(520, 8, 4, 2.0, random_state=0)
+    fixed = {"views": ("cosine",), "width": 1.5, "ridge": 0.1, "stacking": 0.0, "forest": 0.0}
+    model = PartialLabelClassifier(hyperparameters=fixed, random_state=0)
+    expected = fitted(model, problem.data, problem.candidates)
+    assert expected.selected_["tau"] is not None
+    assert set(expected.evidence_) == {"graph", "regression", "class prior"}
+    X = torch.from_numpy(problem.data).float()
+    found = fitted(model, X, torch.from_numpy(np.asarray(problem.candidates)))
+    assert (to_host(found.labels_) == expected.labels_).mean() >= 0.995

@@ -384,20 +384,26 @@ class Pipeline:
             self._set_models[tau] = related.fit(tau, related.inverse())
         return self._set_models[tau]
 
+    def support_on_host(self, P: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the support that confidences get by the graph, all of them on the host."""
+        there = from_host(P.astype(self.rows_dtype), self.rows.X)
+        graph = self.disambiguated.graph  # type: ignore[attr-defined]
+        return to_host(graph.weights @ there).astype(np.float64)
+
+    @property
+    def rows_dtype(self) -> np.dtype[Any]:
+        """Precision of the rows."""
+        return to_host(self.rows.X[:1]).dtype
+
     def _settled(self, P: Array, chosen: Hyperparameters) -> Array:
         """Join what matching and feedback found with the model of the sets."""
         assert chosen.tau is not None
         _, posterior = self.set_model(chosen.tau)
         ridge = self.ridge(chosen)
-        graph = self.disambiguated.graph.weights  # type: ignore[attr-defined]
-
-        def there(function: Scorer) -> Scorer:
-            return lambda P: to_host(function(from_host(P, self.rows.mask)))
-
         return from_host(
             settled(
-                there(lambda P: graph @ P),
-                there(ridge.leave_one_out),
+                self.support_on_host,
+                lambda P: to_host(ridge.leave_one_out(from_host(P, self.rows.mask))),
                 to_host(self.rows.mask),
                 posterior,
                 posterior.mean(axis=0),

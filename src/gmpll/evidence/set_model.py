@@ -41,6 +41,7 @@ import scipy.linalg
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.optimize import minimize
+from threadpoolctl import threadpool_limits
 
 from gmpll.rounding import confidences_within
 
@@ -245,6 +246,7 @@ class SetModel:
         return np.asarray(np.where(mask, 0.0, joint).sum(axis=1))
 
 
+@threadpool_limits.wrap(limits=1, user_api="blas")  # type: ignore[untyped-decorator]
 def fit_set_model(
     score: Callable[[Floats], Scores],
     mask: NDArray[np.bool_],
@@ -335,6 +337,7 @@ def model_with_weights(
     return replace(model, weights=found[:2], outside=rate)
 
 
+@threadpool_limits.wrap(limits=1, user_api="blas")  # type: ignore[untyped-decorator]
 def fit_outside(
     score: Callable[[Floats], Scores],
     mask: NDArray[np.bool_],
@@ -567,6 +570,7 @@ class Relations:
         return (inverse + inverse.T) / 2.0
 
 
+@threadpool_limits.wrap(limits=1, user_api="blas")  # type: ignore[untyped-decorator]
 def choose_tau(related: Relations, rng: np.random.RandomState) -> float:
     """Choose the exponent by the likelihood of the sets of held-out rows."""
     likelihoods: dict[float, list[Floats]] = {tau: [] for tau in TAUS}

@@ -581,11 +581,10 @@ class PartialLabelClassifier(
             return P
 
         def score(P: NDArray[np.float64]) -> Scores:
-            there = from_host(P, rows.mask)
-            support = np.zeros(P.shape)
-            if isinstance(stage, GraphDisambiguation):
-                support = to_host(stage.graph.weights @ there).astype(np.float64)
-            scores = to_host(pipeline.out_of_sample(chosen, there)).astype(np.float64)
+            on_graph = isinstance(stage, GraphDisambiguation)
+            support = pipeline.support_on_host(P) if on_graph else np.zeros(P.shape)
+            predicted = pipeline.out_of_sample(chosen, from_host(P, rows.mask))
+            scores = to_host(predicted).astype(np.float64)
             shares = np.broadcast_to(label_shares(P.sum(axis=0), len(P)), P.shape)
             return Scores(support, scores, shares)
 
