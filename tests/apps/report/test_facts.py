@@ -83,6 +83,18 @@ def test_tests_pair_folds_and_leave_baselines_out(made_up):
     assert facts.loc["Random candidate", "verdict"] == ""
 
 
+def test_the_default_is_compared_where_the_run_has_it(made_up):
+    rows = [
+        *_accuracies(made_up, [0.5, 0.7, 0.9]),
+        *_accuracies(made_up, [0.7, 0.9, 1.0], method="gmpll"),
+        *_accuracies(made_up, [0.6, 0.8, 0.9], method="CLPL"),
+    ]
+    facts = accuracy_facts(checked_scores(made_up.table(*rows)), "inductive").set_index("method")
+    assert facts.loc["CLPL", "lead"] == pytest.approx(0.1)
+    assert facts.loc["GM-PLL", "lead"] == pytest.approx(1 / 6)
+    assert facts.loc["gmpll", "verdict"] == ""
+
+
 def test_best_never_is_a_baseline_and_the_paper_stands_beside(made_up):
     rows = [
         *_accuracies(made_up, [0.7, 0.7]),

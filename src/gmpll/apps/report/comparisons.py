@@ -17,6 +17,7 @@ from gmpll.apps.experiments.statistics import (
 from gmpll.apps.report import paper
 from gmpll.apps.report.names import (
     BASELINES,
+    DEFAULT,
     OURS,
     ordered_data_sets,
     ordered_methods,
@@ -120,7 +121,7 @@ def win_tie_loss_facts(scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def _tests_against_ours(scores: pd.DataFrame, measure: str, *, sign: float = 1.0) -> pd.DataFrame:
-    """Test GM-PLL against every method, in every setting, over the folds that both have."""
+    """Test gmpll, else GM-PLL, against every method over the folds that both have."""
     columns = [*METHOD_IN_SETTING, *_TEST_FACTS]
     tests = pd.DataFrame(list(_tests(scores, measure, sign)), columns=columns)
     # Without a single test the columns have no type, and could not be joined to any.
@@ -133,14 +134,15 @@ def _tests(scores: pd.DataFrame, measure: str, sign: float) -> Iterator[dict[str
         by_fold = succeeded(part).pivot_table(
             index=["seed", "fold"], columns="method", values=measure
         )
-        if OURS not in by_fold:
+        ours = next((name for name in (DEFAULT, OURS) if name in by_fold), None)
+        if ours is None:
             continue
-        for method in by_fold.columns.difference([OURS, *BASELINES], sort=False):
-            pair = sign * by_fold[[OURS, method]].dropna()
+        for method in by_fold.columns.difference([ours, *BASELINES], sort=False):
+            pair = sign * by_fold[[ours, method]].dropna()
             yield {
                 **dict(zip(SETTING, setting, strict=True)),
                 "method": method,
-                **_compared(pair[OURS], pair[method], test_share=test_share),
+                **_compared(pair[ours], pair[method], test_share=test_share),
             }
 
 

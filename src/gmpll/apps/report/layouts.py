@@ -23,9 +23,9 @@ from gmpll.apps.report.scores_table import groups_of, rows_of
 
 _MARKS = {"win": "•", "loss": "∘"}
 _MARKS_EXPLAINED = (
-    "• / ∘: GM-PLL is significantly better / worse (paired t-test over the folds, 0.05); in "
-    "brackets where the corrected resampled t-test does not confirm it. Bold: best mean of the "
-    "methods."
+    "• / ∘: gmpll (GM-PLL in a run without it) is significantly better / worse (paired t-test over "
+    "the folds, 0.05); in brackets where the corrected resampled t-test does not confirm it. Bold: "
+    "best mean of the methods."
 )
 _PAPER_EXPLAINED = "The second line of a cell is the paper's figure and ours minus the paper's."
 _SPREAD_EXPLAINED = "± is the standard deviation over the folds."
@@ -161,7 +161,7 @@ def win_tie_loss_table(facts: pd.DataFrame, *, corrected: bool) -> Table:
         notes.append("The paper used the plain paired t-test.")
     return Table(
         "win-tie-loss-corrected" if corrected else "win-tie-loss",
-        f"Win/tie/loss of GM-PLL on the controlled sets, {test} at 0.05",
+        f"Win/tie/loss of gmpll (else GM-PLL) on the controlled sets, {test} at 0.05",
         ["Data set", *methods, "sum"],
         rows,
         facts,

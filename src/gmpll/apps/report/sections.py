@@ -19,7 +19,7 @@ from gmpll.apps.report.scores_table import METHOD_IN_SETTING, of_experiment
 from gmpll.datasets import PAPER_DIFFERENCES, DatasetInfo
 
 _SYMBOLS = {"beta": "β", "r": "r"}
-_NO_COMPARISON = f"The scores hold no folds that {OURS} and another method both have."
+_NO_COMPARISON = "The scores hold no folds that gmpll or GM-PLL and another method both have."
 
 
 @dataclass(frozen=True)
