@@ -107,3 +107,14 @@ def test_nothing_is_lost_where_nothing_is_missing(digits):
     assert fitted.outside_probability_.mean() < 0.01
     free = model(outside="allow").fit(X, mask)
     assert (free.labels_ == y).mean() > (fitted.labels_ == y).mean() - 0.01
+
+
+def test_rows_may_come_after_votes(digits):
+    X, y = digits
+    votes = crowd(y[:300], 10, [0.9, 0.8, 0.7])
+    fitted = model().fit(X[:300], votes)
+    mask = random_candidates(y[300:400], p=0.7, r=1, n_classes=10, random_state=0)
+    assert (fitted.resolve(X[300:400], mask).labels == y[300:400]).mean() > 0.9
+    fitted.partial_fit(X[300:400], mask)
+    assert fitted.n_samples_seen_ == 400
+    assert (fitted.labels_[300:] == y[300:400]).mean() > 0.9

@@ -162,7 +162,7 @@ class Scores:
     support : ndarray of shape (n_samples, n_classes)
         Summed confidences of the neighbours, weighted by the edges.
     scores : ndarray of shape (n_samples, n_classes)
-        Ratings of the regression.
+        Scores of the regression.
     shares : ndarray of shape (n_samples, n_classes)
         Shares of the labels among those who say this; positive.
     """

@@ -340,7 +340,10 @@ class PartialLabelClassifier(
         if isinstance(y, VotedCandidates) and candidate_weight is None and own:
             self._votes = y
         side_information = {"gold": gold, "impossible": impossible}
-        return self._fit_sets(X, y, **side_information, candidate_weight=candidate_weight)
+        try:
+            return self._fit_sets(X, y, **side_information, candidate_weight=candidate_weight)
+        finally:
+            self._votes = None  # rows that come later have none
 
     def _fit(
         self,
