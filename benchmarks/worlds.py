@@ -90,7 +90,10 @@ def load_base(name):
     if name in EMBEDDED:
         X, target = getattr(bundled, f"load_{name}")(return_X_y=True)
     else:
-        data = load_prepared(name) if name in PREPARED else load_uci(name, all_rows=True)
+        if name in PREPARED:
+            data = load_prepared(name)
+        else:
+            data = load_uci(name, all_rows=True, download_if_missing=False)
         X, target = data.data, data.target
     X = np.asarray(X, dtype=np.float64)
     if name == "fashion-mnist":
@@ -104,7 +107,7 @@ def draw_base(name, world, rows, seed):
     rng = np.random.default_rng([zlib.crc32(name.encode()), seed])
     order = rng.permutation(len(X))
     if world in SKEW:
-        order = thinned(order, y, SKEW[world], rows + TEST_ROWS)
+        order = rng.permutation(thinned(order, y, SKEW[world], rows + TEST_ROWS))
     n_test = min(TEST_ROWS, len(order) // 3)
     test, train = order[:n_test], order[n_test:][:rows]
     kept = np.flatnonzero(np.bincount(y[train], minlength=y.max() + 1) >= FEWEST_ROWS)
@@ -116,10 +119,10 @@ def thinned(order, y, skew, size):
     """Keep rows such that label frequencies fall geometrically, gently where labels are few."""
     counts = np.bincount(y)
     ranked = np.argsort(-counts, kind="stable")
-    share = min(skew, 2.5 * 2 ** (len(counts) - 2)) ** -np.linspace(0, 1, len(counts))
+    share = min(skew, 5 * 2 ** (len(counts) - 2)) ** -np.linspace(0, 1, len(counts))
     size = min(size, counts.max() * share.sum())
     most = np.empty(len(counts), dtype=int)
-    most[ranked] = np.maximum(np.ceil(size * share / share.sum()), 4 * FEWEST_ROWS)
+    most[ranked] = np.maximum(np.ceil(size * share / share.sum()), 2.5 * FEWEST_ROWS)
     left, kept = most.copy(), []
     for row in order:
         if left[y[row]] > 0:
@@ -265,11 +268,11 @@ def crowd(X, y, rng, fewest, most, pairs=0.0):
     w = max(most, 12, n // 25)
     kind = rng.permutation(np.repeat(np.arange(4), np.ceil(np.array(ANNOTATORS) * w).astype(int)))
     kind = kind[:w]
-    skill = np.where(kind == 0, rng.normal(1.8, 0.5, w), rng.normal(0.0, 0.5, w))
+    skill = np.where(kind == 0, rng.normal(2.2, 0.5, w), rng.normal(0.0, 0.5, w))
     by_label = rng.normal(0.0, 0.7, (w, q))
     shift = (np.arange(q) + rng.integers(1, q, (w, 1))) % q
     habit = np.where(rng.random(w) < 0.5, rng.integers(q, size=w), -1)
-    activity = 0.2 + rng.pareto(1.5, w)
+    activity = np.minimum(0.2 + rng.pareto(1.5, w), 4.0)
     votes = []
     for i in range(n):
         per = rng.integers(fewest, most + 1)
@@ -474,6 +477,12 @@ def accuracies(paths, kind):
     return figures
 
 
+def applies(method, problems):
+    """Whether a method can run on problems (base, world)."""
+    with_votes = problems.get_level_values("world").isin(VOTE_WORLDS)
+    return with_votes | (method.split("+")[0] not in VOTE_METHODS)
+
+
 def print_regrets(figures):
     """One table: mean and largest regret of every method by half and kind of rows."""
     columns = {}
@@ -486,10 +495,9 @@ def print_regrets(figures):
             cells = {}
             for method, values in part.items():
                 if values.notna().any():
-                    where = ", ".join(values.idxmax())
-                    lacking = part.drop(columns=method).notna().any(axis=1) & values.isna()
-                    note = f"; {lacking.sum()} of {len(part)} missing" if lacking.any() else ""
-                    cells[method] = f"{values.mean():.1f} / {values.max():.1f} ({where}{note})"
+                    absent = int((values.isna() & applies(method, part.index)).sum())
+                    where = ", ".join(values.idxmax()) + (f"; {absent} missing" if absent else "")
+                    cells[method] = f"{values.mean():.1f} / {values.max():.1f} ({where})"
             columns[f"{half}, {kind} ({len(part)})"] = (cells, part.mean())
     means = pd.concat([mean for _, mean in columns.values()], axis=1).mean(axis=1)
     print("Regret to the best method in points, mean / largest (where), by number of figures:\n")
@@ -529,7 +537,9 @@ def print_table(options):
     print_regrets(figures)
     print_lapses(figures)
     if options.figures:
-        long = pd.concat({kind: table.stack() for kind, table in figures.items()}, names=["kind"])
+        long = pd.concat(
+            {kind: table.stack().dropna() for kind, table in figures.items()}, names=["kind"]
+        )
         long.round(3).rename("accuracy").to_csv(options.figures)
 
 
