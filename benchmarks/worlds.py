@@ -7,14 +7,16 @@ A *world* is a way in which candidate sets arise, a *base* is a data set with tr
 serve to make the sets and to score. Of every base at most ``--rows`` random rows are fitted on and
 up to 500 others are predicted; labels of fewer than five training rows are left out. A figure is
 the accuracy of a method on a base in a world, on training rows (``labels_``) or on unseen ones,
-averaged over seeds; its regret is what it lacks to the best method there, in points.
+averaged over seeds; its regret is what it lacks to the best method there, in points. The best
+one is known in hindsight only: with few rows and seeds a part of every regret is luck.
 
 Constants are chosen on design figures (a design base in a design world) and reported on report
 figures (a report base in a report world); the others are mixed. Each task (base, world, seed,
 method) is a process with one thread and a time limit; its result is appended to the CSV file at
-once, and a run that begins again leaves out what the file has. Of several files the later ones
-count where both have a task; ``--tag`` tells two versions of a method apart. Bases beyond those of
-scikit-learn need the environment variable GMPLL_DATA and are skipped where their file is absent.
+once, and a run that begins again leaves out what the file has. Of several results of a task, in a
+file (``--retry``) or several files, the last one counts; ``--tag`` tells two versions of a method
+apart. Bases beyond those of scikit-learn need the environment variable GMPLL_DATA and are skipped
+where their file is absent.
 """
 
 import argparse
@@ -24,6 +26,7 @@ import multiprocessing.connection
 import os
 import pickle
 import random
+import signal
 import sys
 import tempfile
 import time
@@ -387,8 +390,11 @@ def run_jobs(jobs, n_workers, limit):
             process.kill()
 
 
-def finished_tasks(path):
-    """Return the keys of the tasks in a file; a line that a killed run left half is cut off."""
+def finished_tasks(path, retry):
+    """Return the keys of the tasks in a file, with ``retry`` of those that succeeded.
+
+    A line that a killed run left half is cut off.
+    """
     if not path.exists():
         return set()
     content = path.read_bytes()
@@ -397,7 +403,8 @@ def finished_tasks(path):
         with path.open("rb+") as file:
             file.truncate(len(whole))
     lines = csv.DictReader(whole.decode().splitlines())
-    return {tuple(line[name] for name in KEY) for line in lines}
+    kept = (line for line in lines if line["status"] == "ok" or not retry)
+    return {tuple(line[name] for name in KEY) for line in kept}
 
 
 def wanted_problems(options):
@@ -415,7 +422,8 @@ def wanted_problems(options):
 
 
 def run(options):
-    done, tasks = finished_tasks(options.out), {}
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # ends the processes of tasks, too
+    done, tasks = finished_tasks(options.out, options.retry), {}
     for base, world, seed in wanted_problems(options):
         named = ALL_METHODS | (VOTE_METHODS if world in VOTE_WORLDS else {})
         for method in options.methods or named:
@@ -566,6 +574,7 @@ def main():
     parser.add_argument("--rows", type=int, default=1000, help="most training rows")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--limit", type=float, default=120.0, help="seconds of a task")
+    parser.add_argument("--retry", action="store_true", help="run what failed before once more")
     parser.add_argument("--tag", default="", help="version of the methods, e.g. +new")
     options = parser.parse_args()
     if options.tag and not options.tag.startswith("+"):

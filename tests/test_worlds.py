@@ -154,6 +154,10 @@ def test_a_cut_run_goes_on_and_its_table_can_be_read(tmp_path):
     pd.testing.assert_frame_equal(*scores)
     assert "0 tasks" in run(*options)
 
+    failed = tmp_path / "failed.csv"
+    failed.write_text(out.read_text().replace(",ok,", ",over the limit,", 1))
+    assert "1 tasks" in run("--out", failed, *options[2:], "--retry")
+
     figures = tmp_path / "figures.csv"
     table = run("--table", out, "--figures", figures)
     for words in ("| default |", "CC, better one in hindsight", "design, unseen (1)", "iris"):
