@@ -241,11 +241,9 @@ def _explanation(
     order = np.argsort(-graph.data[here], kind="stable")
     near, weight = graph.indices[here][order], graph.data[here][order]
     total = float(weight.sum()) or 1.0
-    names = model.classes_.tolist()
-    final = model.label_support_[row]
+    names, final = model.classes_.tolist(), model.label_support_[row]
     codes = np.flatnonzero(candidates)
     by_support = codes[np.argsort(-final[codes], kind="stable")]
-    end = model.label_confidences_[row]
     label = model.labels_[row]
     found = names.index(label.item() if isinstance(label, np.generic) else label)
     ballots = model.label_confidences_[near]
@@ -262,7 +260,9 @@ def _explanation(
             for number, (before, after) in enumerate(pairwise(path), start=1)
             if (step := _iteration(number, before, after, by_support, names)) is not None
         ),
-        afterwards=_iteration(len(path), path[-1], end, by_support, names),
+        afterwards=_iteration(
+            len(path), path[-1], model.label_confidences_[row], by_support, names
+        ),
         tipping=_tipping(found, codes, near, weight, ballots, similarity, names),
     )
 
@@ -275,14 +275,12 @@ def _iteration(
     names: list[Any],
 ) -> Iteration | None:
     """Describe an iteration; None if it moved nothing."""
-    change = (after - before)[codes]
-    if np.abs(change).max() <= STILL:
+    if np.abs(after - before)[codes].max() <= STILL:
         return None
-    return Iteration(
-        number,
-        {names[code]: float(after[code]) for code in codes},
-        {names[code]: float(c) for code, c in zip(codes, change, strict=True)},
+    confidences, changes = (
+        {names[code]: float(values[code]) for code in codes} for values in (after, after - before)
     )
+    return Iteration(number, confidences, changes)
 
 
 def _tipping(
