@@ -22,7 +22,6 @@ from gmpll.apps.report.scores_table import (
     groups_of,
     of_experiment,
     rows_of,
-    succeeded,
 )
 from gmpll.apps.report.summaries import fold_summary
 
@@ -114,9 +113,8 @@ def _tests_against_ours(scores: pd.DataFrame, measure: str, *, sign: float = 1.0
     n_folds = 0 if scores.empty else max(scores["fold"].nunique(), int(scores["fold"].max()) + 1)
     rows = []
     for setting, part in groups_of(scores, SETTING):
-        by_fold = succeeded(part).pivot_table(
-            index=["seed", "fold"], columns="method", values=measure
-        )
+        done = part[part["status"] == "ok"]
+        by_fold = done.pivot_table(index=["seed", "fold"], columns="method", values=measure)
         ours = next((name for name in (DEFAULT, OURS) if name in by_fold), None)
         if ours is None:
             continue

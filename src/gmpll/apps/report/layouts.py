@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -269,20 +269,20 @@ def error_by_setting_table(facts: pd.DataFrame) -> Table:
 def _not_run(methods: Sequence[str], data_sets: Sequence[str], measure: str) -> list[str]:
     """Say what the paper's table has and the scores have not."""
     printed = paper.ACCURACY[measure]
-    absent_methods = [m for m in dict.fromkeys(m for m, _ in printed) if m not in methods]
-    absent_sets = [d for d in dict.fromkeys(d for _, d in printed) if d not in data_sets]
-    notes = []
-    if absent_methods:
-        notes.append(f"In the paper, but not in these scores: {', '.join(absent_methods)}.")
-    if absent_sets:
-        names = ", ".join(map(data_set_name, absent_sets))
-        notes.append(f"Data sets of the paper that are not in these scores: {names}.")
+    absent_methods = dict.fromkeys(m for m, _ in printed if m not in methods)
+    absent_sets = dict.fromkeys(data_set_name(d) for _, d in printed if d not in data_sets)
+    notes = _listed("In the paper, but not in these scores", absent_methods)
+    notes += _listed("Data sets of the paper that are not in these scores", absent_sets)
     if measure == "transductive" and BASELINES[0] not in methods:
         notes.append(
             "The scores hold no “Random candidate” baseline, so the floor that guessing among "
             "the candidates reaches is not shown."
         )
     return notes
+
+
+def _listed(what: str, names: Collection[str]) -> list[str]:
+    return [f"{what}: {', '.join(names)}."] if names else []
 
 
 def rank_table(facts: RankFacts, name: str, title: str) -> Table:
@@ -297,13 +297,9 @@ def rank_table(facts: RankFacts, name: str, title: str) -> Table:
         f"Friedman's test: p = {facts.p_value:.2g}. Critical difference (Nemenyi, 0.05): "
         f"{facts.critical_difference:.2f} over {len(facts.data_sets)} data sets."
     ]
-    if facts.left_out_methods:
-        notes.append(
-            f"Left out, for lack of figures on some data set: {', '.join(facts.left_out_methods)}."
-        )
-    if facts.left_out_data_sets:
-        names = ", ".join(map(data_set_name, facts.left_out_data_sets))
-        notes.append(f"Data sets left out, for lack of figures of some method: {names}.")
+    notes += _listed("Left out, for lack of figures on some data set", facts.left_out_methods)
+    sets = [data_set_name(data_set) for data_set in facts.left_out_data_sets]
+    notes += _listed("Data sets left out, for lack of figures of some method", sets)
     return Table(name, title, ["Method", "Average rank"], rows, frame, notes, is_long=True)
 
 
@@ -403,11 +399,9 @@ def _ratio(theirs: float, ours: float) -> str:
 def incomplete_table(facts: pd.DataFrame) -> Table:
     """Lay out the groups that lack folds."""
     header = ["Setting", "Method", "Done", "Failed", "No result", "Folds"]
-    counts = facts[["done", "failed", "missing", "expected"]].map(count).to_numpy()
-    rows = [
-        _row(_job_name(row), row.method, *found)
-        for row, found in zip(rows_of(facts), counts, strict=True)
-    ]
+    counts = facts[["done", "failed", "missing", "expected"]].map(count)
+    named = zip(map(_job_name, rows_of(facts)), facts["method"], counts.to_numpy(), strict=True)
+    rows = [_row(name, method, *found) for name, method, found in named]
     title = "Figures that rest on fewer folds than others of their setting"
     return Table("incomplete", title, header, rows, facts, is_long=True)
 
