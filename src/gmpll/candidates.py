@@ -346,8 +346,8 @@ def is_missing(value: Any) -> bool:
 def _first_missing(labels: NDArray[Any]) -> int | None:
     if labels.dtype == object:
         return next((row for row, label in enumerate(labels) if is_missing(label)), None)
-    missing = np.flatnonzero(np.isnan(labels)) if labels.dtype.kind == "f" else ()
-    return int(missing[0]) if len(missing) else None
+    missing = np.isnan(labels) if labels.dtype.kind == "f" else np.False_
+    return int(np.argmax(missing)) if missing.any() else None
 
 
 def _objects(values: Iterable[Any]) -> NDArray[Any]:
@@ -478,9 +478,9 @@ class VotedCandidates(NamedTuple):
         if isinstance(key, (int, np.integer)):
             return tuple.__getitem__(self, key)
         rows = _rows_of_key(key)
+        sets: Any = self.candidates[key]
         votes = None if self.votes is None else self.votes[rows]
-        picked = self.candidates[key], self.items[rows], self.weights[rows]
-        return VotedCandidates(*picked, votes, self.annotators)
+        return VotedCandidates(sets, self.items[rows], self.weights[rows], votes, self.annotators)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         return self.candidates.__array__(dtype, copy)
@@ -563,9 +563,8 @@ def candidates_from_votes(
         extents = (len(names), len(item_names), len(classes))
         vote_code = np.ravel_multi_index((who, item_code, label_code), extents)
         kept = np.sort(order[np.unique(vote_code[order], return_index=True)[1]])
-        item_code, label_code, who, weight = (
-            part[kept] for part in (item_code, label_code, who, weight)
-        )
+        item_code, label_code, who = item_code[kept], label_code[kept], who[kept]
+        weight = weight[kept]
 
     shape = (len(item_names), len(classes))
     total = np.zeros(shape)

@@ -56,7 +56,8 @@ def error_facts(scores: pd.DataFrame, experiment: str) -> pd.DataFrame:
     A row per setting, method and ``rows`` ("unseen" or "training") that the error is taken over:
     the compared summary, where smaller is better. Empty if no data set has such errors.
     """
-    part, parts = of_experiment(scores, experiment), []
+    part = of_experiment(scores, experiment)
+    parts: list[pd.DataFrame] = []
     for rows, measure in (("unseen", "inductive_mae"), ("training", "transductive_mae")):
         ordered = part.loc[part[measure].notna(), "dataset"]
         facts = _compared_summary(part[part["dataset"].isin(ordered)], measure, sign=-1.0)

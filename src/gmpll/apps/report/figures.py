@@ -110,9 +110,14 @@ def _line_figure(
                 panel.set_xlabel(x_name)
             for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
                 entries.setdefault(label, handle)
-        n_in_line = min(len(entries), 5 if len(panels) >= _PANELS_PER_ROW else 3)
-        place_of_legend = {"loc": "outside lower center", "ncols": n_in_line, "handlelength": 3.2}
-        figure.legend(entries.values(), entries.keys(), **place_of_legend)
+        ncols = min(len(entries), 5 if len(panels) >= _PANELS_PER_ROW else 3)
+        figure.legend(
+            entries.values(),
+            entries.keys(),
+            loc="outside lower center",
+            ncols=ncols,
+            handlelength=3.2,
+        )
         lines = f"; one line each for {', '.join(methods)}" if shift else ""
         description = f"Line charts for {', '.join(found for found, _ in panels)}{lines}."
         return Drawing(name, caption, to_svg(figure, name, title, description))
