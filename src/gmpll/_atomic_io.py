@@ -24,20 +24,6 @@ from functools import cache
 from pathlib import Path
 from typing import BinaryIO
 
-__all__ = [
-    "abandoned",
-    "atomic_write",
-    "commit",
-    "is_special",
-    "is_stdout",
-    "nearest_folder",
-    "remove_abandoned",
-    "sync_file",
-    "sync_folder",
-    "takes_files",
-    "unfinished_path",
-]
-
 #: Characters of the target's name that are kept: together with the rest, a name has a limit.
 _KEPT_CHARACTERS = 50
 _WRITER = re.compile(

@@ -9,8 +9,6 @@ from typing import TypeVar
 
 import joblib
 
-__all__ = ["balanced_blocks", "in_threads", "n_threads"]
-
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
