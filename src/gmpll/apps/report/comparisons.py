@@ -56,17 +56,14 @@ def error_facts(scores: pd.DataFrame, experiment: str) -> pd.DataFrame:
     A row per setting, method and ``rows`` ("unseen" or "training") that the error is taken over:
     the compared summary, where smaller is better. Empty if no data set has such errors.
     """
-    part = of_experiment(scores, experiment)
-    parts: list[pd.DataFrame] = []
+    part, parts = of_experiment(scores, experiment), list[pd.DataFrame]()
     for rows, measure in (("unseen", "inductive_mae"), ("training", "transductive_mae")):
         ordered = part.loc[part[measure].notna(), "dataset"]
         facts = _compared_summary(part[part["dataset"].isin(ordered)], measure, sign=-1.0)
         # Full supervision, for one, finds no labels of training rows: it has nothing to show there.
-        facts = facts[(facts["measured"] > 0) | (facts["failed"] > 0)].assign(rows=rows)
-        # An empty part has columns of no particular type, which older versions of pandas warn of.
-        if len(facts) or not parts:
-            parts.append(facts)
-    return pd.concat(parts, ignore_index=True)
+        parts.append(facts[(facts["measured"] > 0) | (facts["failed"] > 0)].assign(rows=rows))
+    # An empty part has columns of no particular type, which older versions of pandas warn of.
+    return pd.concat([p for p in parts if len(p)] or parts[:1], ignore_index=True)
 
 
 def _compared_summary(scores: pd.DataFrame, measure: str, *, sign: float = 1.0) -> pd.DataFrame:

@@ -95,25 +95,18 @@ def time_facts(scores: pd.DataFrame) -> pd.DataFrame:
 
 def overview_facts(scores: pd.DataFrame) -> pd.DataFrame:
     """Count data sets, methods, jobs and failures of every experiment."""
-    method, done = scores["method"], scores["status"] == "ok"
-    is_baseline = method.isin(BASELINES)
-    marked = scores.assign(
-        compared=method.mask(is_baseline), floor=method.where(is_baseline), done=done, failed=~done
-    )
-    return (
-        marked.groupby("experiment", sort=False)
-        .agg(
-            datasets=("dataset", "nunique"),
-            methods=("compared", "nunique"),
-            baselines=("floor", "nunique"),
-            seeds=("seed", "nunique"),
-            folds=("fold", "nunique"),
-            jobs=("done", "size"),
-            done=("done", "sum"),
-            failed=("failed", "sum"),
-        )
-        .reset_index()
-    )
+    done = scores["status"] == "ok"
+    by_experiment = scores.assign(done=done, failed=~done).groupby("experiment", sort=False)
+    return by_experiment.agg(
+        datasets=("dataset", "nunique"),
+        methods=("method", lambda found: len(set(found) - set(BASELINES))),
+        baselines=("method", lambda found: len(set(found) & set(BASELINES))),
+        seeds=("seed", "nunique"),
+        folds=("fold", "nunique"),
+        jobs=("done", "size"),
+        done=("done", "sum"),
+        failed=("failed", "sum"),
+    ).reset_index()
 
 
 def incomplete_facts(scores: pd.DataFrame) -> pd.DataFrame:
@@ -123,7 +116,7 @@ def incomplete_facts(scores: pd.DataFrame) -> pd.DataFrame:
         for name in scores["experiment"].unique()
     ]
     columns = ["experiment", *_JOB, "done", "failed", "expected"]
-    facts = pd.concat(parts)[columns] if parts else pd.DataFrame(columns=columns)
+    facts = pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)
     facts["missing"] = facts["expected"] - facts["done"] - facts["failed"]
     return facts[facts["done"] < facts["expected"]]
 
