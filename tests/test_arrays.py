@@ -1,10 +1,6 @@
-import builtins
-import importlib
-
 import numpy as np
 import pytest
 
-import gmpll.arrays
 from gmpll.arrays import array_namespace, default_float, to_host
 
 
@@ -20,21 +16,3 @@ def test_tensors_come_to_the_host():
     here = to_host(there)
     assert isinstance(here, np.ndarray)
     np.testing.assert_array_equal(here, [0, 1, 2])
-
-
-def test_scikit_learn_s_copy_of_the_vocabulary_is_enough(monkeypatch):
-    pytest.importorskip("sklearn.externals.array_api_compat")
-    real = builtins.__import__
-
-    def without(name, *args, **kwargs):
-        if name == "array_api_compat":
-            raise ImportError(name)
-        return real(name, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "__import__", without)
-    try:
-        namespace = importlib.reload(gmpll.arrays).array_namespace(np.zeros(1))
-        assert "sklearn" in namespace.__name__
-    finally:
-        monkeypatch.undo()
-        importlib.reload(gmpll.arrays)

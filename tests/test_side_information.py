@@ -45,7 +45,12 @@ class TestGold:
 
     def test_numbers(self):
         labels = np.array([0, 1, 2])
-        for gold in ([2, -1, 0], [2.0, np.nan, 0.0], np.array([2, -1, 0], dtype=np.int8)):
+        for gold in (
+            [2, -1, 0],
+            [2.0, np.nan, 0.0],
+            [2, None, 0.0],
+            np.array([2, -1, 0], dtype=np.int8),
+        ):
             assert known_labels(gold, labels, n_samples=3).tolist() == [2, -1, 0]
         with_minus_one = np.array([-1, 1])
         assert known_labels([-1, 1, None], with_minus_one, n_samples=3).tolist() == [0, 1, -1]
@@ -249,8 +254,3 @@ def test_the_name_under_which_weights_are_taken():
     assert weight_argument(GridSearchCV(PLKNN(), {})) is None
     with config_context(enable_metadata_routing=True):
         assert weight_argument(pipeline) == "candidate_weight"
-
-
-def test_the_known_labels_of_numbers():
-    found = known_labels([np.nan, 7.0, None, -1], np.array([5, 7]), n_samples=4)
-    np.testing.assert_array_equal(found, [-1, 1, -1, -1])

@@ -24,20 +24,6 @@ from functools import cache
 from pathlib import Path
 from typing import BinaryIO
 
-__all__ = [
-    "abandoned",
-    "atomic_write",
-    "commit",
-    "is_special",
-    "is_stdout",
-    "nearest_folder",
-    "remove_abandoned",
-    "sync_file",
-    "sync_folder",
-    "takes_files",
-    "unfinished_path",
-]
-
 #: Characters of the target's name that are kept: together with the rest, a name has a limit.
 _KEPT_CHARACTERS = 50
 _WRITER = re.compile(
@@ -56,17 +42,15 @@ def unfinished_path(target: Path) -> Path:
 def abandoned(folder: Path, target: str = "") -> list[Path]:
     """Return what dead processes of this machine left unfinished of one target, or of any."""
     try:
-        names = os.listdir(folder)
+        writers = [found for name in os.listdir(folder) if (found := _WRITER.fullmatch(name))]
     except OSError:
         return []
-    found = []
-    for name in names:
-        writer = _WRITER.fullmatch(name)
-        if writer is None or (target and writer["beginning"] != _beginning(target)):
-            continue
-        if writer["machine"] == _machine() and not _lives(int(writer["process"])):
-            found.append(folder / name)
-    return found
+    return [
+        folder / writer[0]
+        for writer in writers
+        if writer["beginning"] == _beginning(target) or not target
+        if writer["machine"] == _machine() and not _lives(int(writer["process"]))
+    ]
 
 
 def remove_abandoned(folder: Path, target: str = "") -> None:
@@ -193,8 +177,6 @@ def _lives(process: int) -> bool:
 
 
 def _remove(path: Path) -> None:
+    shutil.rmtree(path, ignore_errors=True)  # does nothing to files and links
     with suppress(OSError):
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink()
+        path.unlink()

@@ -15,14 +15,6 @@ from numpy.typing import NDArray
 
 from gmpll.candidates import SET_TYPES, CandidateSets, VotedCandidates, as_candidates
 
-__all__ = [
-    "aligned_columns",
-    "is_plain_matrix",
-    "label_codes",
-    "sets_by_name",
-    "sets_of_known_labels",
-]
-
 
 def is_plain_matrix(y: Any) -> bool:
     """Whether candidates come as a matrix whose columns have no names."""

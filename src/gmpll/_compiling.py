@@ -7,8 +7,6 @@ from typing import Any, TypeVar
 
 from numba import njit
 
-__all__ = ["compiled"]
-
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 # fastmath is limited to what keeps infinities and NaN intact: sums may be reordered.

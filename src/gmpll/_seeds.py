@@ -1,5 +1,3 @@
 """What random numbers can be seeded with: 0 to :data:`LARGEST_SEED`."""
 
-__all__ = ["LARGEST_SEED"]
-
 LARGEST_SEED = 2**32 - 1

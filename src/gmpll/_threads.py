@@ -9,21 +9,12 @@ from typing import TypeVar
 
 import joblib
 
-__all__ = ["balanced_blocks", "in_threads", "n_threads"]
-
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
 def n_threads() -> int:
-    """Return how many threads to use: one per core unless ``OMP_NUM_THREADS`` says fewer.
-
-    Examples
-    --------
-    >>> from gmpll._threads import n_threads
-    >>> n_threads() >= 1
-    True
-    """
+    """Return how many threads to use: one per core unless ``OMP_NUM_THREADS`` says fewer."""
     limit = os.environ.get("OMP_NUM_THREADS", "")
     cores = joblib.cpu_count()
     return max(1, min(cores, int(limit))) if limit.isdecimal() else cores
@@ -47,14 +38,7 @@ def in_threads(function: Callable[[Item], Result], items: Iterable[Item]) -> lis
 
 
 def balanced_blocks(n_rows: int, largest: int) -> list[slice]:
-    """Cut rows into blocks of at most ``largest``, enough for every thread to have one.
-
-    Examples
-    --------
-    >>> from gmpll._threads import balanced_blocks
-    >>> [block.stop - block.start for block in balanced_blocks(10, 4)][-1] <= 4
-    True
-    """
+    """Cut rows into blocks of at most ``largest`` that differ little in size."""
     if n_rows == 0:
         return []
     n_blocks = -(-n_rows // max(1, largest))

@@ -9,22 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from array_api_compat import array_namespace, device, is_dask_array, is_torch_array
 from numpy.typing import NDArray
-
-try:
-    from array_api_compat import (
-        array_namespace,
-        device,
-        is_dask_array,
-        is_torch_array,
-    )
-except ImportError:  # scikit-learn carries a copy
-    from sklearn.externals.array_api_compat import (
-        array_namespace,
-        device,
-        is_dask_array,
-        is_torch_array,
-    )
 
 __all__ = [
     "Array",

@@ -31,11 +31,6 @@ __all__ = ["BasePartialLabelClassifier", "DecisionMixin", "ProbabilityMixin"]
 DENSE_LIMIT_BYTES = 8 * 2**30
 #: What the arrays of a library are called.
 LIBRARIES = {"numpy": "NumPy arrays", "torch": "tensors", "dask": "Dask arrays"}
-HOW_TO_DISPATCH = {
-    "numpy": "",
-    "torch": ", inside sklearn.config_context(array_api_dispatch=True)",
-    "dask": "",
-}
 
 
 class BasePartialLabelClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
@@ -127,8 +122,7 @@ class BasePartialLabelClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMe
         self._library = engine_of(features).name
         sets = as_candidates(y, n_samples=features.shape[0])
         sets = apply_constraints(sets, gold=gold, impossible=impossible)
-        mask, classes = sets
-        self.classes_ = classes
+        mask, self.classes_ = sets
         self._seen = mask.any(axis=0)
         rng = check_random_state(getattr(self, "random_state", None))
         self._priority = rng.permutation(int(self._seen.sum()))
@@ -146,10 +140,7 @@ class BasePartialLabelClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMe
         return candidate_prior(candidate_weight, sets)
 
     def _with_confidences(
-        self,
-        confidences: Array,
-        mask: Array,
-        rng: np.random.RandomState,
+        self, confidences: Array, mask: Array, rng: np.random.RandomState
     ) -> Self:
         """Take confidences of the training rows for what was learned."""
         inside = array_namespace(confidences).where(mask | (confidences > 0), confidences, -np.inf)
@@ -188,8 +179,7 @@ class BasePartialLabelClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMe
             Predicted labels. Ties are broken by an order of the labels drawn in ``fit`` with
             ``random_state``.
         """
-        scores = self._checked_scores(X)
-        found = best_labels(scores, priority=self._priority)
+        found = best_labels(self._checked_scores(X), priority=self._priority)
         return labels_of(found, self.classes_[self._seen])
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -238,9 +228,10 @@ class BasePartialLabelClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMe
             return self._scores(features)
         if self._library == "numpy" and library == "dask":  # one partition after the other
             return engine_of(features).map_rows(self._scores, features)
+        dispatch = ", inside sklearn.config_context(array_api_dispatch=True)"
         raise ValueError(
             f"This model was fitted on {LIBRARIES[self._library]}, but X is of "
-            f"{LIBRARIES[library]}: pass what fit got{HOW_TO_DISPATCH[self._library]}."
+            f"{LIBRARIES[library]}: pass what fit got{dispatch * (self._library == 'torch')}."
         )
 
     def _with_unseen_labels(self, values: Array, fill: float) -> Array:

@@ -71,8 +71,7 @@ class CandidateSets(NamedTuple):
         """Pick rows by an array, a list or a slice; a number picks a field, as in any tuple."""
         if isinstance(key, (int, np.integer)):
             return tuple.__getitem__(self, key)
-        rows = _rows_of_key(key)
-        return CandidateSets(self.mask[rows], self.classes)
+        return CandidateSets(self.mask[_rows_of_key(key)], self.classes)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         return np.array(self.mask, dtype=dtype, copy=copy)
@@ -193,10 +192,7 @@ def _from_array(y: Any) -> CandidateSets:
         return CandidateSets(mask, np.arange(mask.shape[1]))
     if array.ndim > 2:
         raise ValueError(f"y has {array.ndim} dimensions; candidate sets need one or two.")
-    return _from_label_vector(column_or_1d(y, warn=True))
-
-
-def _from_label_vector(labels: NDArray[Any]) -> CandidateSets:
+    labels = column_or_1d(y, warn=True)
     if labels.shape[0] == 0:
         raise ValueError("y is empty: at least one row is needed.")
     missing = _first_missing(labels)
@@ -207,9 +203,7 @@ def _from_label_vector(labels: NDArray[Any]) -> CandidateSets:
         )
     check_classification_targets(labels)
     classes, codes = _sorted_unique(labels)
-    mask = np.zeros((labels.shape[0], classes.shape[0]), dtype=bool)
-    mask[np.arange(labels.shape[0]), codes] = True
-    return CandidateSets(mask, classes)
+    return CandidateSets(codes[:, None] == np.arange(classes.shape[0]), classes)
 
 
 def _from_label_sets(y: Sequence[Collection[Any] | None]) -> CandidateSets:
@@ -242,12 +236,9 @@ def _from_frame(frame: Any) -> CandidateSets:
     if len(set(columns)) != len(columns):
         raise ValueError("The candidate table has two columns of the same name.")
     values = frame.to_numpy()
-    if values.ndim == 2 and values.shape[1] == 1 and values.dtype != bool:
-        only_zero_one = all(value in (0, 1) for value in values.ravel().tolist())
-        if not only_zero_one:  # a column of labels, as pandas users write y
-            return _from_array(values.ravel())
-    mask = _mask_from_matrix(values)
-    return CandidateSets(mask, _tight(_objects(columns)))
+    if len(columns) == 1 and not all(value in (0, 1) for value in values.ravel().tolist()):
+        return _from_array(values.ravel())  # a column of labels, as pandas users write y
+    return CandidateSets(_mask_from_matrix(values), _tight(_objects(columns)))
 
 
 def _mask_from_sparse(matrix: Any) -> NDArray[np.bool_]:
@@ -256,13 +247,8 @@ def _mask_from_sparse(matrix: Any) -> NDArray[np.bool_]:
     coo = sp.coo_array(matrix)
     bad = np.flatnonzero(~np.isin(coo.data, (0, 1)))
     if bad.size:
-        raise ValueError(
-            _bad_entry_message(coo.data[bad[0]], int(coo.row[bad[0]]), coo.col[bad[0]])
-        )
-    mask = np.zeros(matrix.shape, dtype=bool)
-    kept = coo.data != 0
-    mask[coo.row[kept], coo.col[kept]] = True
-    return _checked_rows(mask)
+        raise _bad_entry(coo.data[bad[0]], coo.row[bad[0]], coo.col[bad[0]])
+    return _checked_rows(coo.astype(bool).toarray())
 
 
 def _mask_from_matrix(matrix: NDArray[Any]) -> NDArray[np.bool_]:
@@ -271,9 +257,8 @@ def _mask_from_matrix(matrix: NDArray[Any]) -> NDArray[np.bool_]:
     if matrix.dtype == bool:
         return _checked_rows(matrix)
     if matrix.dtype == object:
-        good = np.frompyfunc(lambda v: isinstance(v, (bool, int, float)) and v in (0, 1), 1, 1)(
-            matrix
-        ).astype(bool)
+        is_zero_one = np.frompyfunc(_is_zero_one, 1, 1)
+        good = is_zero_one(matrix).astype(bool)
     elif matrix.dtype.kind in "iuf":
         good = (matrix == 0) | (matrix == 1)
     else:
@@ -283,7 +268,7 @@ def _mask_from_matrix(matrix: NDArray[Any]) -> NDArray[np.bool_]:
         )
     if not good.all():
         row, column = np.argwhere(~good)[0]
-        raise ValueError(_bad_entry_message(matrix[row, column], row, column))
+        raise _bad_entry(matrix[row, column], row, column)
     return _checked_rows(matrix.astype(bool))
 
 
@@ -306,8 +291,8 @@ def _empty_set_message(rows: NDArray[np.intp]) -> str:
     )
 
 
-def _bad_entry_message(value: Any, row: int, column: Any) -> str:
-    return (
+def _bad_entry(value: Any, row: int, column: int) -> ValueError:
+    return ValueError(
         f"Unknown label type: the candidate matrix has the entry {value!s} at row {row}, column "
         f"{column}; entries must be 0 or 1. Counts of votes go to candidate_weight of fit."
     )
@@ -339,10 +324,13 @@ def looks_like_a_mask(rows: list[Collection[Any]]) -> bool:
         return False
     if len({len(row) for row in rows}) != 1 or len(rows[0]) < 2:
         return False
-    flat = (value for row in rows for value in row)
-    if not all(isinstance(v, (bool, int, float, np.number)) and v in (0, 1) for v in flat):
+    if not all(_is_zero_one(value) for row in rows for value in row):
         return False
     return any(len(set(row)) < len(row) for row in rows)
+
+
+def _is_zero_one(value: Any) -> bool:
+    return isinstance(value, (bool, int, float, np.number)) and value in (0, 1)
 
 
 def is_missing(value: Any) -> bool:
@@ -356,12 +344,9 @@ def is_missing(value: Any) -> bool:
 
 
 def _first_missing(labels: NDArray[Any]) -> int | None:
-    if labels.dtype.kind == "f":
-        missing = np.isnan(labels)
-    elif labels.dtype == object:
-        missing = np.array([is_missing(label) for label in labels], dtype=bool)
-    else:
-        return None
+    if labels.dtype == object:
+        return next((row for row, label in enumerate(labels) if is_missing(label)), None)
+    missing = np.isnan(labels) if labels.dtype.kind == "f" else np.False_
     return int(np.argmax(missing)) if missing.any() else None
 
 
@@ -493,7 +478,7 @@ class VotedCandidates(NamedTuple):
         if isinstance(key, (int, np.integer)):
             return tuple.__getitem__(self, key)
         rows = _rows_of_key(key)
-        sets = CandidateSets(self.candidates.mask[rows], self.candidates.classes)
+        sets: Any = self.candidates[key]
         votes = None if self.votes is None else self.votes[rows]
         return VotedCandidates(sets, self.items[rows], self.weights[rows], votes, self.annotators)
 
@@ -573,7 +558,11 @@ def candidates_from_votes(
         who, names = _codes(list(annotators))
         if len(who) != len(item_code):
             raise ValueError(f"There are {len(item_code)} votes but {len(who)} annotators.")
-        kept = _one_vote_each(item_code, label_code, who, weight)
+        # Of an annotator's equal votes on an item only the weightiest counts.
+        order = np.argsort(-weight, kind="stable")
+        extents = (len(names), len(item_names), len(classes))
+        vote_code = np.ravel_multi_index((who, item_code, label_code), extents)
+        kept = np.sort(order[np.unique(vote_code[order], return_index=True)[1]])
         item_code, label_code, who = item_code[kept], label_code[kept], who[kept]
         weight = weight[kept]
 
@@ -616,17 +605,3 @@ def _item_codes(
         vote = int(np.argmax(codes[len(known) :] >= len(known)))
         raise ValueError(f"Vote {vote} is for the item {items[vote]!r}, which all_items lacks.")
     return codes[len(known) :], names
-
-
-def _one_vote_each(
-    items: NDArray[np.intp],
-    labels: NDArray[np.intp],
-    who: NDArray[np.intp],
-    weight: NDArray[np.float64],
-) -> NDArray[np.intp]:
-    """Number the votes that count: of an annotator's equal votes on an item the weightiest."""
-    order = np.lexsort((-weight, labels, items, who))
-    triple = np.column_stack([who, items, labels])[order]
-    first = np.ones(len(order), dtype=bool)
-    first[1:] = (triple[1:] != triple[:-1]).any(axis=1)
-    return np.sort(order[first])

@@ -224,31 +224,29 @@ def explain_rows(
         raise IndexError(f"There is no row {outside[0]}: the rows are 0 to {n_samples - 1}.")
     path = problem.path(chosen, min(max_iterations, int(model.n_iter_)))
     return [
-        _explanation(int(row), model, problem.mask[row], graph, path[k], problem.similarity)
-        for k, row in enumerate(chosen)
+        _explanation(int(row), model, problem, graph, steps)
+        for row, steps in zip(chosen, path, strict=True)
     ]
 
 
 def _explanation(
-    row: int,
-    model: Any,
-    candidates: NDArray[np.bool_],
-    graph: sp.csr_array,
-    path: NDArray[np.float64],
-    similarity: NDArray[np.float64] | None,
+    row: int, model: Any, problem: Any, graph: sp.csr_array, path: NDArray[np.float64]
 ) -> Explanation:
     here = slice(graph.indptr[row], graph.indptr[row + 1])
     order = np.argsort(-graph.data[here], kind="stable")
     near, weight = graph.indices[here][order], graph.data[here][order]
     total = float(weight.sum()) or 1.0
-    names = model.classes_.tolist()
-    final = model.label_support_[row]
-    codes = np.flatnonzero(candidates)
+    names, final = model.classes_.tolist(), model.label_support_[row]
+    codes = np.flatnonzero(problem.mask[row])
     by_support = codes[np.argsort(-final[codes], kind="stable")]
-    end = model.label_confidences_[row]
     label = model.labels_[row]
     found = names.index(label.item() if isinstance(label, np.generic) else label)
     ballots = model.label_confidences_[near]
+    whole_path = [*path, model.label_confidences_[row]]
+    *iterations, afterwards = (
+        _iteration(number, before, after, by_support, names)
+        for number, (before, after) in enumerate(pairwise(whole_path), start=1)
+    )
     return Explanation(
         row=row,
         label=names[found],
@@ -257,13 +255,9 @@ def _explanation(
             NeighborVote(int(j), float(w), float(w) / total, voted)
             for j, w, voted in zip(near, weight, model.labels_[near].tolist(), strict=True)
         ),
-        iterations=tuple(
-            step
-            for number, (before, after) in enumerate(pairwise(path), start=1)
-            if (step := _iteration(number, before, after, by_support, names)) is not None
-        ),
-        afterwards=_iteration(len(path), path[-1], end, by_support, names),
-        tipping=_tipping(found, codes, near, weight, ballots, similarity, names),
+        iterations=tuple(step for step in iterations if step is not None),
+        afterwards=afterwards,
+        tipping=_tipping(found, codes, near, weight, ballots, problem.similarity, names),
     )
 
 
@@ -275,14 +269,12 @@ def _iteration(
     names: list[Any],
 ) -> Iteration | None:
     """Describe an iteration; None if it moved nothing."""
-    change = (after - before)[codes]
-    if np.abs(change).max() <= STILL:
+    if np.abs(after - before)[codes].max() <= STILL:
         return None
-    return Iteration(
-        number,
-        {names[code]: float(after[code]) for code in codes},
-        {names[code]: float(c) for code, c in zip(codes, change, strict=True)},
+    confidences, changes = (
+        {names[code]: float(values[code]) for code in codes} for values in (after, after - before)
     )
+    return Iteration(number, confidences, changes)
 
 
 def _tipping(

@@ -86,7 +86,9 @@ def apply_constraints(
     mask[rows, codes[rows]] = True
     if impossible is not None:
         mask &= ~_impossible(impossible, sets.classes, n_samples=len(mask))
-        _check_not_empty(mask, codes, sets.classes)
+        empty = np.flatnonzero(~mask.any(axis=1))
+        if empty.size:
+            raise _nothing_left(empty, codes[empty[0]], sets.classes)
     return CandidateSets(mask, sets.classes)
 
 
@@ -268,8 +270,13 @@ class Prior:
 
 def _impossible(impossible: Any, classes: NDArray[Any], *, n_samples: int) -> NDArray[np.bool_]:
     if sp.issparse(impossible) or getattr(impossible, "ndim", 1) == 2:
-        table = _of_known_labels(impossible, classes)
-        values = _by_label(table, classes, "impossible", n_samples=n_samples)
+        if _has_names(impossible):
+            for label in impossible.columns.difference(classes.tolist(), sort=False):
+                ruled_out = np.flatnonzero(impossible[label].to_numpy())
+                if ruled_out.size:
+                    raise _unknown_label("impossible", int(ruled_out[0]), label)
+            impossible = impossible.reindex(columns=classes.tolist(), fill_value=0)
+        values = _by_label(impossible, classes, "impossible", n_samples=n_samples)
         bad = np.argwhere((values != 0) & (values != 1))
         if bad.size:
             row, column = bad[0]
@@ -307,17 +314,6 @@ def _impossible(impossible: Any, classes: NDArray[Any], *, n_samples: int) -> ND
     return mask
 
 
-def _of_known_labels(impossible: Any, classes: NDArray[Any]) -> Any:
-    """Fill a table up with labels that are nowhere impossible; refuse labels unknown to y."""
-    if not _has_names(impossible):
-        return impossible
-    for label in impossible.columns.difference(classes.tolist(), sort=False):
-        rows = np.flatnonzero(impossible[label].to_numpy())
-        if rows.size:
-            raise _unknown_label("impossible", int(rows[0]), label)
-    return impossible.reindex(columns=classes.tolist(), fill_value=0)
-
-
 def _unknown_label(name: str, row: int, label: Any) -> ValueError:
     return ValueError(
         f"Row {row} of {name} has the label {label!r}, which y does not know: fix it, or give y "
@@ -334,11 +330,13 @@ def _by_label(
 ) -> NDArray[np.float64]:
     """Return a table with a row per instance and a column per label as an array of numbers."""
     if _has_names(table):
-        missing = [label for label in classes.tolist() if label not in table.columns]
+        missing = [repr(label) for label in classes.tolist() if label not in table.columns]
         if missing:
+            more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
             raise ValueError(
-                f"{name} has no column for {_enumerated(missing)}: give one for every label of y, "
-                "of zeros if there is nothing to say."
+                f"{name} has no column for the label{'s' * (len(missing) > 1)} "
+                f"{', '.join(missing[:5])}{more}: give one for every label of y, of zeros if there "
+                "is nothing to say."
             )
         table = table[classes.tolist()]  # no row has a label that y does not know
     dense = table.toarray() if hasattr(table, "toarray") else table
@@ -354,27 +352,14 @@ def _by_label(
     return values
 
 
-def _enumerated(labels: list[Any], most: int = 5) -> str:
-    """Name labels in a sentence, the first few of many."""
-    more = f" and {len(labels) - most} more" if len(labels) > most else ""
-    word = "label" if len(labels) == 1 else "labels"
-    return f"the {word} {', '.join(map(repr, labels[:most]))}{more}"
-
-
-def _check_not_empty(
-    mask: NDArray[np.bool_], codes: NDArray[np.intp], classes: NDArray[Any]
-) -> None:
-    empty = np.flatnonzero(~mask.any(axis=1))
-    if not empty.size:
-        return
-    row = int(empty[0])
-    more = f" (and {empty.size - 1} more rows)" if empty.size > 1 else ""
-    if codes[row] >= 0:
-        raise ValueError(
-            f"Row {row}{more} has the known label {classes.tolist()[codes[row]]!r}, which is said "
+def _nothing_left(rows: NDArray[np.intp], code: int, classes: NDArray[Any]) -> ValueError:
+    more = f" (and {rows.size - 1} more rows)" if rows.size > 1 else ""
+    if code >= 0:
+        return ValueError(
+            f"Row {rows[0]}{more} has the known label {classes.tolist()[code]!r}, which is said "
             "to be impossible for it: fix gold or impossible."
         )
-    raise ValueError(
-        f"Row {row}{more} has no candidate left, because all of its candidates are said to be "
+    return ValueError(
+        f"Row {rows[0]}{more} has no candidate left, because all of its candidates are said to be "
         "impossible: fix y or impossible, or give the row all labels in y."
     )

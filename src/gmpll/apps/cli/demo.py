@@ -68,16 +68,14 @@ def demo(
     results, model = _compare(problem, seed, console)
     _print_table(results, console)
     out.mkdir(parents=True, exist_ok=True)
-    written = [
-        _write_csv(out / SCORES, Result._fields, results),
-        _write_csv(out / LABELS, RESOLVED, _resolved(model, mask)),
-    ]
-    picture = _draw(out / PICTURE, model, problem["y"], mask)
-    if picture is None:
-        console.print("Install gmpll\\[plot] to have the picture of the confidences as well.")
+    _write_csv(out / SCORES, Result._fields, results)
+    _write_csv(out / LABELS, RESOLVED, _resolved(model, mask))
+    written = [SCORES, LABELS]
+    if _draw(out / PICTURE, model, problem["y"], mask):
+        written.append(PICTURE)
     else:
-        written.append(picture)
-    console.print("Written: " + ", ".join(str(path) for path in written))
+        console.print("Install gmpll\\[plot] to have the picture of the confidences as well.")
+    console.print("Written: " + ", ".join(str(out / name) for name in written))
 
 
 def _digits(seed: int) -> dict[str, Any]:
@@ -137,12 +135,11 @@ def _print_table(results: list[Result], console: Console) -> None:
     console.print(table)
 
 
-def _write_csv(path: Path, header: Iterable[str], rows: Iterable[Iterable[Any]]) -> Path:
+def _write_csv(path: Path, header: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:
     with atomic_write(path) as beside, beside.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(header)
         writer.writerows(rows)
-    return path
 
 
 def _resolved(model: Any, mask: NDArray[np.bool_]) -> Iterator[tuple[Any, ...]]:
@@ -154,12 +151,12 @@ def _resolved(model: Any, mask: NDArray[np.bool_]) -> Iterator[tuple[Any, ...]]:
         yield candidates, label, confidence[chosen][0], support[chosen][0]
 
 
-def _draw(path: Path, model: Any, truth: NDArray[np.intp], mask: NDArray[np.bool_]) -> Path | None:
-    """Draw how sure the matching is of labels that turn out right and of wrong ones."""
+def _draw(path: Path, model: Any, truth: NDArray[np.intp], mask: NDArray[np.bool_]) -> bool:
+    """Draw how sure the matching is of labels that turn out right and of wrong ones, if it can."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        return None
+        return False
     confidence = model.label_confidences_.max(axis=1)
     ambiguous = mask.sum(axis=1) > 1
     right = model.labels_ == truth
@@ -176,4 +173,4 @@ def _draw(path: Path, model: Any, truth: NDArray[np.intp], mask: NDArray[np.bool
     axes[0].set_ylabel("training images")
     with atomic_write(path) as beside:
         figure.savefig(beside, dpi=150, format="png")
-    return path
+    return True

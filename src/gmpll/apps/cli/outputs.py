@@ -14,19 +14,7 @@ __all__ = ["check_file", "check_folder"]
 def check_file(path: Path, *, force: bool, option: str = "--out") -> None:
     """Refuse what cannot be written, and a file that is there already unless it may be replaced.
 
-    Pipes and devices are written into and not replaced.
-
-    Parameters
-    ----------
-    path : Path
-    force : bool
-        Whether a file may be replaced.
-    option : str, default="--out"
-        The option that names the file.
-
-    Raises
-    ------
-    UserError
+    Pipes and devices are written into and not replaced; ``option`` is what names the file.
     """
     if path.is_dir():
         raise UserError(f"{path} is a folder: name a file with {option}.")
@@ -38,18 +26,7 @@ def check_file(path: Path, *, force: bool, option: str = "--out") -> None:
 
 
 def check_folder(folder: Path, *, option: str = "--out") -> None:
-    """Refuse a folder that cannot be made or written to.
-
-    Parameters
-    ----------
-    folder : Path
-    option : str, default="--out"
-        The option that names the folder or a file in it.
-
-    Raises
-    ------
-    UserError
-    """
+    """Refuse a folder that cannot be made or written to."""
     near = nearest_folder(folder)
     if not takes_files(near):
         reason = "cannot be written to" if near.is_dir() else "is no folder"

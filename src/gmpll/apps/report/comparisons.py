@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,20 +15,13 @@ from gmpll.apps.experiments.statistics import (
     paired_t_test,
 )
 from gmpll.apps.report import paper
-from gmpll.apps.report.names import (
-    BASELINES,
-    DEFAULT,
-    OURS,
-    ordered_data_sets,
-    ordered_methods,
-)
+from gmpll.apps.report.names import BASELINES, DEFAULT, OURS, ordered_data_sets, ordered_methods
 from gmpll.apps.report.scores_table import (
     METHOD_IN_SETTING,
     SETTING,
     groups_of,
     of_experiment,
     rows_of,
-    succeeded,
 )
 from gmpll.apps.report.summaries import fold_summary
 
@@ -47,7 +40,7 @@ def accuracy_facts(scores: pd.DataFrame, measure: str) -> pd.DataFrame:
     ``paper_std``, ``paper_mark``) and ours minus it (``paper_difference``).
     """
     facts = _compared_summary(of_experiment(scores, "real-world"), measure)
-    nothing = paper.PrintedAccuracy(float("nan"), float("nan"))
+    nothing = paper.PrintedAccuracy(math.nan, math.nan)
     printed = [
         paper.ACCURACY[measure].get((row.method, row.dataset), nothing) for row in rows_of(facts)
     ]
@@ -63,20 +56,14 @@ def error_facts(scores: pd.DataFrame, experiment: str) -> pd.DataFrame:
     A row per setting, method and ``rows`` ("unseen" or "training") that the error is taken over:
     the compared summary, where smaller is better. Empty if no data set has such errors.
     """
-    part = of_experiment(scores, experiment)
-    parts = [
-        _errors(part, f"{measure}_mae").assign(rows=rows)
-        for rows, measure in (("unseen", "inductive"), ("training", "transductive"))
-    ]
+    part, parts = of_experiment(scores, experiment), list[pd.DataFrame]()
+    for rows, measure in (("unseen", "inductive_mae"), ("training", "transductive_mae")):
+        ordered = part.loc[part[measure].notna(), "dataset"]
+        facts = _compared_summary(part[part["dataset"].isin(ordered)], measure, sign=-1.0)
+        # Full supervision, for one, finds no labels of training rows: it has nothing to show there.
+        parts.append(facts[(facts["measured"] > 0) | (facts["failed"] > 0)].assign(rows=rows))
     # An empty part has columns of no particular type, which older versions of pandas warn of.
     return pd.concat([p for p in parts if len(p)] or parts[:1], ignore_index=True)
-
-
-def _errors(scores: pd.DataFrame, measure: str) -> pd.DataFrame:
-    ordered = scores.loc[scores[measure].notna(), "dataset"].unique()
-    facts = _compared_summary(scores[scores["dataset"].isin(ordered)], measure, sign=-1.0)
-    # Full supervision, for one, finds no labels of training rows: it has nothing to show there.
-    return facts[(facts["measured"] > 0) | (facts["failed"] > 0)]
 
 
 def _compared_summary(scores: pd.DataFrame, measure: str, *, sign: float = 1.0) -> pd.DataFrame:
@@ -104,66 +91,51 @@ def win_tie_loss_facts(scores: pd.DataFrame) -> pd.DataFrame:
     """
     controlled = of_experiment(scores, "controlled")
     tests = _tests_against_ours(controlled, "inductive")
-    expected = controlled.drop_duplicates(SETTING).groupby("dataset").size()
-    rows = []
-    for (data_set, method), part in groups_of(tests, ["dataset", "method"]):
-        row: dict[str, Any] = {"dataset": data_set, "method": method}
-        for prefix in ("", "corrected_"):
-            for verdict in _VERDICTS:
-                row[prefix + verdict] = int((part[f"{prefix}verdict"] == verdict).sum())
-        row["configurations"] = row["win"] + row["tie"] + row["loss"]
-        row["expected"] = int(expected[data_set])
-        printed = paper.WIN_TIE_LOSS.get((data_set, method))
-        for verdict in _VERDICTS:
-            row[f"paper_{verdict}"] = getattr(printed, verdict, float("nan"))
-        rows.append(row)
-    return pd.DataFrame(rows)
+    counted = [f"{prefix}{verdict}" for prefix in ("", "corrected_") for verdict in _VERDICTS]
+    for name in counted:
+        prefix, _, verdict = name.rpartition("_")
+        tests[name] = tests[f"{prefix}_verdict" if prefix else "verdict"] == verdict
+    facts = tests.groupby(["dataset", "method"], sort=False)[counted].sum().reset_index()
+    facts["configurations"] = facts[list(_VERDICTS)].sum(axis=1)
+    configurations = controlled.drop_duplicates(SETTING).groupby("dataset").size()
+    facts["expected"] = facts["dataset"].map(configurations)
+    printed = [paper.WIN_TIE_LOSS.get((row.dataset, row.method)) for row in rows_of(facts)]
+    for verdict in _VERDICTS:
+        facts[f"paper_{verdict}"] = [getattr(counts, verdict, math.nan) for counts in printed]
+    return facts
 
 
 def _tests_against_ours(scores: pd.DataFrame, measure: str, *, sign: float = 1.0) -> pd.DataFrame:
     """Test gmpll, else GM-PLL, against every method over the folds that both have."""
-    columns = [*METHOD_IN_SETTING, *_TEST_FACTS]
-    tests = pd.DataFrame(list(_tests(scores, measure, sign)), columns=columns)
-    # Without a single test the columns have no type, and could not be joined to any.
-    return tests.astype({"p": float, "r": float, "lead": float, "p_value": float})
-
-
-def _tests(scores: pd.DataFrame, measure: str, sign: float) -> Iterator[dict[str, Any]]:
-    test_share = 1 / _number_of_folds(scores)
+    # Folds are numbered from zero, so a run that stopped early still tells how many there are.
+    n_folds = 0 if scores.empty else max(scores["fold"].nunique(), int(scores["fold"].max()) + 1)
+    rows = []
     for setting, part in groups_of(scores, SETTING):
-        by_fold = succeeded(part).pivot_table(
-            index=["seed", "fold"], columns="method", values=measure
-        )
+        done = part[part["status"] == "ok"]
+        by_fold = done.pivot_table(index=["seed", "fold"], columns="method", values=measure)
         ours = next((name for name in (DEFAULT, OURS) if name in by_fold), None)
         if ours is None:
             continue
         for method in by_fold.columns.difference([ours, *BASELINES], sort=False):
             pair = sign * by_fold[[ours, method]].dropna()
-            yield {
-                **dict(zip(SETTING, setting, strict=True)),
-                "method": method,
-                **_compared(pair[ours], pair[method], test_share=test_share),
-            }
-
-
-def _number_of_folds(scores: pd.DataFrame) -> int:
-    """Folds are numbered from zero, so a run that stopped early still tells how many there are."""
-    return 2 if scores.empty else max(2, scores["fold"].nunique(), int(scores["fold"].max()) + 1)
+            compared = _compared(pair[ours], pair[method], test_share=1 / max(2, n_folds))
+            rows.append(dict(zip(METHOD_IN_SETTING, (*setting, method), strict=True)) | compared)
+    tests = pd.DataFrame(rows, columns=[*METHOD_IN_SETTING, *_TEST_FACTS])
+    # Without a single test the columns have no type, and could not be joined to any.
+    return tests.astype({"p": float, "r": float, "lead": float, "p_value": float})
 
 
 def _compared(ours: pd.Series, theirs: pd.Series, *, test_share: float) -> dict[str, Any]:
     facts: dict[str, Any] = {"pairs": len(ours), "lead": float((ours - theirs).mean())}
     if len(ours) < 2:  # one pair is no comparison, not even a tie
         return {**facts, "verdict": "", "corrected_verdict": ""}
-    plain = paired_t_test(ours, theirs)
-    corrected = corrected_resampled_t_test(ours, theirs, test_share)
-    return {
-        **facts,
-        "p_value": plain.p_value,
-        "verdict": outcome(plain, level=ALPHA),
-        "corrected_p_value": corrected.p_value,
-        "corrected_verdict": outcome(corrected, level=ALPHA),
-    }
+    for prefix, test in (
+        ("", paired_t_test(ours, theirs)),
+        ("corrected_", corrected_resampled_t_test(ours, theirs, test_share)),
+    ):
+        facts[f"{prefix}p_value"] = test.p_value
+        facts[f"{prefix}verdict"] = outcome(test, level=ALPHA)
+    return facts
 
 
 @dataclass(frozen=True)

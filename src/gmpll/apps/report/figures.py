@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import cycle, pairwise
 from typing import Any
@@ -27,13 +27,18 @@ from gmpll.apps.report.names import (
     ordered_data_sets,
     ordered_methods,
 )
-from gmpll.apps.report.scores_table import groups_of
+from gmpll.apps.report.scores_table import SETTING, groups_of
 
 _MARKERS = "osD^vP<>X"
 _DASHES = ("-", "--", "-.", ":")
 _PANELS_PER_ROW = 3
 _PANEL_SIZE = (3.5, 2.6)
 _LONGEST_NAME = 36
+#: Columns of facts that a vertical line shows, with its name and style.
+_REFERENCES: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    ("formula", "r by the paper's formula", {"color": PALETTE[1], "lw": 5, "alpha": 0.35}),
+    ("paper_best", "best value in the paper", {"color": PALETTE[0], "ls": ":", "lw": 1.6}),
+)
 
 
 @dataclass(frozen=True)
@@ -69,52 +74,78 @@ def _line_styles(methods: Sequence[str]) -> dict[str, dict[str, Any]]:
     return {**styles, OURS: ours, DEFAULT: variant}
 
 
-def _draw_panels(titles: Sequence[str], x_name: str, draw: Callable[[Axes, int], None]) -> Figure:
-    """Make a grid of panels, let each be drawn, name the axes and add one legend for all."""
-    n_columns = min(len(titles), _PANELS_PER_ROW)
-    n_rows = math.ceil(len(titles) / n_columns)
+def _line_figure(
+    name: str,
+    title: str,
+    caption: str,
+    panels: Sequence[tuple[str, pd.DataFrame]],
+    x: str,
+    x_name: str,
+    shift: float = 0.0,
+) -> Drawing:
+    """Draw a grid of panels with a line per method, name the axes and add one legend for all.
+
+    Lines are moved sideways by a share of the distance between the values of x.
+    """
+    methods = ordered_methods(method for _, part in panels for method in part["method"])
+    n_columns = min(len(panels), _PANELS_PER_ROW)
+    n_rows = math.ceil(len(panels) / n_columns)
     width, height = _PANEL_SIZE
-    # Few panels: keep room for the legend.
-    figure = Figure(
-        figsize=(max(width * n_columns, 2 * width), height * n_rows + 0.7),
-        layout=ConstrainedLayoutEngine(h_pad=0.09, w_pad=0.06),
-    )
-    panels: list[Axes] = list(figure.subplots(n_rows, n_columns, squeeze=False).flat)
-    for unused in panels[len(titles) :]:
-        unused.set_visible(False)
-    entries: dict[str, Any] = {}
-    for place, (panel, title) in enumerate(zip(panels, titles, strict=False)):
-        draw(panel, place)
-        panel.set_title(_short(title))
-        if place % _PANELS_PER_ROW == 0:  # the panels share their axes
-            panel.set_ylabel("accuracy")
-        if place + _PANELS_PER_ROW >= len(titles):
-            panel.set_xlabel(x_name)
-        for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
-            entries.setdefault(label, handle)
-    if entries:
+    with rc_context(drawing_style()):
+        # Few panels: keep room for the legend.
+        figure = Figure(
+            figsize=(max(width * n_columns, 2 * width), height * n_rows + 0.7),
+            layout=ConstrainedLayoutEngine(h_pad=0.09, w_pad=0.06),
+        )
+        axes: list[Axes] = list(figure.subplots(n_rows, n_columns, squeeze=False).flat)
+        for unused in axes[len(panels) :]:
+            unused.set_visible(False)
+        entries: dict[str, Any] = {}
+        for place, (panel, (panel_title, part)) in enumerate(zip(axes, panels, strict=False)):
+            _draw_lines(panel, part, x, methods, shift)
+            panel.set_title(_short(panel_title))
+            if place % _PANELS_PER_ROW == 0:  # the panels share their axes
+                panel.set_ylabel("accuracy")
+            if place + _PANELS_PER_ROW >= len(panels):
+                panel.set_xlabel(x_name)
+            for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
+                entries.setdefault(label, handle)
+        ncols = min(len(entries), 5 if len(panels) >= _PANELS_PER_ROW else 3)
         figure.legend(
             entries.values(),
             entries.keys(),
             loc="outside lower center",
-            ncols=min(len(entries), 5 if len(titles) >= _PANELS_PER_ROW else 3),
+            ncols=ncols,
             handlelength=3.2,
         )
-    return figure
+        lines = f"; one line each for {', '.join(methods)}" if shift else ""
+        description = f"Line charts for {', '.join(found for found, _ in panels)}{lines}."
+        return Drawing(name, caption, to_svg(figure, name, title, description))
 
 
-def _error_line(panel: Axes, x: Any, part: pd.DataFrame, style: dict[str, Any], label: str) -> None:
-    # Matplotlib hides labels that begin with an underscore.
-    shown = f"\N{ZERO WIDTH SPACE}{label}" if label.startswith("_") else label
-    panel.errorbar(
-        x,
-        part["mean"],
-        yerr=part["std"].fillna(0.0),
-        label=_short(shown),
-        elinewidth=0.8,
-        capsize=1.8,
-        **style,
-    )
+def _draw_lines(
+    panel: Axes, part: pd.DataFrame, x: str, methods: Sequence[str], shift: float
+) -> None:
+    styles, values = _line_styles(methods), sorted(part[x].unique())
+    for column, label, style in _REFERENCES:
+        if column in part and not math.isnan(part[column].iloc[0]):
+            panel.axvline(part[column].iloc[0], label=label, **style)
+    step = shift * min((b - a for a, b in pairwise(values)), default=0.1)
+    for rank, method in enumerate(methods):
+        line = part[part["method"] == method].sort_values(x)
+        if line.empty:
+            continue
+        panel.errorbar(
+            line[x] + (rank - (len(methods) - 1) / 2) * step,
+            line["mean"],
+            yerr=line["std"].fillna(0.0),
+            # Matplotlib hides labels that begin with an underscore.
+            label=_short(f"\N{ZERO WIDTH SPACE}{method}" if method.startswith("_") else method),
+            elinewidth=0.8,
+            capsize=1.8,
+            **styles[method],
+        )
+    panel.set_xticks(values)
 
 
 def _short(name: str) -> str:
@@ -125,70 +156,33 @@ def _short(name: str) -> str:
 def curve_figure(facts: pd.DataFrame, r: int) -> Drawing:
     """Draw accuracy over p for one r: a panel per data set, a line per method."""
     part = facts[(facts["r"] == r) & (facts["measured"] > 0)]
-    data_sets, methods = ordered_data_sets(part["dataset"]), ordered_methods(part["method"])
-    styles, titles = _line_styles(methods), [data_set_name(data_set) for data_set in data_sets]
-
-    def draw(panel: Axes, place: int) -> None:
-        of_set = part[part["dataset"] == data_sets[place]]
-        shares = sorted(of_set["p"].unique())
-        step = min((b - a for a, b in pairwise(shares)), default=0.1)
-        for rank, method in enumerate(methods):
-            line = of_set[of_set["method"] == method].sort_values("p")
-            if len(line):
-                aside = (rank - (len(methods) - 1) / 2) * step * 0.045
-                _error_line(panel, line["p"] + aside, line, styles[method], method)
-        panel.set_xticks(shares)
-
-    with rc_context(drawing_style()):
-        svg = to_svg(
-            _draw_panels(titles, "share p of partially labelled rows", draw),
-            f"curves-r{r}",
-            f"Accuracy over p, r = {r}",
-            f"Line charts for {', '.join(titles)}; one line each for {', '.join(methods)}.",
-        )
-    caption = (
+    return _line_figure(
+        f"curves-r{r}",
+        f"Accuracy over p, r = {r}",
         f"Inductive accuracy on the controlled sets over p, with r = {r} false "
         f"candidate{'s' if r > 1 else ''}. Bars: standard deviation over the folds; lines are "
-        "moved sideways a little so that they do not hide each other."
+        "moved sideways a little so that they do not hide each other.",
+        [
+            (data_set_name(name), part[part["dataset"] == name])
+            for name in ordered_data_sets(part["dataset"])
+        ],
+        "p",
+        "share p of partially labelled rows",
+        0.045,
     )
-    return Drawing(f"curves-r{r}", caption, svg)
 
 
 def sensitivity_figure(facts: pd.DataFrame, parameter: str, symbol: str) -> Drawing:
     """Draw accuracy over the values of one parameter: a panel per data set."""
     part = facts[(facts["parameter"] == parameter) & (facts["measured"] > 0)]
-    methods = ordered_methods(part["method"])
-    styles, groups = _line_styles(methods), list(groups_of(part, ["dataset", "p", "r"]))
-    titles = [setting_name(*setting) for setting, _ in groups]
-
-    def draw(panel: Axes, place: int) -> None:
-        _, group = groups[place]
-        _draw_references(panel, group)
-        for method in methods:
-            line = group[group["method"] == method].sort_values("value")
-            if len(line):
-                _error_line(panel, line["value"], line, styles[method], method)
-        panel.set_xticks(sorted(group["value"].unique()))
-
-    with rc_context(drawing_style()):
-        svg = to_svg(
-            _draw_panels(titles, symbol, draw),
-            f"sensitivity-{parameter}",
-            f"Accuracy over {symbol}",
-            f"Line charts for {', '.join(titles)}.",
-        )
-    caption = f"Inductive accuracy over {symbol}. Bars: standard deviation over the folds."
-    return Drawing(f"sensitivity-{parameter}", caption, svg)
-
-
-def _draw_references(panel: Axes, group: pd.DataFrame) -> None:
-    formula, best = float(group["formula"].iloc[0]), float(group["paper_best"].iloc[0])
-    if not math.isnan(formula):
-        style: dict[str, Any] = {"color": PALETTE[1], "linewidth": 5, "alpha": 0.35}
-        panel.axvline(formula, label="r by the paper's formula", **style)
-    if not math.isnan(best):
-        style = {"color": PALETTE[0], "linestyle": ":", "linewidth": 1.6}
-        panel.axvline(best, label="best value in the paper", **style)
+    return _line_figure(
+        f"sensitivity-{parameter}",
+        f"Accuracy over {symbol}",
+        f"Inductive accuracy over {symbol}. Bars: standard deviation over the folds.",
+        [(setting_name(*setting), group) for setting, group in groups_of(part, SETTING)],
+        "value",
+        symbol,
+    )
 
 
 def rank_figure(facts: RankFacts, name: str, title: str) -> Drawing:
@@ -214,14 +208,9 @@ def rank_figure(facts: RankFacts, name: str, title: str) -> Drawing:
             crossbar_props={"color": PALETTE[1], "linewidth": 3.5},
             text_h_margin=0.25,
         )
-        svg = to_svg(
-            figure,
-            name,
-            title,
-            "Average ranks: "
-            + ", ".join(f"{method} {rank:.2f}" for method, rank in ranks.items())
-            + f". Critical difference {facts.critical_difference:.2f}.",
-        )
+        averages = ", ".join(f"{method} {rank:.2f}" for method, rank in ranks.items())
+        difference = f"Critical difference {facts.critical_difference:.2f}."
+        svg = to_svg(figure, name, title, f"Average ranks: {averages}. {difference}")
     caption = (
         f"{title}: average rank over {len(facts.data_sets)} data sets, 1 is best. Methods that a "
         f"bar joins are less than the critical difference {facts.critical_difference:.2f} apart "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from gmpll.apps.pages.tables import Cell, Table
 
@@ -55,23 +56,15 @@ def to_markdown(table: Table) -> str:
     alignment = [":--"] + [":--" if table.is_text else "--:"] * (len(header) - 1)
     lines = [f"**{markdown_text(table.title)}**", "", _markdown_row(header)]
     lines.append(_markdown_row(alignment))
-    lines += [_markdown_row([_markdown_cell(cell) for cell in row.cells]) for row in table.rows]
+    for row in table.rows:
+        cells = [_cell(cell, markdown_text, "**%s**", "%s<br>%s") for cell in row.cells]
+        lines.append(_markdown_row(cells))
     lines += [part for note in table.notes for part in ("", markdown_text(note))]
     return "\n".join(lines) + "\n"
 
 
 def _markdown_row(cells: list[str]) -> str:
     return f"| {' | '.join(cells)} |"
-
-
-def _markdown_cell(cell: Cell) -> str:
-    text = markdown_text(cell.text)
-    if cell.strong and text:
-        text = f"**{text}**"
-    if cell.mark:
-        text += f" {cell.mark}"
-    second = ", ".join(markdown_text(part) for part in (cell.detail, cell.note) if part)
-    return f"{text}<br>{second}" if second else text
 
 
 def to_latex(table: Table) -> str:
@@ -98,13 +91,16 @@ def to_latex(table: Table) -> str:
 
 
 def _latex_cell(cell: Cell) -> str:
-    text = latex_text(cell.text)
-    if cell.strong and text:
-        text = rf"\textbf{{{text}}}"
-    if cell.mark:
-        text += f" {latex_text(cell.mark)}"
-    second = ", ".join(latex_text(part) for part in (cell.detail, cell.note) if part)
+    text = _cell(cell, latex_text, r"\textbf{%s}", r"\shortstack{%s\\{\scriptsize %s}}")
     # A cell that begins with a bracket would be read as an argument of the line break before it.
-    if second:
-        return rf"\shortstack{{{text}\\{{\scriptsize {second}}}}}"
     return f"{{}}{text}" if text.startswith("[") else text
+
+
+def _cell(cell: Cell, escaped: Callable[[str], str], strong: str, lines: str) -> str:
+    text = escaped(cell.text)
+    if cell.strong and text:
+        text = strong % text
+    if cell.mark:
+        text += f" {escaped(cell.mark)}"
+    second = ", ".join(escaped(part) for part in (cell.detail, cell.note) if part)
+    return lines % (text, second) if second else text

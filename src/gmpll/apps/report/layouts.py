@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -27,7 +28,6 @@ _MARKS_EXPLAINED = (
     "the folds, 0.05); in brackets where the corrected resampled t-test does not confirm it. Bold: "
     "best mean of the methods."
 )
-_PAPER_EXPLAINED = "The second line of a cell is the paper's figure and ours minus the paper's."
 _SPREAD_EXPLAINED = "± is the standard deviation over the folds."
 
 
@@ -39,17 +39,14 @@ def setting_name(data_set: str, p: float, r: float, method: str = OURS) -> str:
     return name if method == OURS else f"{name}, {method}"
 
 
-def _row(name: str, *texts: str) -> Row:
-    return Row([Cell(name), *map(Cell, texts)])
+def _row(*texts: str) -> Row:
+    return Row([*map(Cell, texts)])
 
 
 def overview_table(facts: pd.DataFrame) -> Table:
     """Lay out what was run."""
     header = ["Experiment", "Data sets", *(name.capitalize() for name in facts.columns[2:])]
-    rows = [
-        _row(str(row.experiment), *(count(float(value)) for value in row[2:]))
-        for row in rows_of(facts)
-    ]
+    rows = [_row(row.experiment, *map(count, row[2:])) for row in rows_of(facts)]
     return Table("overview", "Jobs of each experiment", header, rows, facts)
 
 
@@ -127,14 +124,21 @@ def _table_by_setting(
     return Table(name, title, ["Data set", *methods], rows, facts, notes, is_long=is_long)
 
 
-def _summary_cell(row: Any, decimals: int = 3) -> Cell:
+def _summary_cell(row: Any, decimals: int = 3, *, is_best: bool = False) -> Cell:
     missing = "failed" if row.failed else MISSING
     text = figure(row.mean, row.std, decimals) if row.measured else missing
-    return Cell(text, note=_fold_note(row.done, row.expected))
+    return Cell(text, note=_fold_note(row), strong=is_best)
 
 
-def _fold_note(done: int, expected: int) -> str:
-    return "" if done >= expected else f"{done} of {expected} folds"
+def _fold_note(row: Any) -> str:
+    return "" if row.done >= row.expected else f"{row.done} of {row.expected} folds"
+
+
+def _compared_cell(row: Any, decimals: int = 3) -> Cell:
+    mark = _MARKS.get(row.verdict, "")
+    if mark and row.corrected_verdict != row.verdict:
+        mark = f"({mark})"
+    return replace(_summary_cell(row, decimals, is_best=bool(row.best)), mark=mark)
 
 
 def win_tie_loss_table(facts: pd.DataFrame, *, corrected: bool) -> Table:
@@ -195,7 +199,8 @@ def accuracy_table(facts: pd.DataFrame, measure: str) -> Table:
         _rows_of_methods(methods, data_sets, cells),
         facts,
         [
-            f"{_MARKS_EXPLAINED} {_PAPER_EXPLAINED}",
+            f"{_MARKS_EXPLAINED} The second line of a cell is the paper's figure and ours minus "
+            "the paper's.",
             _SPREAD_EXPLAINED,
             *_not_run(methods, data_sets, measure),
         ],
@@ -221,18 +226,11 @@ def _kind(method: str) -> str:
 
 
 def _accuracy_cell(row: Any) -> Cell:
-    laid = _summary_cell(row)
-    detail = ""
-    if not math.isnan(row.paper_mean):
-        detail = f"paper {figure(row.paper_mean, row.paper_std)}"
-        if row.measured:
-            detail += f", {difference(row.paper_difference)}"
-    return Cell(laid.text, _mark(row), detail, laid.note, strong=bool(row.best))
-
-
-def _mark(row: Any) -> str:
-    mark = _MARKS.get(row.verdict, "")
-    return f"({mark})" if mark and row.corrected_verdict != row.verdict else mark
+    if math.isnan(row.paper_mean):
+        return _compared_cell(row)
+    ours = f", {difference(row.paper_difference)}" if row.measured else ""
+    detail = f"paper {figure(row.paper_mean, row.paper_std)}{ours}"
+    return replace(_compared_cell(row), detail=detail)
 
 
 def error_table(facts: pd.DataFrame) -> Table:
@@ -242,7 +240,9 @@ def error_table(facts: pd.DataFrame) -> Table:
         for data_set in ordered_data_sets(facts["dataset"])
         for rows in facts["rows"].unique()
     ]
-    cells = {(row.method, (row.dataset, row.rows)): _error_cell(row) for row in rows_of(facts)}
+    cells = {
+        (row.method, (row.dataset, row.rows)): _compared_cell(row, 2) for row in rows_of(facts)
+    }
     return Table(
         "absolute-error-real-world",
         "Mean absolute error on the real-world sets with ordered labels",
@@ -261,33 +261,28 @@ def error_by_setting_table(facts: pd.DataFrame) -> Table:
         facts,
         ["rows", "p", "r"],
         lambda data_set, rows, p, r: f"{setting_name(data_set, p, r)}, {rows} rows",
-        _error_cell,
+        lambda row: _compared_cell(row, decimals=2),
         [_MARKS_EXPLAINED, _SPREAD_EXPLAINED],
     )
-
-
-def _error_cell(row: Any) -> Cell:
-    laid = _summary_cell(row, decimals=2)
-    return Cell(laid.text, _mark(row), note=laid.note, strong=bool(row.best))
 
 
 def _not_run(methods: Sequence[str], data_sets: Sequence[str], measure: str) -> list[str]:
     """Say what the paper's table has and the scores have not."""
     printed = paper.ACCURACY[measure]
-    absent_methods = [m for m in dict.fromkeys(m for m, _ in printed) if m not in methods]
-    absent_sets = [d for d in dict.fromkeys(d for _, d in printed) if d not in data_sets]
-    notes = []
-    if absent_methods:
-        notes.append(f"In the paper, but not in these scores: {', '.join(absent_methods)}.")
-    if absent_sets:
-        names = ", ".join(map(data_set_name, absent_sets))
-        notes.append(f"Data sets of the paper that are not in these scores: {names}.")
+    absent_methods = dict.fromkeys(m for m, _ in printed if m not in methods)
+    absent_sets = dict.fromkeys(data_set_name(d) for _, d in printed if d not in data_sets)
+    notes = _listed("In the paper, but not in these scores", absent_methods)
+    notes += _listed("Data sets of the paper that are not in these scores", absent_sets)
     if measure == "transductive" and BASELINES[0] not in methods:
         notes.append(
             "The scores hold no “Random candidate” baseline, so the floor that guessing among "
             "the candidates reaches is not shown."
         )
     return notes
+
+
+def _listed(what: str, names: Collection[str]) -> list[str]:
+    return [f"{what}: {', '.join(names)}."] if names else []
 
 
 def rank_table(facts: RankFacts, name: str, title: str) -> Table:
@@ -302,13 +297,9 @@ def rank_table(facts: RankFacts, name: str, title: str) -> Table:
         f"Friedman's test: p = {facts.p_value:.2g}. Critical difference (Nemenyi, 0.05): "
         f"{facts.critical_difference:.2f} over {len(facts.data_sets)} data sets."
     ]
-    if facts.left_out_methods:
-        notes.append(
-            f"Left out, for lack of figures on some data set: {', '.join(facts.left_out_methods)}."
-        )
-    if facts.left_out_data_sets:
-        names = ", ".join(map(data_set_name, facts.left_out_data_sets))
-        notes.append(f"Data sets left out, for lack of figures of some method: {names}.")
+    notes += _listed("Left out, for lack of figures on some data set", facts.left_out_methods)
+    sets = [data_set_name(data_set) for data_set in facts.left_out_data_sets]
+    notes += _listed("Data sets left out, for lack of figures of some method", sets)
     return Table(name, title, ["Method", "Average rank"], rows, frame, notes, is_long=True)
 
 
@@ -320,23 +311,13 @@ def sensitivity_table(facts: pd.DataFrame, parameter: str, symbol: str) -> Table
     references |= {"paper_best": "Paper's best"}
     rows = []
     for (data_set, p, r, method), group in groups_of(part, ["dataset", "p", "r", "method"]):
-        cells = {}
-        for row in rows_of(group):
-            laid, is_best = (
-                _summary_cell(row),
-                bool(row.measured) and row.mean >= group["mean"].max(),
-            )
-            cells[row.value] = Cell(laid.text, note=laid.note, strong=is_best)
-        fixed = [float(group[column].iloc[0]) for column in references]
-        rows.append(
-            Row(
-                [
-                    Cell(setting_name(data_set, p, r, method)),
-                    *(cells.get(value, Cell(MISSING)) for value in values),
-                    *(Cell(MISSING if math.isnan(value) else f"{value:g}") for value in fixed),
-                ]
-            )
-        )
+        best = group["mean"].max()
+        cells = {row.value: _summary_cell(row, is_best=row.mean >= best) for row in rows_of(group)}
+        laid = [Cell(setting_name(data_set, p, r, method))]
+        laid += [cells.get(value, Cell(MISSING)) for value in values]
+        for reference in group[list(references)].iloc[0]:
+            laid.append(Cell(MISSING if math.isnan(reference) else f"{reference:g}"))
+        rows.append(Row(laid))
     notes = [_SPREAD_EXPLAINED + " Bold: best mean of the row."]
     if parameter == "r":
         notes.append("Formula: r = round(1 + mean number of candidates / log10(number of labels)).")
@@ -357,7 +338,7 @@ def time_table(facts: pd.DataFrame) -> Table:
     for data_set in ordered_data_sets(part["dataset"]):
         for row in rows_of(part[part["dataset"] == data_set]):
             name = setting_name(row.dataset, row.p, row.r, row.method)
-            cells = [Cell(name, note=_fold_note(row.done, row.expected))]
+            cells = [Cell(name, note=_fold_note(row))]
             for ours, std, printed in (
                 (row.running_mean, row.running_std, row.paper_running),
                 (row.testing_mean, row.testing_std, row.paper_testing),
@@ -396,11 +377,8 @@ def times_of_methods_table(facts: pd.DataFrame) -> Table:
 def _time_cell(row: Any) -> Cell:
     if not row.measured:
         return Cell("failed" if row.failed else MISSING)
-    return Cell(
-        _seconds(row.running_mean, row.running_std),
-        detail=f"testing {_seconds(row.testing_mean)}",
-        note=_fold_note(row.done, row.expected),
-    )
+    text, testing = _seconds(row.running_mean, row.running_std), _seconds(row.testing_mean)
+    return Cell(text, detail=f"testing {testing}", note=_fold_note(row))
 
 
 def _seconds(mean: float, std: float = math.nan) -> str:
@@ -420,28 +398,22 @@ def _ratio(theirs: float, ours: float) -> str:
 
 def incomplete_table(facts: pd.DataFrame) -> Table:
     """Lay out the groups that lack folds."""
-    counted = ("done", "failed", "missing", "expected")
-    rows = [
-        _row(_job_name(row), row.method, *(count(getattr(row, name)) for name in counted))
-        for row in rows_of(facts)
-    ]
-    return Table(
-        "incomplete",
-        "Figures that rest on fewer folds than others of their setting",
-        ["Setting", "Method", "Done", "Failed", "No result", "Folds"],
-        rows,
-        facts,
-        is_long=True,
-    )
+    header = ["Setting", "Method", "Done", "Failed", "No result", "Folds"]
+    counts = facts[["done", "failed", "missing", "expected"]].map(count)
+    named = zip(map(_job_name, rows_of(facts)), facts["method"], counts.to_numpy(), strict=True)
+    rows = [_row(name, method, *found) for name, method, found in named]
+    title = "Figures that rest on fewer folds than others of their setting"
+    return Table("incomplete", title, header, rows, facts, is_long=True)
 
 
 def failure_table(facts: pd.DataFrame) -> Table:
     """Lay out the failed jobs."""
-    rows = []
-    for row in rows_of(facts):
-        error = row.error or "no error text was recorded"
-        rows.append(_row(_job_name(row), row.method, f"{row.seed:g}", f"{row.fold:g}", error))
     header = ["Setting", "Method", "Seed", "Fold", "Error"]
+    nothing = "no error text was recorded"
+    rows = [
+        _row(_job_name(row), row.method, f"{row.seed:g}", f"{row.fold:g}", row.error or nothing)
+        for row in rows_of(facts)
+    ]
     return Table("failures", "Failed jobs", header, rows, facts, is_text=True)
 
 

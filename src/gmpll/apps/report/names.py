@@ -17,9 +17,6 @@ COMPARED = tuple(dict.fromkeys(m for m, _ in paper.ACCURACY["inductive"] if m !=
 #: Floors and ceilings: never in bold type, never ranked, never compared by a test.
 BASELINES = (*FLOORS, FULL_SUPERVISION)
 
-_METHODS = (DEFAULT, OURS, *COMPARED)
-_DATA_SETS = tuple(paper.PRINTED_NAMES)
-
 
 def data_set_name(data_set: str) -> str:
     """Return the printed name of a data set; an unknown one keeps its own."""
@@ -28,17 +25,14 @@ def data_set_name(data_set: str) -> str:
 
 def ordered_methods(methods: Iterable[str]) -> list[str]:
     """Sort methods: our own, the paper's order, unknown ones by name, baselines last."""
-
-    def place(method: str) -> tuple[int, int, str]:
-        for group, known in ((0, _METHODS), (2, BASELINES)):
-            if method in known:
-                return group, known.index(method), method
-        return 1, 0, method
-
-    return sorted(set(methods), key=place)
+    return _ordered(set(methods), (DEFAULT, OURS, *COMPARED), BASELINES)
 
 
 def ordered_data_sets(data_sets: Iterable[str]) -> list[str]:
     """Sort data sets in the paper's order, unknown ones after them by name."""
-    found = set(data_sets)
-    return [name for name in _DATA_SETS if name in found] + sorted(found - set(_DATA_SETS))
+    return _ordered(set(data_sets), paper.PRINTED_NAMES)
+
+
+def _ordered(found: set[str], first: Iterable[str], last: Iterable[str] = ()) -> list[str]:
+    unknown = sorted(found.difference(first, last))
+    return [name for name in (*first, *unknown, *last) if name in found]

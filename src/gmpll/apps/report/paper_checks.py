@@ -6,7 +6,7 @@ right. Every sentence here is computed from :mod:`gmpll.apps.report.paper`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from gmpll.apps.report import paper
 from gmpll.apps.report.names import OURS, data_set_name
@@ -41,21 +41,16 @@ def _wrong_counts() -> Iterator[str]:
 
 
 def _wrong_sums() -> Iterator[str]:
-    for data_set, printed in paper.WIN_TIE_LOSS_DATA_SUMS.items():
-        added = _added(c for (name, _), c in paper.WIN_TIE_LOSS.items() if name == data_set)
-        if added != printed:
-            yield (
-                f"Table 3 prints the sum {printed} for {data_set_name(data_set)}; "
-                f"its row adds up to {added}."
-            )
-    for method, printed in paper.WIN_TIE_LOSS_METHOD_SUMS.items():
-        added = _added(c for (_, name), c in paper.WIN_TIE_LOSS.items() if name == method)
-        if added != printed:
-            yield f"Table 3 prints the sum {printed} for {method}; its column adds up to {added}."
-
-
-def _added(counts: Iterable[paper.Counts]) -> paper.Counts:
-    return paper.Counts(*(sum(column) for column in zip(*counts, strict=True)))
+    sums = (paper.WIN_TIE_LOSS_DATA_SUMS, "row"), (paper.WIN_TIE_LOSS_METHOD_SUMS, "column")
+    for axis, (printed_sums, line) in enumerate(sums):
+        for name, printed in printed_sums.items():
+            counts = [c for key, c in paper.WIN_TIE_LOSS.items() if key[axis] == name]
+            added = paper.Counts(*map(sum, zip(*counts, strict=True)))
+            if added != printed:
+                yield (
+                    f"Table 3 prints the sum {printed} for {data_set_name(name)}; "
+                    f"its {line} adds up to {added}."
+                )
 
 
 def _odd_accuracies(measure: str) -> Iterator[str]:

@@ -74,11 +74,6 @@ def of_experiment(scores: pd.DataFrame, experiment: str) -> pd.DataFrame:
     return scores[scores["experiment"] == experiment]
 
 
-def succeeded(scores: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of the jobs that ended well."""
-    return scores[scores["status"] == "ok"]
-
-
 def rows_of(frame: pd.DataFrame) -> Iterable[Any]:
     """Return the rows as named tuples, typed loosely: a field can be any scalar."""
     return frame.itertuples()

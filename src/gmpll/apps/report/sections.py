@@ -59,23 +59,21 @@ def _overview(scores: pd.DataFrame) -> Section:
     if scores.empty:
         return Section("overview", "Overview", absent="The table of scores is empty.")
     facts = summaries.overview_facts(scores)
-    jobs, failed = int(facts["jobs"].sum()), int(facts["failed"].sum())
     text = [
-        f"{jobs} jobs, {failed} of them failed. Every figure is computed from predictions that "
-        "were saved before they were scored; a figure that rests on fewer folds than the others "
-        "of its setting says so."
+        f"{facts['jobs'].sum()} jobs, {facts['failed'].sum()} of them failed. Every figure is "
+        "computed from predictions that were saved before they were scored; a figure that rests on "
+        "fewer folds than the others of its setting says so."
     ]
     return Section("overview", "Overview", text, tables=[layouts.overview_table(facts)])
 
 
 def _data(infos: Sequence[DatasetInfo], remarks: list[str]) -> Section:
-    facts = summaries.data_facts(infos)
     reasons = [
         f"{data_set_name(data_set)}: {reason}"
         for data_set, by_statistic in PAPER_DIFFERENCES.items()
         for reason in by_statistic.values()
     ]
-    tables = layouts.data_tables(facts)
+    tables = layouts.data_tables(summaries.data_facts(infos))
     return Section("data", "Data sets", tables=tables, remarks=[*reasons, *remarks])
 
 
@@ -130,14 +128,11 @@ def _accuracy(scores: pd.DataFrame, measure: str, remarks: list[str]) -> Section
 
 def _errors(scores: pd.DataFrame) -> Section:
     anchor, title = "absolute-error", "Ordered labels: mean absolute error"
-    real_world, controlled = (
-        comparisons.error_facts(scores, experiment) for experiment in ("real-world", "controlled")
-    )
     tables = []
-    if not real_world.empty:
-        tables.append(layouts.error_table(real_world))
-    if not controlled.empty:
-        tables.append(layouts.error_by_setting_table(controlled))
+    if len(facts := comparisons.error_facts(scores, "real-world")):
+        tables.append(layouts.error_table(facts))
+    if len(facts := comparisons.error_facts(scores, "controlled")):
+        tables.append(layouts.error_by_setting_table(facts))
     if not tables:
         absent = "The scores hold no mean absolute error: no data set in them has ordered labels."
         return Section(anchor, title, absent=absent)
@@ -153,18 +148,18 @@ def _errors(scores: pd.DataFrame) -> Section:
 def _ranks(scores: pd.DataFrame) -> Section:
     title = "Critical differences"
     drawings, tables, missing = [], [], []
-    for experiment, measure, words in (
-        ("controlled", "inductive", "Controlled sets, inductive accuracy"),
-        ("real-world", "inductive", "Real-world sets, inductive accuracy"),
-        ("real-world", "transductive", "Real-world sets, transductive accuracy"),
+    for experiment, measure in (
+        ("controlled", "inductive"),
+        ("real-world", "inductive"),
+        ("real-world", "transductive"),
     ):
+        words, name = f"{experiment} sets, {measure} accuracy", f"ranks-{experiment}-{measure}"
         facts = comparisons.rank_facts(scores, experiment, measure)
         if facts is None:
-            missing.append(words[0].lower() + words[1:])
+            missing.append(words)
             continue
-        name = f"ranks-{experiment}-{measure}"
-        drawings.append(figures.rank_figure(facts, name, words))
-        tables.append(layouts.rank_table(facts, name, f"Average ranks: {words.lower()}"))
+        drawings.append(figures.rank_figure(facts, name, words.capitalize()))
+        tables.append(layouts.rank_table(facts, name, f"Average ranks: {words}"))
     too_few = "Ranks need three methods with figures on the same two data sets at least"
     if not drawings:
         return Section("ranks", title, absent=f"{too_few}; the scores hold fewer.")
@@ -201,10 +196,8 @@ def _times(scores: pd.DataFrame) -> Section:
     facts = summaries.time_facts(scores)
     if not facts["measured"].any():
         return Section("times", title, absent=_absent(scores, "timing"))
-    tables = [layouts.times_of_methods_table(facts)]
-    if (facts["method"] == OURS).any():
-        tables.insert(0, layouts.time_table(facts))
-    return Section("times", title, tables=tables)
+    ours = [layouts.time_table(facts)] if (facts["method"] == OURS).any() else []
+    return Section("times", title, tables=[*ours, layouts.times_of_methods_table(facts)])
 
 
 def _incomplete(scores: pd.DataFrame) -> Section:
@@ -228,7 +221,6 @@ def _failures(scores: pd.DataFrame) -> Section:
 
 
 def _absent(scores: pd.DataFrame, experiment: str, *, otherwise: str = "") -> str:
-    part = of_experiment(scores, experiment)
-    if part.empty:
+    if of_experiment(scores, experiment).empty:
         return f"The scores hold no {experiment} experiment, so this section is left out."
     return otherwise or f"No job of the {experiment} experiment gave a figure."

@@ -10,13 +10,7 @@ import pandas as pd
 
 from gmpll.apps.report import paper
 from gmpll.apps.report.names import BASELINES, OURS
-from gmpll.apps.report.scores_table import (
-    METHOD_IN_SETTING,
-    SETTING,
-    of_experiment,
-    rows_of,
-    succeeded,
-)
+from gmpll.apps.report.scores_table import METHOD_IN_SETTING, SETTING, of_experiment, rows_of
 from gmpll.datasets import DatasetInfo
 from gmpll.methods.gmpll import set_size_rule
 
@@ -33,14 +27,11 @@ def data_facts(infos: Sequence[DatasetInfo]) -> pd.DataFrame:
         kind = "controlled" if info.kind == "uci" else info.kind
         row: dict[str, Any] = {"dataset": info.name, "kind": kind}
         for statistic in _STATISTICS:
-            row[statistic] = _number(getattr(info, statistic))
-            row[f"paper_{statistic}"] = _number(getattr(info.paper, statistic, None))
+            row[statistic] = getattr(info, statistic)
+            row[f"paper_{statistic}"] = getattr(info.paper, statistic, None)
         rows.append(row | {"task": paper.TASKS.get(info.name, "")})
-    return pd.DataFrame(rows)
-
-
-def _number(value: float | None) -> float:
-    return math.nan if value is None else float(value)
+    numbers = [f"{prefix}{statistic}" for statistic in _STATISTICS for prefix in ("", "paper_")]
+    return pd.DataFrame(rows).astype(dict.fromkeys(numbers, float))
 
 
 def fold_summary(scores: pd.DataFrame, keys: Sequence[str], measure: str) -> pd.DataFrame:
@@ -50,20 +41,18 @@ def fold_summary(scores: pd.DataFrame, keys: Sequence[str], measure: str) -> pd.
     over the ``measured`` jobs, ``done`` jobs that ended well, ``failed`` jobs, and ``expected``,
     the number of folds that any method has in the same setting.
     """
-    keys = list(keys)
-    if scores.empty:  # grouping nothing would lose the keys
-        figures = ("done", "failed", "mean", "std", "measured", "expected")
-        return scores[keys].assign(**dict.fromkeys(figures, 0.0))
-    values = succeeded(scores).groupby(keys, dropna=False)[measure].agg(["mean", "std", "count"])
-    counts = scores.groupby(keys, dropna=False)["status"].agg(
-        done=lambda status: int((status == "ok").sum()),
-        failed=lambda status: int((status != "ok").sum()),
+    done = scores["status"] == "ok"
+    marked = scores.assign(done=done, failed=~done, figure=scores[measure].where(done))
+    summary = marked.groupby(list(keys), dropna=False).agg(
+        done=("done", "sum"),
+        failed=("failed", "sum"),
+        mean=("figure", "mean"),
+        std=("figure", "std"),
+        measured=("figure", "count"),
     )
-    summary = counts.join(values).reset_index().rename(columns={"count": "measured"})
-    summary["measured"] = summary["measured"].fillna(0).astype(int)
     folds = scores.drop_duplicates([*SETTING, "seed", "fold"])
     expected = folds.groupby(SETTING, dropna=False).size().rename("expected").reset_index()
-    return summary.merge(expected, on=SETTING, how="left")
+    return summary.reset_index().merge(expected, on=SETTING, how="left")
 
 
 def sensitivity_facts(scores: pd.DataFrame, infos: Sequence[DatasetInfo]) -> pd.DataFrame:
@@ -75,10 +64,7 @@ def sensitivity_facts(scores: pd.DataFrame, infos: Sequence[DatasetInfo]) -> pd.
     known = {info.name: info for info in infos}
     best_in_paper: dict[str, Mapping[str, float]] = {"beta": paper.BETA, "r": paper.R_BEST}
     summary = fold_summary(of_experiment(scores, "sensitivity"), _JOB, "inductive")
-    summary["formula"] = [
-        _r_by_formula(row, known.get(row.dataset)) if row.parameter == "r" else None
-        for row in rows_of(summary)
-    ]
+    summary["formula"] = [_r_by_formula(row, known.get(row.dataset)) for row in rows_of(summary)]
     summary["paper_best"] = [
         best_in_paper.get(row.parameter, {}).get(row.dataset) for row in rows_of(summary)
     ]
@@ -86,7 +72,7 @@ def sensitivity_facts(scores: pd.DataFrame, infos: Sequence[DatasetInfo]) -> pd.
 
 
 def _r_by_formula(row: Any, info: DatasetInfo | None) -> int | None:
-    if info is None:
+    if row.parameter != "r" or info is None:
         return None
     is_controlled = not math.isnan(row.p) and not math.isnan(row.r)
     mean_size = 1 + row.p * row.r if is_controlled else info.mean_candidates
@@ -109,37 +95,30 @@ def time_facts(scores: pd.DataFrame) -> pd.DataFrame:
 
 def overview_facts(scores: pd.DataFrame) -> pd.DataFrame:
     """Count data sets, methods, jobs and failures of every experiment."""
-    rows = []
-    for experiment, part in scores.groupby("experiment", sort=False):
-        is_baseline = part["method"].isin(BASELINES)
-        rows.append(
-            {
-                "experiment": experiment,
-                "datasets": part["dataset"].nunique(),
-                "methods": part.loc[~is_baseline, "method"].nunique(),
-                "baselines": part.loc[is_baseline, "method"].nunique(),
-                "seeds": part["seed"].nunique(),
-                "folds": part["fold"].nunique(),
-                "jobs": len(part),
-                "done": int((part["status"] == "ok").sum()),
-                "failed": int((part["status"] != "ok").sum()),
-            }
-        )
-    return pd.DataFrame(rows)
+    done = scores["status"] == "ok"
+    by_experiment = scores.assign(done=done, failed=~done).groupby("experiment", sort=False)
+    return by_experiment.agg(
+        datasets=("dataset", "nunique"),
+        methods=("method", lambda found: len(set(found) - set(BASELINES))),
+        baselines=("method", lambda found: len(set(found) & set(BASELINES))),
+        seeds=("seed", "nunique"),
+        folds=("fold", "nunique"),
+        jobs=("done", "size"),
+        done=("done", "sum"),
+        failed=("failed", "sum"),
+    ).reset_index()
 
 
 def incomplete_facts(scores: pd.DataFrame) -> pd.DataFrame:
     """List the groups that lack folds, because jobs failed or have no result."""
+    parts = [
+        fold_summary(of_experiment(scores, name), _JOB, "inductive").assign(experiment=name)
+        for name in scores["experiment"].unique()
+    ]
     columns = ["experiment", *_JOB, "done", "failed", "expected"]
-    parts = []
-    for experiment, part in scores.groupby("experiment", sort=False):
-        summary = fold_summary(part, _JOB, "inductive").assign(experiment=experiment)
-        parts.append(summary.loc[summary["done"] < summary["expected"], columns])
-    if not parts:
-        return pd.DataFrame(columns=columns)
-    facts = pd.concat(parts, ignore_index=True)
+    facts = pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)
     facts["missing"] = facts["expected"] - facts["done"] - facts["failed"]
-    return facts
+    return facts[facts["done"] < facts["expected"]]
 
 
 def failure_facts(scores: pd.DataFrame) -> pd.DataFrame:

@@ -26,22 +26,12 @@ GENERAL = "General"
 def write_report(
     scores: pd.DataFrame, out_dir: str | PathLike[str], *, provenance: Mapping[str, Any]
 ) -> Path:
-    """Render a table of scores as a report.
+    """Render a table of scores as a report; return the path of the page.
 
-    Parameters
-    ----------
-    scores : DataFrame
-        One row per job, as :func:`gmpll.apps.experiments.scores` returns it.
-    out_dir : path
-        Folder to write to; it is made where needed. It gets ``index.html`` (self-contained),
-        ``tables/NAME.csv``, ``.md`` and ``.tex`` for every table, and ``figures/NAME.svg``.
-    provenance : mapping
-        Command, versions, commit, class of machine; listed at the end of the page.
-
-    Returns
-    -------
-    Path
-        The page.
+    The scores have a row per job, as :func:`gmpll.apps.experiments.scores` returns them. The folder
+    is made where needed and gets ``index.html`` (self-contained), ``tables/NAME.csv``, ``.md`` and
+    ``.tex`` for every table, and ``figures/NAME.svg``. The provenance (command, versions, commit,
+    class of machine) is listed at the end of the page.
 
     Examples
     --------
@@ -91,10 +81,8 @@ def provenance_groups(provenance: Mapping[str, Any]) -> list[tuple[str, list[tup
     """
     general = {key: value for key, value in provenance.items() if not isinstance(value, Mapping)}
     groups = {printable(k): v for k, v in provenance.items() if isinstance(v, Mapping)}
-    lines = {
-        heading: list(_lines(facts)) for heading, facts in ({GENERAL: general} | groups).items()
-    }
-    return [(heading, found) for heading, found in lines.items() if found]
+    named = {GENERAL: general} | groups
+    return [(heading, lines) for heading in named if (lines := list(_lines(named[heading])))]
 
 
 def _lines(facts: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
@@ -102,8 +90,6 @@ def _lines(facts: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, st
         name = printable(f"{prefix}{key}".replace("_", " "))
         if isinstance(value, Mapping):
             yield from _lines(value, f"{name}: ")
-        elif isinstance(value, (list, tuple)):
-            if value:
-                yield name, printable(", ".join(map(str, value)))
-        elif value is not None and value != "":
-            yield name, printable(value)
+        elif value not in (None, "", [], ()):
+            listed = isinstance(value, (list, tuple))
+            yield name, printable(", ".join(map(str, value)) if listed else value)
