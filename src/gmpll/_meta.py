@@ -10,12 +10,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.random import RandomState
 from numpy.typing import NDArray
 from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.model_selection import KFold
 
 from gmpll._columns import aligned_columns
+from gmpll._typing import Floats
 from gmpll.candidates import CandidateSets
 from gmpll.side_information import weight_argument
 
@@ -49,7 +51,7 @@ class TrainingRows:
     X: Any
     y: Any
     sets: CandidateSets
-    weights: NDArray[np.float64] | None = None
+    weights: Floats | None = None
 
     def fit(self, estimator: Any, rows: NDArray[np.intp] | None = None) -> Any:
         """Fit an estimator on some of the rows, by default on all."""
@@ -68,7 +70,7 @@ class TrainingRows:
         return estimator.fit(X, y, **{argument: weights})
 
 
-def seeded(estimator: Any, rng: np.random.RandomState) -> Any:
+def seeded(estimator: Any, rng: RandomState) -> Any:
     """Return an unfitted copy in which every random state that was left open is drawn."""
     copy = clone(estimator)
     parameters = copy.get_params(deep=True)
@@ -115,7 +117,7 @@ def rows_of(data: Any, rows: NDArray[np.intp]) -> Any:
     return [data[row] for row in rows]
 
 
-def label_probabilities(model: Any, X: Any, classes: NDArray[Any]) -> NDArray[np.float64]:
+def label_probabilities(model: Any, X: Any, classes: NDArray[Any]) -> Floats:
     """Return a fitted model's probabilities, columns in the order of ``classes``.
 
     Without ``predict_proba`` they are the softmax of ``decision_function``.
@@ -131,8 +133,8 @@ def label_probabilities(model: Any, X: Any, classes: NDArray[Any]) -> NDArray[np
 
 
 def held_out_probabilities(
-    estimator: Any, fitted: Any, data: TrainingRows, n_folds: int, rng: np.random.RandomState
-) -> NDArray[np.float64]:
+    estimator: Any, fitted: Any, data: TrainingRows, n_folds: int, rng: RandomState
+) -> Floats:
     """Return for every row the probabilities by a model that was fitted without it.
 
     The candidates of the row took no part either, but in the kind of model that was chosen on all

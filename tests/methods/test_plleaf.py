@@ -15,7 +15,6 @@ from sklearn.model_selection import KFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from gmpll.methods import plleaf
-from gmpll.methods._simplex import project_on_simplex
 from gmpll.methods.plleaf import (
     PLLEAF,
     ConfidenceProblem,
@@ -23,6 +22,7 @@ from gmpll.methods.plleaf import (
     accelerated,
     candidate_gap,
     deviation_from_neighbors,
+    project_on_simplex,
     training_kernel,
 )
 from problems import random_problem

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
-from gmpll._sklearn import Integral, Interval, Real
-from gmpll.base import BasePartialLabelClassifier
+from gmpll._parameters import Count, Positive, Seed, Switch, with_parameters
+from gmpll._typing import Floats, Mask
 from gmpll.methods._linear import LinearScorer
 
 __all__ = ["CLPL"]
 
 
+@with_parameters
 class CLPL(LinearScorer):
     r"""Convex learning from partial labels (CLPL).
 
@@ -105,30 +105,13 @@ class CLPL(LinearScorer):
     #: Values of ``C`` to choose from.
     C_GRID: ClassVar[tuple[float, ...]] = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **BasePartialLabelClassifier._parameter_constraints,
-        "C": [Interval(Real, 0, None, closed="neither")],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "standardize": ["boolean"],
-    }
+    C: Positive = 1.0
+    tol: Positive = 1e-6
+    max_iter: Count = 5000
+    standardize: Switch = True
+    random_state: Seed = None
 
-    def __init__(
-        self,
-        *,
-        C: float = 1.0,
-        tol: float = 1e-6,
-        max_iter: int = 5000,
-        standardize: bool = True,
-        random_state: Any = None,
-    ) -> None:
-        self.C = C
-        self.tol = tol
-        self.max_iter = max_iter
-        self.standardize = standardize
-        self.random_state = random_state
-
-    def _learn(self, rows: NDArray[np.float64], mask: NDArray[np.bool_]) -> NDArray[np.float64]:
+    def _learn(self, rows: Floats, mask: Mask) -> Floats:
         shares = mask / mask.sum(axis=1, keepdims=True)
         start = np.zeros(mask.shape[1] * rows.shape[1])
         _, slope = objective(start, rows, mask, shares, self.C)
@@ -158,12 +141,8 @@ class CLPL(LinearScorer):
 
 
 def objective(
-    flat: NDArray[np.float64],
-    rows: NDArray[np.float64],
-    mask: NDArray[np.bool_],
-    shares: NDArray[np.float64],
-    C: float,
-) -> tuple[float, NDArray[np.float64]]:
+    flat: Floats, rows: Floats, mask: Mask, shares: Floats, C: float
+) -> tuple[float, Floats]:
     """Return value and gradient at the weights ``flat``; ``shares`` are mask rows of sum one."""
     weights = flat.reshape(mask.shape[1], -1)
     scores = rows @ weights.T

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Annotated
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.random import RandomState
 from numpy.typing import NDArray
 from sklearn.utils import gen_batches
 
-from gmpll._sklearn import Integral, Interval, Real
-from gmpll.base import N_JOBS, BasePartialLabelClassifier, DecisionMixin
+from gmpll._parameters import Count, Jobs, NotNegative, Seed, Switch, with_parameters
+from gmpll._sklearn import Interval, Real
+from gmpll._typing import Floats, Mask
+from gmpll.base import BasePartialLabelClassifier, DecisionMixin
 from gmpll.graph.neighbors import nearest_neighbors, warn_of_few_rows
 from gmpll.graph.reconstruction import reconstruction_weights
 from gmpll.graph.views import Scaling, unit_rows
@@ -22,6 +25,7 @@ __all__ = ["IPAL"]
 BLOCK_BYTES = 2**26
 
 
+@with_parameters
 class IPAL(DecisionMixin, BasePartialLabelClassifier):
     r"""Instance-based partial label learning (IPAL).
 
@@ -99,40 +103,15 @@ class IPAL(DecisionMixin, BasePartialLabelClassifier):
     array([0, 1, 2])
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **BasePartialLabelClassifier._parameter_constraints,
-        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
-        "alpha": [Interval(Real, 0, 1, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "standardize": ["boolean"],
-        "n_jobs": N_JOBS,
-    }
+    n_neighbors: Count = 10
+    alpha: Annotated[float, Interval(Real, 0, 1, closed="left")] = 0.95
+    max_iter: Count = 100
+    tol: NotNegative = 1e-4
+    standardize: Switch = True
+    n_jobs: Jobs = None
+    random_state: Seed = None
 
-    n_iter_: int
-
-    def __init__(
-        self,
-        *,
-        n_neighbors: int = 10,
-        alpha: float = 0.95,
-        max_iter: int = 100,
-        tol: float = 1e-4,
-        standardize: bool = True,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_neighbors = n_neighbors
-        self.alpha = alpha
-        self.max_iter = max_iter
-        self.tol = tol
-        self.standardize = standardize
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-
-    def _fit(
-        self, X: NDArray[np.float64], mask: NDArray[np.bool_], rng: np.random.RandomState
-    ) -> NDArray[np.float64]:
+    def _fit(self, X: Floats, mask: Mask, rng: RandomState) -> Floats:
         warn_of_few_rows("IPAL", self.n_neighbors, len(X))
         self._scaling = Scaling(X, standardize=self.standardize)
         self._rows = unit_rows(self._scaling.transform(X))
@@ -151,9 +130,7 @@ class IPAL(DecisionMixin, BasePartialLabelClassifier):
         entries = (weights.ravel(), (np.repeat(np.arange(m), k), near.ravel()))
         return sp.csr_array(entries, shape=(m, m))
 
-    def _propagate(
-        self, graph: sp.csr_array, initial: NDArray[np.float64], mask: NDArray[np.bool_]
-    ) -> NDArray[np.float64]:
+    def _propagate(self, graph: sp.csr_array, initial: Floats, mask: Mask) -> Floats:
         """Let confidences flow along the graph until they settle (step 2)."""
         current = initial
         for n_iter in range(1, self.max_iter + 1):
@@ -167,7 +144,7 @@ class IPAL(DecisionMixin, BasePartialLabelClassifier):
     def _prepare_prediction(self, labels: NDArray[np.intp]) -> None:
         self._found = labels
 
-    def _scores(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _scores(self, X: Floats) -> Floats:
         queries = unit_rows(self._scaling.transform(X))
         near = nearest_neighbors(self._rows, self.n_neighbors, queries, n_jobs=self.n_jobs).indices
         weights = reconstruction_weights(queries, self._rows, near, sum_to_one=False)
@@ -177,12 +154,7 @@ class IPAL(DecisionMixin, BasePartialLabelClassifier):
             scores[part] = -self._residuals(queries[part], near[part], weights[part])
         return scores
 
-    def _residuals(
-        self,
-        queries: NDArray[np.float64],
-        near: NDArray[np.intp],
-        weights: NDArray[np.float64],
-    ) -> NDArray[np.float64]:
+    def _residuals(self, queries: Floats, near: NDArray[np.intp], weights: Floats) -> Floats:
         """How badly the neighbours with each label reconstruct each query (step 4)."""
         n_queries = queries.shape[0]
         neighbor_labels = self._found[near]
@@ -199,15 +171,13 @@ class IPAL(DecisionMixin, BasePartialLabelClassifier):
         return residuals
 
 
-def mass_correction(
-    initial: NDArray[np.float64], settled: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def mass_correction(initial: Floats, settled: Floats) -> Floats:
     """Factor that gives every label its initial share of all confidence (step 3)."""
     mass = settled.sum(axis=0)
     return np.where(mass > 0, initial.sum(axis=0) / np.where(mass > 0, mass, 1.0), 1.0)
 
 
-def spectral_norm(matrix: NDArray[np.float64]) -> float:
+def spectral_norm(matrix: Floats) -> float:
     """Largest singular value, by way of the smaller Gram matrix: mostly there are few labels."""
     tall = matrix if matrix.shape[0] >= matrix.shape[1] else matrix.T
     return float(np.sqrt(np.linalg.norm(tall.T @ tall, ord=2)))

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.random import RandomState
 from scipy.optimize import minimize
 from scipy.special import digamma, gammaln, log_expit, logsumexp
 from sklearn.preprocessing import add_dummy_feature
 
-from gmpll._sklearn import Integral, Interval, Real
+from gmpll._parameters import Count, NotNegative, Positive, Seed, Switch, with_parameters
+from gmpll._sklearn import Interval, Real
+from gmpll._typing import Floats, Mask
 from gmpll.base import BasePartialLabelClassifier, ProbabilityMixin
 from gmpll.graph.views import Scaling
 from gmpll.rounding import confidences_within
@@ -32,6 +34,7 @@ N_TABLES = 5
 TABLES_LIMIT_BYTES = 8 * 2**30
 
 
+@with_parameters
 class LSBCMM(ProbabilityMixin, BasePartialLabelClassifier):
     r"""Logistic stick-breaking conditional multinomial model (LSB-CMM).
 
@@ -138,41 +141,16 @@ class LSBCMM(ProbabilityMixin, BasePartialLabelClassifier):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **BasePartialLabelClassifier._parameter_constraints,
-        "components_per_label": [Interval(Integral, 1, None, closed="left")],
-        "concentration": [Interval(Real, MIN_CONCENTRATION, None, closed="left")],
-        "gate_variance": [Interval(Real, 0, None, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "max_gate_iter": [Interval(Integral, 1, None, closed="left")],
-        "standardize": ["boolean"],
-    }
+    components_per_label: Count = 5
+    concentration: Annotated[float, Interval(Real, MIN_CONCENTRATION, None, closed="left")] = 0.05
+    gate_variance: Positive = 1.0
+    max_iter: Count = 100
+    tol: NotNegative = 1e-4
+    max_gate_iter: Count = 10
+    standardize: Switch = True
+    random_state: Seed = None
 
-    def __init__(
-        self,
-        *,
-        components_per_label: int = 5,
-        concentration: float = 0.05,
-        gate_variance: float = 1.0,
-        max_iter: int = 100,
-        tol: float = 1e-4,
-        max_gate_iter: int = 10,
-        standardize: bool = True,
-        random_state: Any = None,
-    ) -> None:
-        self.components_per_label = components_per_label
-        self.concentration = concentration
-        self.gate_variance = gate_variance
-        self.max_iter = max_iter
-        self.tol = tol
-        self.max_gate_iter = max_gate_iter
-        self.standardize = standardize
-        self.random_state = random_state
-
-    def _fit(
-        self, X: NDArray[np.float64], mask: NDArray[np.bool_], rng: np.random.RandomState
-    ) -> NDArray[np.float64]:
+    def _fit(self, X: Floats, mask: Mask, rng: RandomState) -> Floats:
         self._scaling = Scaling(X, standardize=self.standardize)
         rows = self._with_bias(X)
         self._check_size(mask.shape[1])
@@ -207,11 +185,11 @@ class LSBCMM(ProbabilityMixin, BasePartialLabelClassifier):
                 f"{n_bytes / 2**30:.0f} GiB. Lower components_per_label or use another method."
             )
 
-    def _scores(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _scores(self, X: Floats) -> Floats:
         phi = np.exp(log_stick_breaking(self._with_bias(X) @ self.gates_))
         return phi @ (self.dirichlet_ / self.dirichlet_.sum(axis=1, keepdims=True))
 
-    def _with_bias(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _with_bias(self, X: Floats) -> Floats:
         return add_dummy_feature(self._scaling.transform(X))
 
 
@@ -219,16 +197,14 @@ class Beliefs(NamedTuple):
     """What the E-step finds: everything the M-step and the bound need of the q_i(k, c)."""
 
     #: Sum over labels of q_i(k, c), of shape (n_samples, n_components).
-    responsibilities: NDArray[np.float64]
+    responsibilities: Floats
     #: Sum over rows of q_i(k, c), of shape (n_components, n_labels).
-    counts: NDArray[np.float64]
+    counts: Floats
     #: The data term of the bound.
     evidence: float
 
 
-def dealt_dirichlet(
-    mask: NDArray[np.bool_], per_label: int, rng: np.random.RandomState
-) -> NDArray[np.float64]:
+def dealt_dirichlet(mask: Mask, per_label: int, rng: RandomState) -> Floats:
     """Return the first Dirichlet parameters: components prefer the labels they are dealt.
 
     The labels are dealt in turn, the one with the smallest share of the candidate sets first;
@@ -246,7 +222,7 @@ def dealt_dirichlet(
     return dirichlet
 
 
-def uniform_gates(n_inputs: int, n_components: int) -> NDArray[np.float64]:
+def uniform_gates(n_inputs: int, n_components: int) -> Floats:
     """Return gates for which every component has the same probability everywhere.
 
     The k-th of K gates has to take the share 1 / (K - k + 1) of what is left of the stick.
@@ -256,7 +232,7 @@ def uniform_gates(n_inputs: int, n_components: int) -> NDArray[np.float64]:
     return gates
 
 
-def log_stick_breaking(activations: NDArray[np.float64]) -> NDArray[np.float64]:
+def log_stick_breaking(activations: Floats) -> Floats:
     """Return the log probabilities of all K components from the activations of K - 1 gates."""
     n_rows, n_gates = activations.shape
     log_phi = np.zeros((n_rows, n_gates + 1))
@@ -267,14 +243,12 @@ def log_stick_breaking(activations: NDArray[np.float64]) -> NDArray[np.float64]:
     return log_phi
 
 
-def expected_log_theta(dirichlet: NDArray[np.float64]) -> NDArray[np.float64]:
+def expected_log_theta(dirichlet: Floats) -> Floats:
     """Return the expectation of log theta under the Dirichlet distributions of the rows."""
     return digamma(dirichlet) - digamma(dirichlet.sum(axis=1, keepdims=True))
 
 
-def dirichlet_divergence(
-    dirichlet: NDArray[np.float64], expected: NDArray[np.float64], concentration: float
-) -> float:
+def dirichlet_divergence(dirichlet: Floats, expected: Floats, concentration: float) -> float:
     """Return the sum of KL(Dirichlet(a_k) || Dirichlet(concentration, ...)) over components."""
     n_components, n_labels = dirichlet.shape
     log_norm = gammaln(dirichlet.sum(axis=1)).sum() - gammaln(dirichlet).sum()
@@ -283,9 +257,7 @@ def dirichlet_divergence(
     return float(log_norm - n_components * prior_log_norm + cross)
 
 
-def e_step(
-    log_phi: NDArray[np.float64], expected: NDArray[np.float64], mask: NDArray[np.bool_]
-) -> Beliefs:
+def e_step(log_phi: Floats, expected: Floats, mask: Mask) -> Beliefs:
     """Return the sums of q_i(k, c), proportional to phi_k(x_i) exp(E log theta_kc) on S_i.
 
     q itself, an array of rows by components by labels, is never formed.
@@ -299,12 +271,8 @@ def e_step(
 
 
 def fit_gates(
-    rows: NDArray[np.float64],
-    responsibilities: NDArray[np.float64],
-    start: NDArray[np.float64],
-    variance: float,
-    max_iter: int,
-) -> NDArray[np.float64]:
+    rows: Floats, responsibilities: Floats, start: Floats, variance: float, max_iter: int
+) -> Floats:
     """Improve all gates at once: ridge logistic regressions with soft targets.
 
     For gate k a row counts as positive by its responsibility of component k and as negative by
@@ -315,7 +283,7 @@ def fit_gates(
     taken = np.ascontiguousarray(responsibilities[:, :-1])
     reached = np.ascontiguousarray(np.cumsum(responsibilities[:, ::-1], axis=1)[:, :0:-1])
 
-    def objective(flat: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    def objective(flat: Floats) -> tuple[float, Floats]:
         return gate_objective(flat, rows, taken, reached, variance)
 
     found = minimize(
@@ -325,12 +293,8 @@ def fit_gates(
 
 
 def gate_objective(
-    flat: NDArray[np.float64],
-    rows: NDArray[np.float64],
-    taken: NDArray[np.float64],
-    reached: NDArray[np.float64],
-    variance: float,
-) -> tuple[float, NDArray[np.float64]]:
+    flat: Floats, rows: Floats, taken: Floats, reached: Floats, variance: float
+) -> tuple[float, Floats]:
     """Return the penalised negative log likelihood of all gates, and its gradient."""
     gates = flat.reshape(rows.shape[1], -1)
     gradient = gates / variance

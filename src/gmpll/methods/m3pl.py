@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.random import RandomState
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 from sklearn.svm import LinearSVC
 
-from gmpll._sklearn import Integral, Interval, Real, StrOptions
+from gmpll._parameters import Count, NotNegative, Positive, Seed, Switch, with_parameters
+from gmpll._sklearn import StrOptions
+from gmpll._typing import Floats, Mask
 from gmpll.base import BasePartialLabelClassifier, DecisionMixin
 from gmpll.graph.views import Scaling
 from gmpll.rounding import one_hot
@@ -41,6 +44,7 @@ MAX_PRICE = 1e6
 KEPT_SHARE = 0.1
 
 
+@with_parameters
 class M3PL(DecisionMixin, BasePartialLabelClassifier):
     r"""Maximum margin partial label learning.
 
@@ -140,47 +144,16 @@ class M3PL(DecisionMixin, BasePartialLabelClassifier):
     #: default score is then the covering rate: no true label is needed.
     TUNING_GRID: ClassVar[dict[str, list[Any]]] = {"C_max": [0.01, 0.1, 1.0, 10.0, 100.0]}
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "C_max": [Interval(Real, 0, None, closed="neither")],
-        "growth": [Interval(Real, 0, None, closed="neither")],
-        "class_sizes": [StrOptions({"bounds", "remainder", "smallest"})],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "svm_tol": [Interval(Real, 0, None, closed="neither")],
-        "standardize": ["boolean"],
-        "random_state": ["random_state"],
-    }
+    C_max: Positive = 0.01
+    growth: Positive = 0.5
+    class_sizes: Annotated[str, StrOptions({"bounds", "remainder", "smallest"})] = "bounds"
+    tol: NotNegative = 1e-4
+    max_iter: Count = 100
+    svm_tol: Positive = 1e-3
+    standardize: Switch = True
+    random_state: Seed = None
 
-    penalties_: NDArray[np.float64]
-    objective_path_: list[NDArray[np.float64]]
-    n_iter_: int
-    coef_: NDArray[np.float64]
-    intercept_: NDArray[np.float64]
-
-    def __init__(
-        self,
-        *,
-        C_max: float = 0.01,
-        growth: float = 0.5,
-        class_sizes: str = "bounds",
-        tol: float = 1e-4,
-        max_iter: int = 100,
-        svm_tol: float = 1e-3,
-        standardize: bool = True,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.C_max = C_max
-        self.growth = growth
-        self.class_sizes = class_sizes
-        self.tol = tol
-        self.max_iter = max_iter
-        self.svm_tol = svm_tol
-        self.standardize = standardize
-        self.random_state = random_state
-
-    def _fit(
-        self, X: NDArray[np.float64], mask: NDArray[np.bool_], rng: np.random.RandomState
-    ) -> NDArray[np.float64]:
+    def _fit(self, X: Floats, mask: Mask, rng: RandomState) -> Floats:
         if mask.shape[1] > MAX_LABELS:
             raise ValueError(
                 f"There are {mask.shape[1]} labels; M3PL takes at most {MAX_LABELS}, since its "
@@ -189,7 +162,8 @@ class M3PL(DecisionMixin, BasePartialLabelClassifier):
         self._scaling = Scaling(X, standardize=self.standardize)
         rows = self._scaling.transform(X)
         self.penalties_ = penalty_schedule(self.C_max, self.growth)
-        self.objective_path_, self.n_iter_ = [], 0
+        self.objective_path_: list[Floats] = []
+        self.n_iter_ = 0
         model = LinearScores(np.zeros((mask.shape[1], rows.shape[1])), np.zeros(mask.shape[1]))
         labels = np.zeros(len(rows), dtype=np.intp)
         if mask.shape[1] > 1:
@@ -201,11 +175,11 @@ class M3PL(DecisionMixin, BasePartialLabelClassifier):
         self.coef_, self.intercept_ = model
         return one_hot(labels, mask.shape[1]).astype(np.float64)
 
-    def _scores(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _scores(self, X: Floats) -> Floats:
         return LinearScores(self.coef_, self.intercept_).of(self._scaling.transform(X))
 
     def _first_labels(
-        self, problem: SVMProblem, assignment: LabelAssignment, mask: NDArray[np.bool_]
+        self, problem: SVMProblem, assignment: LabelAssignment, mask: Mask
     ) -> NDArray[np.intp]:
         """Assign by the weights learnt from all candidates with equal shares."""
         instance, label = np.nonzero(mask)
@@ -214,11 +188,7 @@ class M3PL(DecisionMixin, BasePartialLabelClassifier):
         return assignment.solve(hinge_losses(model.of(problem.rows)))
 
     def _alternate(
-        self,
-        problem: SVMProblem,
-        assignment: LabelAssignment,
-        labels: NDArray[np.intp],
-        C: float,
+        self, problem: SVMProblem, assignment: LabelAssignment, labels: NDArray[np.intp], C: float
     ) -> tuple[LinearScores, NDArray[np.intp]]:
         """Alternate SVM and assignment at one penalty; note the objective after every step."""
         everyone = np.arange(len(labels))
@@ -245,14 +215,14 @@ class M3PL(DecisionMixin, BasePartialLabelClassifier):
         return model, labels
 
 
-def penalty_schedule(C_max: float, growth: float) -> NDArray[np.float64]:
+def penalty_schedule(C_max: float, growth: float) -> Floats:
     """Return the growing penalties that end at ``C_max``."""
     n_levels = math.ceil(math.log(1.0 / START_SHARE) / math.log1p(growth) - 1e-9)
     shares = START_SHARE * (1.0 + growth) ** np.arange(1, n_levels + 1)
     return C_max * np.minimum(shares, 1.0)
 
 
-def hinge_losses(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+def hinge_losses(scores: Floats) -> Floats:
     """Return the loss that every label would have as the label of the row."""
     second, first = np.partition(scores, (-2, -1), axis=1)[:, -2:].T
     rival = np.where(scores == first[:, None], second[:, None], first[:, None])
@@ -262,10 +232,10 @@ def hinge_losses(scores: NDArray[np.float64]) -> NDArray[np.float64]:
 class LinearScores(NamedTuple):
     """Weights and biases of all labels."""
 
-    coef: NDArray[np.float64]
-    intercept: NDArray[np.float64]
+    coef: Floats
+    intercept: Floats
 
-    def of(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    def of(self, rows: Floats) -> Floats:
         """Score every label for every row."""
         return rows @ self.coef.T + self.intercept
 
@@ -281,7 +251,7 @@ class SVMProblem:
     scores where that is below one; the seed orders the solver's steps.
     """
 
-    def __init__(self, rows: NDArray[np.float64], n_labels: int, tol: float, seed: int) -> None:
+    def __init__(self, rows: Floats, n_labels: int, tol: float, seed: int) -> None:
         self.rows = rows
         self.n_labels = n_labels
         self.tol = tol
@@ -298,7 +268,7 @@ class SVMProblem:
         instance: NDArray[np.intp],
         label: NDArray[np.intp],
         C: float,
-        weight: NDArray[np.float64] | None = None,
+        weight: Floats | None = None,
     ) -> LinearScores:
         """Minimise half the squared norm plus C times the hinge losses, weighted by pair.
 
@@ -343,13 +313,7 @@ class LabelAssignment:
     ``lower`` and ``upper`` bound the class sizes; ``rng`` draws the order that breaks ties.
     """
 
-    def __init__(
-        self,
-        mask: NDArray[np.bool_],
-        lower: NDArray[np.float64],
-        upper: NDArray[np.float64],
-        rng: np.random.RandomState,
-    ) -> None:
+    def __init__(self, mask: Mask, lower: Floats, upper: Floats, rng: RandomState) -> None:
         self._mask = mask
         self._row, self._label = np.nonzero(mask)
         n_rows, n_labels = mask.shape
@@ -365,7 +329,7 @@ class LabelAssignment:
         self._price = np.zeros(n_labels)
         self._jitter = TIE_JITTER * rng.random_sample(n_edges)
 
-    def solve(self, costs: NDArray[np.float64]) -> NDArray[np.intp]:
+    def solve(self, costs: Floats) -> NDArray[np.intp]:
         """Return the label of every row that makes the sum of the costs smallest.
 
         Costs outside the candidates are not looked at.
@@ -394,9 +358,7 @@ class LabelAssignment:
         self._price = price * unit
         return labels
 
-    def _solve_over(
-        self, kept: NDArray[np.bool_], cost: NDArray[np.float64]
-    ) -> tuple[NDArray[np.intp], NDArray[np.float64]] | None:
+    def _solve_over(self, kept: Mask, cost: Floats) -> tuple[NDArray[np.intp], Floats] | None:
         """Return labels and their prices if only some edges may be used; None if they cannot."""
         n_rows, n_labels = self._mask.shape
         choices = np.bincount(self._row[kept], minlength=n_rows)
@@ -425,19 +387,19 @@ class LabelAssignment:
             raise RuntimeError("The assignment of labels is not integral.")
         return labels, -result.eqlin.marginals[len(rows) :]
 
-    def _slack(self, cost: NDArray[np.float64], price: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _slack(self, cost: Floats, price: Floats) -> Floats:
         """Return by how much each edge is dearer than the best one of its row."""
         reduced = cost + price[self._label]
         return reduced - np.minimum.reduceat(reduced, self._first)[self._row]
 
-    def _few(self, slack: NDArray[np.float64]) -> float:
+    def _few(self, slack: Floats) -> float:
         """Return the slack up to which a few rows have a second choice."""
         second = slack[slack > 0]
         if not self._price.any() or not len(second):
             return np.inf
         return float(np.quantile(second, KEPT_SHARE))
 
-    def _edge_costs(self, costs: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
+    def _edge_costs(self, costs: Floats) -> tuple[Floats, float]:
         # At a tiny penalty the costs of a row differ in the sixth digit, about the tolerance of
         # the solver: only the differences count, brought to the scale of one.
         cheapest = np.where(self._mask, costs, np.inf).min(axis=1)
@@ -446,9 +408,7 @@ class LabelAssignment:
         return excess / unit + self._jitter, unit
 
 
-def class_size_bounds(
-    mask: NDArray[np.bool_], rule: str, rng: np.random.RandomState
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def class_size_bounds(mask: Mask, rule: str, rng: RandomState) -> tuple[Floats, Floats]:
     """Return the smallest and largest size of every class."""
     expected = (mask / mask.sum(axis=1, keepdims=True)).sum(axis=0)
     expected = expected.round(9)  # three thirds are one
@@ -462,9 +422,7 @@ def class_size_bounds(
     return sizes, sizes
 
 
-def feasible_assignment(
-    mask: NDArray[np.bool_], rule: str, rng: np.random.RandomState
-) -> LabelAssignment:
+def feasible_assignment(mask: Mask, rule: str, rng: RandomState) -> LabelAssignment:
     """Return an assignment with class sizes by this rule, or by "bounds" if there is none."""
     assignment = LabelAssignment(mask, *class_size_bounds(mask, rule, rng), rng)
     if rule == "bounds":

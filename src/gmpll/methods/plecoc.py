@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
+from numpy.random import RandomState
 from numpy.typing import NDArray
 from scipy.special import softmax
 from sklearn import config_context  # type: ignore[attr-defined]
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
+from gmpll._parameters import Count, Jobs, Positive, Seed, Switch, with_parameters
 from gmpll._sklearn import Integral, Interval, Real, StrOptions
-from gmpll.base import N_JOBS, BasePartialLabelClassifier, DecisionMixin
+from gmpll._typing import Floats, Mask
+from gmpll.base import BasePartialLabelClassifier, DecisionMixin
 from gmpll.graph.views import Scaling
 
 __all__ = ["PLECOC"]
@@ -43,6 +46,7 @@ class _Limits(NamedTuple):
     rows_per_side: int
 
 
+@with_parameters
 class PLECOC(DecisionMixin, BasePartialLabelClassifier):
     r"""Partial label learning by error-correcting output codes.
 
@@ -130,18 +134,6 @@ class PLECOC(DecisionMixin, BasePartialLabelClassifier):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_columns": [None, Interval(Integral, 1, None, closed="left")],
-        "min_share": [Interval(Real, 0, 1, closed="both")],
-        "min_per_side": [Interval(Integral, 1, None, closed="left")],
-        "max_draws": [Interval(Integral, 1, None, closed="left")],
-        "C": [Interval(Real, 0, None, closed="neither")],
-        "gamma": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
-        "standardize": ["boolean"],
-        "n_jobs": N_JOBS,
-        "random_state": ["random_state"],
-    }
-
     #: Values worth trying, ready for ``sklearn.model_selection.GridSearchCV``, whose default score
     #: is then the covering rate: no true label is needed. Longer codes are steadier.
     TUNING_GRID: ClassVar[dict[str, list[Any]]] = {
@@ -149,36 +141,17 @@ class PLECOC(DecisionMixin, BasePartialLabelClassifier):
         "n_columns": [None, 200],
     }
 
-    code_: NDArray[np.int8]
-    _intercepts: NDArray[np.float64]
-    performance_: NDArray[np.float64]
+    n_columns: Annotated[int | None, None, Interval(Integral, 1, None, closed="left")] = None
+    min_share: Annotated[float, Interval(Real, 0, 1, closed="both")] = 0.1
+    min_per_side: Count = 5
+    max_draws: Count = 2000
+    C: Positive = 1.0
+    gamma: Annotated[str, StrOptions({"auto"})] | Positive = "auto"
+    standardize: Switch = True
+    n_jobs: Jobs = None
+    random_state: Seed = None
 
-    def __init__(
-        self,
-        *,
-        n_columns: int | None = None,
-        min_share: float = 0.1,
-        min_per_side: int = 5,
-        max_draws: int = 2000,
-        C: float = 1.0,
-        gamma: str | float = "auto",
-        standardize: bool = True,
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.n_columns = n_columns
-        self.min_share = min_share
-        self.min_per_side = min_per_side
-        self.max_draws = max_draws
-        self.C = C
-        self.gamma = gamma
-        self.standardize = standardize
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-
-    def _fit(
-        self, X: NDArray[np.float64], mask: NDArray[np.bool_], rng: np.random.RandomState
-    ) -> NDArray[np.float64]:
+    def _fit(self, X: Floats, mask: Mask, rng: RandomState) -> Floats:
         self._scaling = Scaling(X, standardize=self.standardize)
         rows = self._scaling.transform(X)
         self._gamma = 1.0 / rows.shape[1] if self.gamma == "auto" else float(self.gamma)
@@ -189,11 +162,11 @@ class PLECOC(DecisionMixin, BasePartialLabelClassifier):
         losses = decoding_losses(decisions, self.code_, self.performance_)
         return softmax(np.where(mask, -losses, -np.inf), axis=1)
 
-    def _scores(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _scores(self, X: Floats) -> Floats:
         decisions = self._decide(self._scaling.transform(X))
         return -decoding_losses(decisions, self.code_, self.performance_)
 
-    def _find_code(self, mask: NDArray[np.bool_], rng: np.random.RandomState) -> NDArray[np.int8]:
+    def _find_code(self, mask: Mask, rng: RandomState) -> NDArray[np.int8]:
         n_rows, n_labels = mask.shape
         wanted = self.n_columns or math.ceil(COLUMNS_PER_BIT * math.log2(n_labels))
         if n_labels == 1:  # nothing to tell apart
@@ -222,9 +195,7 @@ class PLECOC(DecisionMixin, BasePartialLabelClassifier):
             )
         return code
 
-    def _fit_machines(
-        self, rows: NDArray[np.float64], mask: NDArray[np.bool_]
-    ) -> NDArray[np.float64]:
+    def _fit_machines(self, rows: Floats, mask: Mask) -> Floats:
         """Train a machine per column; return their decisions on the training rows."""
         splits, column, flip = distinct_splits(self.code_)
         sides = sides_of_rows(mask, splits)
@@ -246,11 +217,8 @@ class PLECOC(DecisionMixin, BasePartialLabelClassifier):
         return self._decide(rows)
 
     def _fit_machine(
-        self,
-        rows: NDArray[np.float64],
-        kernel: NDArray[np.float64] | None,
-        side: NDArray[np.int8],
-    ) -> tuple[NDArray[np.float64], float]:
+        self, rows: Floats, kernel: Floats | None, side: NDArray[np.int8]
+    ) -> tuple[Floats, float]:
         """Return the dual coefficients of all rows and the intercept of one binary machine."""
         used = np.flatnonzero(side)
         if kernel is None:
@@ -267,9 +235,9 @@ class PLECOC(DecisionMixin, BasePartialLabelClassifier):
         dual[used[machine.support_]] = machine.dual_coef_[0]
         return dual, float(machine.intercept_[0])
 
-    def _decide(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _decide(self, rows: Floats) -> Floats:
         """Return the decisions of all machines, (n_rows, n_columns), in blocks of rows."""
-        decisions: NDArray[np.float64] = np.tile(self._intercepts, (rows.shape[0], 1))
+        decisions: Floats = np.tile(self._intercepts, (rows.shape[0], 1))
         n_support = self._support_rows.shape[0]
         if n_support:
             block = max(1, BLOCK_BYTES // (8 * n_support))
@@ -280,7 +248,7 @@ class PLECOC(DecisionMixin, BasePartialLabelClassifier):
         return decisions
 
 
-def sides_of_rows(mask: NDArray[np.bool_], code: NDArray[np.int8]) -> NDArray[np.int8]:
+def sides_of_rows(mask: Mask, code: NDArray[np.int8]) -> NDArray[np.int8]:
     """Say on which side of each split, -1 or +1, a row's whole candidate set lies; 0 if on both."""
     # Sums of up to 2**24 ones are exact in single precision, whose product is fast.
     balance = mask.astype(np.float32) @ code.astype(np.float32)
@@ -289,11 +257,7 @@ def sides_of_rows(mask: NDArray[np.bool_], code: NDArray[np.int8]) -> NDArray[np
 
 
 def draw_code(
-    mask: NDArray[np.bool_],
-    n_columns: int,
-    limits: _Limits,
-    max_draws: int,
-    rng: np.random.RandomState,
+    mask: Mask, n_columns: int, limits: _Limits, max_draws: int, rng: RandomState
 ) -> NDArray[np.int8]:
     """Draw random splits of the labels until enough of them leave enough rows to learn from.
 
@@ -325,9 +289,7 @@ def distinct_splits(
     return splits, column.ravel(), flip
 
 
-def performance_matrix(
-    decisions: NDArray[np.float64], code: NDArray[np.int8], mask: NDArray[np.bool_]
-) -> NDArray[np.float64]:
+def performance_matrix(decisions: Floats, code: NDArray[np.int8], mask: Mask) -> Floats:
     """Return how well each machine (column) serves each label (row), every row summing to one.
 
     It is the share of the rows with that candidate on which the machine answers the label's bit,
@@ -342,9 +304,7 @@ def performance_matrix(
     return share / np.maximum(share.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
 
 
-def decoding_losses(
-    decisions: NDArray[np.float64], code: NDArray[np.int8], performance: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def decoding_losses(decisions: Floats, code: NDArray[np.int8], performance: Floats) -> Floats:
     """Return the weighted exponential loss of every label's codeword."""
     bounded = np.clip(decisions, -DECISION_LIMIT, DECISION_LIMIT)
     plus = np.where(code > 0, performance, 0.0)

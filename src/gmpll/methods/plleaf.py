@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.random import RandomState
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import euclidean_distances, rbf_kernel
 from sklearn.utils import gen_batches
 
-from gmpll._sklearn import Integral, Interval, Real, StrOptions
-from gmpll.base import N_JOBS, BasePartialLabelClassifier, DecisionMixin
+from gmpll._parameters import Count, Jobs, NotNegative, Positive, Seed, Switch, with_parameters
+from gmpll._sklearn import StrOptions
+from gmpll._typing import Floats, Mask
+from gmpll.base import BasePartialLabelClassifier, DecisionMixin
 from gmpll.graph.neighbors import nearest_neighbors, warn_of_few_rows
 from gmpll.graph.reconstruction import reconstruction_weights
 from gmpll.graph.views import Scaling, unit_rows
-from gmpll.methods._simplex import project_on_simplex
 from gmpll.rounding import confidences_within
 
 __all__ = ["PLLEAF"]
@@ -30,6 +31,7 @@ KERNEL_LIMIT_BYTES = 16 * 2**30
 BLOCK_BYTES = 2**26
 
 
+@with_parameters
 class PLLEAF(DecisionMixin, BasePartialLabelClassifier):
     r"""Partial label learning via feature-aware disambiguation (PL-LEAF).
 
@@ -138,53 +140,19 @@ class PLLEAF(DecisionMixin, BasePartialLabelClassifier):
     array([0, 1, 2])
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **BasePartialLabelClassifier._parameter_constraints,
-        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
-        "C1": [Interval(Real, 0, None, closed="neither")],
-        "C2": [Interval(Real, 0, None, closed="left")],
-        "epsilon": [Interval(Real, 0, None, closed="left")],
-        "kernel_width": [Interval(Real, 0, None, closed="neither"), None],
-        "transductive": [StrOptions({"confidences", "model"})],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "standardize": ["boolean"],
-        "n_jobs": N_JOBS,
-    }
+    n_neighbors: Count = 10
+    C1: Positive = 10.0
+    C2: NotNegative = 1.0
+    epsilon: NotNegative = 0.1
+    kernel_width: Positive | None = None
+    transductive: Annotated[str, StrOptions({"confidences", "model"})] = "confidences"
+    max_iter: Count = 5000
+    tol: NotNegative = 1e-8
+    standardize: Switch = True
+    n_jobs: Jobs = None
+    random_state: Seed = None
 
-    kernel_width_: float
-    n_iter_: NDArray[np.intp]
-
-    def __init__(
-        self,
-        *,
-        n_neighbors: int = 10,
-        C1: float = 10.0,
-        C2: float = 1.0,
-        epsilon: float = 0.1,
-        kernel_width: float | None = None,
-        transductive: str = "confidences",
-        max_iter: int = 5000,
-        tol: float = 1e-8,
-        standardize: bool = True,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_neighbors = n_neighbors
-        self.C1 = C1
-        self.C2 = C2
-        self.epsilon = epsilon
-        self.kernel_width = kernel_width
-        self.transductive = transductive
-        self.max_iter = max_iter
-        self.tol = tol
-        self.standardize = standardize
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-
-    def _fit(
-        self, X: NDArray[np.float64], mask: NDArray[np.bool_], rng: np.random.RandomState
-    ) -> NDArray[np.float64]:
+    def _fit(self, X: Floats, mask: Mask, rng: RandomState) -> Floats:
         refuse_large_kernel(X.shape[0])
         warn_of_few_rows("PLLEAF", self.n_neighbors, len(X))
         self._scaling = Scaling(X, standardize=self.standardize)
@@ -196,9 +164,7 @@ class PLLEAF(DecisionMixin, BasePartialLabelClassifier):
         self.n_iter_ = np.array([n_first, n_second])
         return project_on_simplex(fitted, mask) if self.transductive == "model" else confidences
 
-    def _smooth_confidences(
-        self, deviation: sp.csc_array, mask: NDArray[np.bool_]
-    ) -> tuple[NDArray[np.float64], int]:
+    def _smooth_confidences(self, deviation: sp.csc_array, mask: Mask) -> tuple[Floats, int]:
         """Confidences that deviate least from those of the neighbours (step 2)."""
         problem = ConfidenceProblem(deviation, mask)
         solution = accelerated(problem.step, problem.start, max_iter=self.max_iter, tol=self.tol)
@@ -208,9 +174,7 @@ class PLLEAF(DecisionMixin, BasePartialLabelClassifier):
         # The solver's rows sum to one up to rounding errors; this makes that exact.
         return confidences_within(confidences, mask), solution.n_iter
 
-    def _fit_regressor(
-        self, targets: NDArray[np.float64], gap: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], int]:
+    def _fit_regressor(self, targets: Floats, gap: Floats) -> tuple[Floats, int]:
         """Learn the confidences (step 3); return what is learnt at the training rows."""
         kernel, self.kernel_width_ = training_kernel(self._rows, self.kernel_width)
         problem = RegressionProblem(
@@ -223,7 +187,7 @@ class PLLEAF(DecisionMixin, BasePartialLabelClassifier):
         self._coefficients, self._intercept = problem.coefficients(solution.point)
         return problem.fitted(solution.point, self._coefficients), solution.n_iter
 
-    def _scores(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _scores(self, X: Floats) -> Floats:
         queries = self._scaling.transform(X)
         gamma = 1.0 / (2.0 * self.kernel_width_**2)
         block = max(1, BLOCK_BYTES // (8 * self._rows.shape[0]))
@@ -243,9 +207,7 @@ class PLLEAF(DecisionMixin, BasePartialLabelClassifier):
             )
 
 
-def deviation_from_neighbors(
-    rows: NDArray[np.float64], n_neighbors: int, n_jobs: int | None
-) -> sp.csc_array:
+def deviation_from_neighbors(rows: Floats, n_neighbors: int, n_jobs: int | None) -> sp.csc_array:
     """Matrix I - W that turns values of the rows into deviations from their reconstruction."""
     near = nearest_neighbors(rows, n_neighbors, n_jobs=n_jobs).indices
     weights = reconstruction_weights(rows, rows, near, sum_to_one=True)
@@ -256,16 +218,14 @@ def deviation_from_neighbors(
     return deviation
 
 
-def candidate_gap(mask: NDArray[np.bool_]) -> NDArray[np.float64]:
+def candidate_gap(mask: Mask) -> Floats:
     """Z of the objective: +1/|S| on the candidates of a row, -1/(q - |S|) on the others."""
     size = mask.sum(axis=1, keepdims=True)
     others = np.maximum(mask.shape[1] - size, 1)
     return np.where(mask, 1.0 / size, -1.0 / others)
 
 
-def training_kernel(
-    rows: NDArray[np.float64], width: float | None
-) -> tuple[NDArray[np.float64], float]:
+def training_kernel(rows: Floats, width: float | None) -> tuple[Floats, float]:
     """RBF kernel of the rows and its width, in the memory of one square matrix."""
     m = rows.shape[0]
     kernel = euclidean_distances(rows)
@@ -294,7 +254,7 @@ class ConfidenceProblem:
     Its unknowns are a vector with an entry per (row, candidate), in row-major order.
     """
 
-    def __init__(self, deviation: sp.csc_array, mask: NDArray[np.bool_]) -> None:
+    def __init__(self, deviation: sp.csc_array, mask: Mask) -> None:
         size = mask.sum(axis=1)
         owner, label = np.nonzero(mask)
         self.start = 1.0 / size[owner]
@@ -314,11 +274,11 @@ class ConfidenceProblem:
         size_of = abs(deviation)
         self._curvature = (size_of.T @ size_of.sum(axis=1))[owner]
 
-    def objective(self, values: NDArray[np.float64]) -> float:
+    def objective(self, values: Floats) -> float:
         """Sum of squared deviations."""
         return float(np.square(self._deviation @ values).sum())
 
-    def step(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def step(self, values: Floats) -> Floats:
         """Projected gradient step."""
         half_gradient = self._adjoint @ (self._deviation @ values)
         table = np.zeros(self._slots.shape)
@@ -333,14 +293,7 @@ class RegressionProblem:
     """
 
     def __init__(
-        self,
-        kernel: NDArray[np.float64],
-        targets: NDArray[np.float64],
-        gap: NDArray[np.float64],
-        *,
-        C1: float,
-        C2: float,
-        epsilon: float,
+        self, kernel: Floats, targets: Floats, gap: Floats, *, C1: float, C2: float, epsilon: float
     ) -> None:
         self._targets, self._pull, self._epsilon = targets, C2 * gap, epsilon
         self._ridge = 1.0 / (2.0 * C1)
@@ -357,46 +310,54 @@ class RegressionProblem:
             ) from None
         self._of_ones = self._solve(np.ones(targets.shape[0]))
 
-    def coefficients(
-        self, slack: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def coefficients(self, slack: Floats) -> tuple[Floats, Floats]:
         """Best beta and b for given slacks: ridge regression with an unpenalised intercept."""
         solved = self._solve(self._targets - slack + self._ridge * self._pull)
         intercept = solved.sum(axis=0) / self._of_ones.sum()
         return solved - self._of_ones[:, None] * intercept, intercept
 
-    def fitted(
-        self, slack: NDArray[np.float64], coefficients: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def fitted(self, slack: Floats, coefficients: Floats) -> Floats:
         """K beta + b, read off the optimality condition: the kernel has been overwritten."""
         return self._targets - slack + self._ridge * (self._pull - coefficients)
 
-    def step(self, slack: NDArray[np.float64]) -> NDArray[np.float64]:
+    def step(self, slack: Floats) -> Floats:
         """Fit the regressor to the targets less the slacks, then find the best slacks for it."""
         coefficients, _ = self.coefficients(slack)
         residual = self._targets - self.fitted(slack, coefficients)
         length = np.linalg.norm(residual, axis=1, keepdims=True)
         return residual * (self._epsilon / np.maximum(length, self._epsilon or 1.0))
 
-    def _solve(self, right: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _solve(self, right: Floats) -> Floats:
         return scipy.linalg.cho_solve(self._factor, right, check_finite=False)
+
+
+def project_on_simplex(values: Floats, mask: Mask) -> Floats:
+    """Nearest non-negative rows that sum to one and are zero outside the mask.
+
+    The mask has at least one place in every row; values outside do not matter.
+    """
+    inside = np.where(mask, values, -np.inf)
+    # The projection does not feel a shift of the row; this one keeps the sums below exact.
+    inside -= inside.max(axis=1, keepdims=True)
+    falling = -np.sort(-inside, axis=1)
+    # If the s largest are the positive ones, subtracting this threshold makes them sum to one.
+    thresholds = (np.cumsum(falling, axis=1) - 1.0) / np.arange(1, falling.shape[1] + 1)
+    n_positive = np.count_nonzero(falling > thresholds, axis=1)
+    threshold = np.take_along_axis(thresholds, n_positive[:, None] - 1, axis=1)
+    return np.maximum(inside - threshold, 0.0)
 
 
 class Solution(NamedTuple):
     """Where an iteration ended."""
 
-    point: NDArray[np.float64]
+    point: Floats
     n_iter: int
     change: float
     converged: bool
 
 
 def accelerated(
-    step: Callable[[NDArray[np.float64]], NDArray[np.float64]],
-    start: NDArray[np.float64],
-    *,
-    max_iter: int,
-    tol: float,
+    step: Callable[[Floats], Floats], start: Floats, *, max_iter: int, tol: float
 ) -> Solution:
     """Repeat projected gradient steps, with momentum that restarts when it points uphill.
 

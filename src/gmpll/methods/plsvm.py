@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gmpll._sklearn import Integral, Interval, Real
-from gmpll.base import BasePartialLabelClassifier
+from gmpll._parameters import Count, NotNegative, Positive, Seed, Switch, with_parameters
+from gmpll._typing import Floats, Mask
 from gmpll.methods._linear import LinearScorer
 
 __all__ = ["PLSVM"]
 
 
+@with_parameters
 class PLSVM(LinearScorer):
     r"""Partial label support vector machine (PL-SVM), trained by PL-Pegasos.
 
@@ -128,30 +128,13 @@ class PLSVM(LinearScorer):
     #: Values of ``regularization`` to choose from.
     REGULARIZATION_GRID: ClassVar[tuple[float, ...]] = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **BasePartialLabelClassifier._parameter_constraints,
-        "regularization": [Interval(Real, 0, None, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left"), None],
-        "standardize": ["boolean"],
-    }
+    regularization: Positive = 0.01
+    max_iter: Count = 1000
+    tol: NotNegative | None = None
+    standardize: Switch = True
+    random_state: Seed = None
 
-    def __init__(
-        self,
-        *,
-        regularization: float = 0.01,
-        max_iter: int = 1000,
-        tol: float | None = None,
-        standardize: bool = True,
-        random_state: Any = None,
-    ) -> None:
-        self.regularization = regularization
-        self.max_iter = max_iter
-        self.tol = tol
-        self.standardize = standardize
-        self.random_state = random_state
-
-    def _learn(self, rows: NDArray[np.float64], mask: NDArray[np.bool_]) -> NDArray[np.float64]:
+    def _learn(self, rows: Floats, mask: Mask) -> Floats:
         """Return the best weights of the PL-Pegasos path."""
         decay = self.regularization
         weights = best = np.zeros((mask.shape[1], rows.shape[1]))
@@ -174,11 +157,8 @@ class PLSVM(LinearScorer):
 
 
 def objective(
-    weights: NDArray[np.float64],
-    rows: NDArray[np.float64],
-    mask: NDArray[np.bool_],
-    regularization: float,
-) -> tuple[float, NDArray[np.float64]]:
+    weights: Floats, rows: Floats, mask: Mask, regularization: float
+) -> tuple[float, Floats]:
     """Return the objective and the direction in which the mean hinge loss falls.
 
     The direction is minus a sub-gradient of the loss: every row that misses its margin pulls its
@@ -195,13 +175,13 @@ def objective(
     return float(value), shares.T @ rows[missed] / rows.shape[0]
 
 
-def shares_of_best(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+def shares_of_best(scores: Floats) -> Floats:
     """Return 1 for the largest score of each row, shared equally where several are largest."""
     tied = scores == scores.max(axis=1, keepdims=True)
     return tied / tied.sum(axis=1, keepdims=True)
 
 
-def within_ball(weights: NDArray[np.float64], radius: float) -> NDArray[np.float64]:
+def within_ball(weights: Floats, radius: float) -> Floats:
     """Project onto the Frobenius ball around zero."""
     length = np.linalg.norm(weights)
     return weights * (radius / length) if length > radius else weights

@@ -6,10 +6,11 @@ The mathematics, and the condition under which it holds, is in
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from dataclasses import field
+from typing import Annotated, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.random import RandomState
 from sklearn.utils.validation import check_is_fitted
 
 from gmpll._meta import (
@@ -17,7 +18,9 @@ from gmpll._meta import (
     held_out_probabilities,
     label_probabilities,
 )
+from gmpll._parameters import Learner, Seed, with_parameters
 from gmpll._sklearn import Integral, Interval, StrOptions
+from gmpll._typing import Floats, Mask
 from gmpll.evidence.temperature import (
     candidate_temperature,
     confidence_exponent,
@@ -31,6 +34,7 @@ from gmpll.uncertainty.wrapper import PartialLabelWrapper
 __all__ = ["CalibratedPartialClassifier"]
 
 
+@with_parameters
 class CalibratedPartialClassifier(PartialLabelWrapper):
     """Calibrate the confidences of a partial label learner without true labels.
 
@@ -93,29 +97,17 @@ class CalibratedPartialClassifier(PartialLabelWrapper):
     array([[0.98, 0.  , 0.02]])
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **PartialLabelWrapper._parameter_constraints,
-        "method": [StrOptions({"temperature", "corrected"})],
-        "cv": [Interval(Integral, 2, None, closed="left")],
-    }
+    estimator: Learner = field(default=None, kw_only=False)
+    method: Annotated[str, StrOptions({"temperature", "corrected"})] = field(
+        default="temperature", kw_only=False
+    )
+    cv: Annotated[int, Interval(Integral, 2, None, closed="left")] = 3
+    random_state: Seed = None
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        method: str = "temperature",
-        *,
-        cv: int = 3,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.method = method
-        self.cv = cv
-        self.random_state = random_state
-
-    def _fit(self, data: TrainingRows, rng: np.random.RandomState) -> None:
+    def _fit(self, data: TrainingRows, rng: RandomState) -> None:
         inner = self._inner(rng)
         self.estimator_ = data.fit(inner)
-        self._seen: NDArray[np.bool_] = np.asarray(data.sets.mask.any(axis=0))
+        self._seen: Mask = np.asarray(data.sets.mask.any(axis=0))
         mask = data.sets.mask[:, self._seen]
         if len(mask) < 2:
             raise ValueError(
@@ -129,9 +121,7 @@ class CalibratedPartialClassifier(PartialLabelWrapper):
         if hasattr(self.estimator_, "label_confidences_"):
             self._calibrate_training_rows(held_out, mask)
 
-    def _calibrate_training_rows(
-        self, held_out: NDArray[np.float64], mask: NDArray[np.bool_]
-    ) -> None:
+    def _calibrate_training_rows(self, held_out: Floats, mask: Mask) -> None:
         likelihood = temper(held_out, self.temperature_)
         if self.false_rates_ is not None:
             likelihood = likelihood / self.false_rates_
@@ -141,7 +131,7 @@ class CalibratedPartialClassifier(PartialLabelWrapper):
         self.label_confidences_ = np.zeros((len(mask), len(self._seen)))
         self.label_confidences_[:, self._seen] = sharpen(found, mask, exponent)
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_proba(self, X: Any) -> Floats:
         """Calibrated probability of every label for unseen rows.
 
         Parameters

@@ -9,17 +9,20 @@ have given, row by row, and inherits its guarantee.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple, Self
+from dataclasses import field
+from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.random import RandomState
 from sklearn.base import clone
 from sklearn.model_selection import KFold, ShuffleSplit
 from sklearn.utils.validation import check_is_fitted
 
 from gmpll._columns import sets_of_known_labels
 from gmpll._meta import TrainingRows, label_probabilities, rows_of
+from gmpll._parameters import Learner, Seed, with_parameters
 from gmpll._sklearn import Integral, Interval, Real, StrOptions
+from gmpll._typing import Floats, Mask
 from gmpll.evidence.temperature import candidate_temperature, temper
 from gmpll.rounding import confidences_within
 from gmpll.uncertainty.wrapper import PartialLabelWrapper
@@ -51,15 +54,16 @@ class CalibratedPart(NamedTuple):
     #: Fitted without the calibration rows.
     model: Any
     #: Sorted.
-    scores: NDArray[np.float64]
+    scores: Floats
     #: ``mass[i]`` is the weight of the first i scores; the whole is the number of rows.
-    mass: NDArray[np.float64]
+    mass: Floats
 
-    def mass_below(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    def mass_below(self, scores: Floats) -> Floats:
         """Return the weight of the calibration scores that are less than each score."""
         return self.mass[np.searchsorted(self.scores, scores - SCORE_TOLERANCE, side="left")]
 
 
+@with_parameters
 class ConformalPartialClassifier(PartialLabelWrapper):
     r"""Predict sets of labels that contain the true one with a stated probability.
 
@@ -140,32 +144,16 @@ class ConformalPartialClassifier(PartialLabelWrapper):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **PartialLabelWrapper._parameter_constraints,
-        "confidence_level": [Interval(Real, 0, 1, closed="neither")],
-        "mode": [StrOptions({"guaranteed", "approximate", "optimistic"})],
-        "test_size": [Interval(Real, 0, 1, closed="neither")],
-        "cv": [None, Interval(Integral, 2, None, closed="left")],
-    }
+    estimator: Learner = field(default=None, kw_only=False)
+    confidence_level: Annotated[float, Interval(Real, 0, 1, closed="neither")] = field(
+        default=0.9, kw_only=False
+    )
+    mode: Annotated[str, StrOptions({"guaranteed", "approximate", "optimistic"})] = "guaranteed"
+    test_size: Annotated[float, Interval(Real, 0, 1, closed="neither")] = 0.25
+    cv: Annotated[int | None, None, Interval(Integral, 2, None, closed="left")] = None
+    random_state: Seed = None
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        confidence_level: float = 0.9,
-        *,
-        mode: str = "guaranteed",
-        test_size: float = 0.25,
-        cv: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.confidence_level = confidence_level
-        self.mode = mode
-        self.test_size = test_size
-        self.cv = cv
-        self.random_state = random_state
-
-    def _fit(self, data: TrainingRows, rng: np.random.RandomState) -> None:
+    def _fit(self, data: TrainingRows, rng: RandomState) -> None:
         inner = self._inner(rng)
         n_samples = len(data.sets.mask)
         if n_samples < 2:
@@ -206,7 +194,7 @@ class ConformalPartialClassifier(PartialLabelWrapper):
         self.n_calibration_ = len(mask)
         return self
 
-    def predict_set(self, X: Any, candidates: Any = None) -> NDArray[np.bool_]:
+    def predict_set(self, X: Any, candidates: Any = None) -> Mask:
         """Return the labels that may be true.
 
         Parameters
@@ -229,13 +217,13 @@ class ConformalPartialClassifier(PartialLabelWrapper):
             kept &= sets_of_known_labels(candidates, self.classes_, n_samples=len(kept)).mask
         return kept
 
-    def _splitter(self, n_samples: int, rng: np.random.RandomState) -> Any:
+    def _splitter(self, n_samples: int, rng: RandomState) -> Any:
         if self.cv is not None:
             return KFold(min(self.cv, n_samples), shuffle=True, random_state=rng)
         n_held_out = min(max(1, round(self.test_size * n_samples)), n_samples - 1)
         return ShuffleSplit(1, test_size=n_held_out, random_state=rng)
 
-    def _calibrated(self, model: Any, X: Any, mask: NDArray[np.bool_]) -> CalibratedPart:
+    def _calibrated(self, model: Any, X: Any, mask: Mask) -> CalibratedPart:
         """Collect the scores of the candidates that have weight; a row weighs one in all."""
         probabilities = label_probabilities(model, X, self.classes_)
         scores = 1.0 - probabilities
@@ -252,7 +240,7 @@ class ConformalPartialClassifier(PartialLabelWrapper):
         mass = np.cumsum(weights[counted][order])
         return CalibratedPart(model, scores[counted][order], np.concatenate([[0.0], mass]))
 
-    def _mass_below(self, X: Any) -> NDArray[np.float64]:
+    def _mass_below(self, X: Any) -> Floats:
         return np.sum(
             [
                 part.mass_below(1.0 - label_probabilities(part.model, X, self.classes_))

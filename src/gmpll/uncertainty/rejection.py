@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from dataclasses import field
+from typing import Annotated, Any
 
 import numpy as np
+from numpy.random import RandomState
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
@@ -13,7 +15,9 @@ from gmpll._meta import (
     held_out_probabilities,
     label_probabilities,
 )
+from gmpll._parameters import Learner, Seed, with_parameters
 from gmpll._sklearn import Integral, Interval, Real
+from gmpll._typing import Mask
 from gmpll.uncertainty.wrapper import PartialLabelWrapper
 
 __all__ = ["RejectingClassifier", "coverage_threshold"]
@@ -45,6 +49,7 @@ def coverage_threshold(confidence: NDArray[np.floating], coverage: float) -> flo
     return float(np.sort(confidence)[-max(answered, 1)])
 
 
+@with_parameters
 class RejectingClassifier(PartialLabelWrapper):
     """Classifier with a reject option: answer only where the confidence reaches a level.
 
@@ -101,32 +106,14 @@ class RejectingClassifier(PartialLabelWrapper):
     ['low', None, 'high']
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **PartialLabelWrapper._parameter_constraints,
-        "threshold": [None, Interval(Real, 0, 1, closed="both")],
-        "coverage": [Interval(Real, 0, 1, closed="right")],
-        "reject_label": "no_validation",  # type: ignore[dict-item]
-        "cv": [Interval(Integral, 2, None, closed="left")],
-    }
+    estimator: Learner = field(default=None, kw_only=False)
+    threshold: Annotated[float | None, None, Interval(Real, 0, 1, closed="both")] = None
+    coverage: Annotated[float, Interval(Real, 0, 1, closed="right")] = 0.9
+    reject_label: Annotated[Any, object] = None
+    cv: Annotated[int, Interval(Integral, 2, None, closed="left")] = 3
+    random_state: Seed = None
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        threshold: float | None = None,
-        coverage: float = 0.9,
-        reject_label: Any = None,
-        cv: int = 3,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.threshold = threshold
-        self.coverage = coverage
-        self.reject_label = reject_label
-        self.cv = cv
-        self.random_state = random_state
-
-    def _fit(self, data: TrainingRows, rng: np.random.RandomState) -> None:
+    def _fit(self, data: TrainingRows, rng: RandomState) -> None:
         if self.reject_label in data.sets.classes.tolist():
             raise ValueError(
                 f"reject_label={self.reject_label!r} is one of the labels in y: rejected rows "
@@ -163,7 +150,7 @@ class RejectingClassifier(PartialLabelWrapper):
         kept[~answered] = self.reject_label
         return kept
 
-    def accepts(self, X: Any) -> NDArray[np.bool_]:
+    def accepts(self, X: Any) -> Mask:
         """Whether the confidence in the prediction of each row reaches the level.
 
         Parameters

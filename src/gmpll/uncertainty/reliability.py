@@ -11,6 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gmpll._typing import Floats
+
 __all__ = [
     "AccuracyCoverage",
     "ReliabilityCurve",
@@ -34,8 +36,8 @@ class ReliabilityCurve(NamedTuple):
         Number of rows.
     """
 
-    confidence: NDArray[np.float64]
-    accuracy: NDArray[np.float64]
+    confidence: Floats
+    accuracy: Floats
     n_rows: NDArray[np.intp]
 
 
@@ -52,9 +54,9 @@ class AccuracyCoverage(NamedTuple):
         Least confidence among them.
     """
 
-    coverage: NDArray[np.float64]
-    accuracy: NDArray[np.float64]
-    threshold: NDArray[np.float64]
+    coverage: Floats
+    accuracy: Floats
+    threshold: Floats
 
 
 def reliability_curve(
@@ -164,9 +166,7 @@ def accuracy_coverage_curve(confidence: ArrayLike, right: ArrayLike) -> Accuracy
     )
 
 
-def _checked(
-    confidence: ArrayLike, right: ArrayLike
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _checked(confidence: ArrayLike, right: ArrayLike) -> tuple[Floats, Floats]:
     stated = np.asarray(confidence, dtype=np.float64)
     hit = np.asarray(right, dtype=np.float64)
     if stated.ndim != 1 or stated.shape != hit.shape or not stated.size:

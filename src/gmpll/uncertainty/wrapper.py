@@ -6,6 +6,7 @@ from abc import ABCMeta, abstractmethod
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.random import RandomState
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.utils import check_random_state, get_tags
@@ -14,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from gmpll._columns import sets_by_name
 from gmpll._meta import TrainingRows, label_probabilities, seeded
 from gmpll._sklearn import HasMethods, fit_context
+from gmpll._typing import Floats
 from gmpll.candidates import as_candidates
 from gmpll.methods.classifier import PartialLabelClassifier
 from gmpll.metrics import covering_rate
@@ -43,7 +45,7 @@ class PartialLabelWrapper(MetaEstimatorMixin, ClassifierMixin, BaseEstimator, me
     classes_: NDArray[Any]
 
     @abstractmethod
-    def _fit(self, data: TrainingRows, rng: np.random.RandomState) -> None:
+    def _fit(self, data: TrainingRows, rng: RandomState) -> None:
         """Fit the learner and what is added to it."""
 
     @fit_context(prefer_skip_nested_validation=False)
@@ -106,7 +108,7 @@ class PartialLabelWrapper(MetaEstimatorMixin, ClassifierMixin, BaseEstimator, me
         check_is_fitted(self)
         return self.estimator_.predict(X)
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_proba(self, X: Any) -> Floats:
         """Probability of every label for unseen rows.
 
         Parameters
@@ -149,7 +151,7 @@ class PartialLabelWrapper(MetaEstimatorMixin, ClassifierMixin, BaseEstimator, me
         )
         return tags
 
-    def _inner(self, rng: np.random.RandomState) -> Any:
+    def _inner(self, rng: RandomState) -> Any:
         """Return an unfitted copy of the learner; the default if none was given."""
         if self.estimator is not None:
             return seeded(self.estimator, rng)

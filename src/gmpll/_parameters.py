@@ -1,0 +1,56 @@
+"""Parameters of estimators, each declared once: its name, type, limits and default."""
+
+from dataclasses import dataclass, field, fields
+from inspect import get_annotations
+from types import NoneType
+from typing import Annotated, Any, TypeVar, dataclass_transform, get_args, get_origin
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from gmpll._sklearn import HasMethods, Integral, Interval, Real
+
+__all__ = [
+    "Count",
+    "Jobs",
+    "Learner",
+    "NotNegative",
+    "Positive",
+    "Seed",
+    "Switch",
+    "with_parameters",
+]
+
+Estimator = TypeVar("Estimator", bound=BaseEstimator)
+
+Count = Annotated[int, Interval(Integral, 1, None, closed="left")]
+Positive = Annotated[float, Interval(Real, 0, None, closed="neither")]
+NotNegative = Annotated[float, Interval(Real, 0, None, closed="left")]
+Switch = Annotated[bool, "boolean"]
+Jobs = Annotated[int | None, None, Integral]
+Learner = Annotated[Any, None, HasMethods(["fit", "predict"])]
+Seed = Annotated[int | np.random.RandomState | None, "random_state"]
+
+
+@dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(field,))
+def with_parameters(cls: type[Estimator]) -> type[Estimator]:
+    """Write the constructor of an estimator, and the table of limits that scikit-learn checks.
+
+    A parameter is a line in the body of the class, ``name: Annotated[type, limit] = default``, or
+    a union of such types. It is keyword-only unless ``field(default=..., kw_only=False)`` says no.
+    """
+    cls = dataclass(kw_only=True, eq=False, repr=False)(cls)
+    hints = get_annotations(cls, eval_str=True)
+    limits = {f.name: _limits_of(hints[f.name]) for f in fields(cls)}
+    cls._parameter_constraints = {**cls._parameter_constraints, **limits}
+    for name in limits:
+        delattr(cls, name)  # a parameter belongs to the object, not to its class
+    return cls
+
+
+def _limits_of(hint: Any) -> list[Any]:
+    if get_origin(hint) is Annotated:
+        return list(hint.__metadata__)
+    if hint is NoneType:
+        return [None]
+    return [limit for part in get_args(hint) for limit in _limits_of(part)]
