@@ -1,9 +1,9 @@
 """Parameters of estimators, each declared once: its name, type, limits and default."""
 
+import typing as t
 from dataclasses import dataclass, field, fields
-from inspect import get_annotations
 from types import NoneType
-from typing import Annotated, Any, TypeVar, dataclass_transform, get_args, get_origin
+from typing import Annotated, Any, dataclass_transform
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -21,7 +21,7 @@ __all__ = [
     "with_parameters",
 ]
 
-Estimator = TypeVar("Estimator", bound=BaseEstimator)
+Estimator = t.TypeVar("Estimator", bound=BaseEstimator)
 
 Count = Annotated[int, Interval(Integral, 1, None, closed="left")]
 Positive = Annotated[float, Interval(Real, 0, None, closed="neither")]
@@ -40,17 +40,18 @@ def with_parameters(cls: type[Estimator]) -> type[Estimator]:
     a union of such types. It is keyword-only unless ``field(default=..., kw_only=False)`` says no.
     """
     cls = dataclass(kw_only=True, eq=False, repr=False)(cls)
-    hints = get_annotations(cls, eval_str=True)
-    limits = {f.name: _limits_of(hints[f.name]) for f in fields(cls)}
+    hints = t.get_type_hints(cls.__init__, include_extras=True)
+    limits = {parameter.name: _limits_of(hints[parameter.name]) for parameter in fields(cls)}
     cls._parameter_constraints = {**cls._parameter_constraints, **limits}
+    cls.__init__.__annotations__ = t.get_type_hints(cls.__init__)  # readers need no limits
     for name in limits:
         delattr(cls, name)  # a parameter belongs to the object, not to its class
     return cls
 
 
 def _limits_of(hint: Any) -> list[Any]:
-    if get_origin(hint) is Annotated:
+    if t.get_origin(hint) is Annotated:
         return list(hint.__metadata__)
     if hint is NoneType:
         return [None]
-    return [limit for part in get_args(hint) for limit in _limits_of(part)]
+    return [limit for part in t.get_args(hint) for limit in _limits_of(part)]

@@ -3,7 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Floats", "Mask"]
+__all__ = ["Columns", "Floats", "Mask"]
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
+Columns = NDArray[np.intp]
