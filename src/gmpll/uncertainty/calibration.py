@@ -7,17 +7,12 @@ The mathematics, and the condition under which it holds, is in
 from __future__ import annotations
 
 from dataclasses import field
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 from numpy.random import RandomState
-from sklearn.utils.validation import check_is_fitted
 
-from gmpll._meta import (
-    TrainingRows,
-    held_out_probabilities,
-    label_probabilities,
-)
+from gmpll._meta import TrainingRows, held_out_probabilities
 from gmpll._parameters import Learner, Seed, with_parameters
 from gmpll._sklearn import Integral, Interval, StrOptions
 from gmpll._typing import Floats, Mask
@@ -61,7 +56,7 @@ class CalibratedPartialClassifier(PartialLabelWrapper):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        The labels.
+        The labels; a label that no training row contains always has the probability zero.
     estimator_ : estimator
         Fitted on all rows.
     temperature_ : float
@@ -71,10 +66,8 @@ class CalibratedPartialClassifier(PartialLabelWrapper):
     labels_, label_confidences_ : ndarray
         Those of the estimator if it has them, the confidences calibrated by
         :func:`gmpll.evidence.temperature.confidence_exponent`.
-    n_features_in_ : int
-        Number of features seen during ``fit``, if the estimator knows it.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Feature names, if X has string column names.
+    n_features_in_, feature_names_in_
+        Number and names of the features, if the estimator knows them.
 
     Notes
     -----
@@ -114,39 +107,20 @@ class CalibratedPartialClassifier(PartialLabelWrapper):
                 "Calibration holds rows out and needs two at least, but got n_samples=1."
             )
         held_out = held_out_probabilities(inner, self.estimator_, data, self.cv, rng)[:, self._seen]
-        self.false_rates_ = None
-        if self.method == "corrected":
-            self.false_rates_ = false_candidate_rates(held_out, mask)
+        corrected = self.method == "corrected"
+        self.false_rates_ = false_candidate_rates(held_out, mask) if corrected else None
         self.temperature_ = candidate_temperature(held_out, mask, self.false_rates_)
         if hasattr(self.estimator_, "label_confidences_"):
-            self._calibrate_training_rows(held_out, mask)
+            likelihood = temper(held_out, self.temperature_)
+            if self.false_rates_ is not None:
+                likelihood = likelihood / self.false_rates_
+            found = self.estimator_.label_confidences_[:, self._seen]
+            exponent = confidence_exponent(found, mask, confidences_within(likelihood, mask))
+            self.labels_ = self.estimator_.labels_
+            self.label_confidences_ = np.zeros(data.sets.mask.shape)
+            self.label_confidences_[:, self._seen] = sharpen(found, mask, exponent)
 
-    def _calibrate_training_rows(self, held_out: Floats, mask: Mask) -> None:
-        likelihood = temper(held_out, self.temperature_)
-        if self.false_rates_ is not None:
-            likelihood = likelihood / self.false_rates_
-        found = self.estimator_.label_confidences_[:, self._seen]
-        exponent = confidence_exponent(found, mask, confidences_within(likelihood, mask))
-        self.labels_ = self.estimator_.labels_
-        self.label_confidences_ = np.zeros((len(mask), len(self._seen)))
-        self.label_confidences_[:, self._seen] = sharpen(found, mask, exponent)
-
-    def predict_proba(self, X: Any) -> Floats:
-        """Calibrated probability of every label for unseen rows.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or table of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Rows sum to one; columns in the order of ``classes_``. A label that no training row
-            contains has probability zero.
-        """
-        check_is_fitted(self)
-        probabilities = label_probabilities(self.estimator_, X, self.classes_)
+    def _changed(self, probabilities: Floats) -> Floats:
         calibrated = np.zeros(probabilities.shape)
         calibrated[:, self._seen] = temper(probabilities[:, self._seen], self.temperature_)
         return calibrated

@@ -14,6 +14,7 @@ from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.random import RandomState
+from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.model_selection import KFold, ShuffleSplit
 from sklearn.utils.validation import check_is_fitted
@@ -49,17 +50,15 @@ def conformal_rank(n_samples: int, confidence_level: float) -> int:
 
 
 class CalibratedPart(NamedTuple):
-    """A model and the scores of rows that it has not seen."""
+    """A model and the sorted scores of rows that it has not seen."""
 
-    #: Fitted without the calibration rows.
     model: Any
-    #: Sorted.
     scores: Floats
-    #: ``mass[i]`` is the weight of the first i scores; the whole is the number of rows.
-    mass: Floats
+    mass: Floats  # mass[i] is the weight of the first i scores; the whole is the number of rows
 
-    def mass_below(self, scores: Floats) -> Floats:
-        """Return the weight of the calibration scores that are less than each score."""
+    def mass_below(self, X: Any, classes: NDArray[Any]) -> Floats:
+        """Return the weight of the calibration scores that are less than those of each label."""
+        scores = 1.0 - label_probabilities(self.model, X, classes)
         return self.mass[np.searchsorted(self.scores, scores - SCORE_TOLERANCE, side="left")]
 
 
@@ -67,9 +66,8 @@ class CalibratedPart(NamedTuple):
 class ConformalPartialClassifier(PartialLabelWrapper):
     r"""Predict sets of labels that contain the true one with a stated probability.
 
-    Rows are set aside that take no part in fitting, not in the matching either. A label of an
-    unseen row is kept if its score is no worse than a quantile of the scores on these rows, with
-    the finite-sample rank :math:`\lceil (n + 1)(1 - \alpha) \rceil`.
+    Rows are set aside that take no part in fitting. A label of an unseen row is kept if its score
+    is no worse than the score of rank :math:`\lceil (n + 1)(1 - \alpha) \rceil` on these rows.
 
     Parameters
     ----------
@@ -82,21 +80,19 @@ class ConformalPartialClassifier(PartialLabelWrapper):
     mode : {"guaranteed", "approximate", "optimistic"}, default="guaranteed"
         Whose score a calibration row contributes.
 
-        * ``"guaranteed"``: that of its worst candidate. Holds for every estimator and every way
-          in which candidates arise, as long as calibration and unseen rows are exchangeable and
-          the truth is among the candidates. Conservative: ambiguous rows make large sets.
-        * ``"approximate"``: those of all candidates, each weighted by its probability of being
-          the true one, according to the estimator and a temperature fitted to the calibration
-          rows. Right to the extent that these weights are; no guarantee.
+        * ``"guaranteed"``: that of its worst candidate. Holds for every estimator and all
+          candidates, as long as calibration and unseen rows are exchangeable and the truth is
+          among the candidates. Conservative: ambiguous rows make large sets.
+        * ``"approximate"``: those of all candidates, weighted by their probabilities according to
+          the estimator and a temperature fitted to the calibration rows. No guarantee.
         * ``"optimistic"``: that of its best candidate. A set contains *some* candidate with the
           stated probability, the true label less often. For comparison.
     test_size : float, default=0.25
         Share of the rows set aside for calibration; not used with ``cv``.
     cv : int, default=None
-        Cross-conformal (CV+): every row calibrates the model that was fitted without its part,
-        and all ``cv`` models vote. Uses all rows for both purposes; the proven level of the
-        guaranteed mode then falls to about :math:`1 - 2\alpha`, though it is usually near
-        :math:`1 - \alpha`.
+        Cross-conformal (CV+): every row calibrates the model fitted without its part, and all
+        ``cv`` models vote. The proven level of the guaranteed mode then falls to about
+        :math:`1 - 2\alpha`, though it is usually near :math:`1 - \alpha`.
     random_state : int, RandomState instance or None, default=None
         Draws the calibration rows, and the estimator's own random state where that is left open.
 
@@ -111,21 +107,18 @@ class ConformalPartialClassifier(PartialLabelWrapper):
         Number of calibration rows.
     calibration_rows_ : ndarray of shape (n_calibration_,), int
         Which of the rows given to ``fit`` they were; empty after :meth:`calibrate`.
-    n_features_in_ : int
-        Number of features seen during ``fit``, if the estimator knows it.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Feature names, if X has string column names.
+    n_features_in_, feature_names_in_
+        Number and names of the features, if the estimator knows them.
 
     Notes
     -----
-    The guarantee is over the draw of calibration and unseen rows together; it is not one for
-    every single row or label. No smaller threshold than that of the guaranteed mode is valid
-    without assumptions on the candidates: a world in which the truth always is the worst
-    candidate shows the same data.
+    The guarantee is over the draw of calibration and unseen rows together, not for every single
+    row or label. No smaller threshold than that of the guaranteed mode is valid without assumptions
+    on the candidates: a world in which the truth always is the worst one shows the same data.
 
-    Rows whose true label is known count in full in every mode (their set has one member).
-    :meth:`calibrate` with such rows alone gives ordinary, exact conformal sets, provided they are
-    drawn like the unseen ones: rows that were easy to annotate are not.
+    Rows whose true label is known count in full in every mode. :meth:`calibrate` with such rows
+    alone gives ordinary, exact conformal sets, provided they are drawn like the unseen ones: rows
+    that were easy to annotate are not.
 
     Examples
     --------
@@ -162,9 +155,14 @@ class ConformalPartialClassifier(PartialLabelWrapper):
                 "Conformal sets need rows for fitting and rows for calibration, but got "
                 "n_samples=1."
             )
-        splits = self._splitter(n_samples, rng).split(np.zeros(n_samples))
+        splitter: Any
+        if self.cv is None:
+            n_held_out = min(max(1, round(self.test_size * n_samples)), n_samples - 1)
+            splitter = ShuffleSplit(1, test_size=n_held_out, random_state=rng)
+        else:
+            splitter = KFold(min(self.cv, n_samples), shuffle=True, random_state=rng)
         self._parts = []
-        for train, held_out in splits:
+        for train, held_out in splitter.split(np.zeros(n_samples)):
             model, mask = data.fit(clone(inner), train), data.sets.mask[held_out]
             self._parts.append(self._calibrated(model, rows_of(data.X, held_out), mask))
         self.estimator_ = self._parts[0].model if self.cv is None else data.fit(inner)
@@ -212,16 +210,11 @@ class ConformalPartialClassifier(PartialLabelWrapper):
             calibration rows are used to.
         """
         check_is_fitted(self)
-        kept = self._mass_below(X) < conformal_rank(self.n_calibration_, self.confidence_level)
+        mass = np.sum([part.mass_below(X, self.classes_) for part in self._parts], axis=0)
+        kept = mass < conformal_rank(self.n_calibration_, self.confidence_level)
         if candidates is not None:
             kept &= sets_of_known_labels(candidates, self.classes_, n_samples=len(kept)).mask
         return kept
-
-    def _splitter(self, n_samples: int, rng: RandomState) -> Any:
-        if self.cv is not None:
-            return KFold(min(self.cv, n_samples), shuffle=True, random_state=rng)
-        n_held_out = min(max(1, round(self.test_size * n_samples)), n_samples - 1)
-        return ShuffleSplit(1, test_size=n_held_out, random_state=rng)
 
     def _calibrated(self, model: Any, X: Any, mask: Mask) -> CalibratedPart:
         """Collect the scores of the candidates that have weight; a row weighs one in all."""
@@ -239,12 +232,3 @@ class ConformalPartialClassifier(PartialLabelWrapper):
         order = np.argsort(scores[counted])
         mass = np.cumsum(weights[counted][order])
         return CalibratedPart(model, scores[counted][order], np.concatenate([[0.0], mass]))
-
-    def _mass_below(self, X: Any) -> Floats:
-        return np.sum(
-            [
-                part.mass_below(1.0 - label_probabilities(part.model, X, self.classes_))
-                for part in self._parts
-            ],
-            axis=0,
-        )

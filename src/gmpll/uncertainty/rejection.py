@@ -8,13 +8,8 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
-from gmpll._meta import (
-    TrainingRows,
-    held_out_probabilities,
-    label_probabilities,
-)
+from gmpll._meta import TrainingRows, held_out_probabilities
 from gmpll._parameters import Learner, Seed, with_parameters
 from gmpll._sklearn import Integral, Interval, Real
 from gmpll._typing import Mask
@@ -53,10 +48,9 @@ def coverage_threshold(confidence: NDArray[np.floating], coverage: float) -> flo
 class RejectingClassifier(PartialLabelWrapper):
     """Classifier with a reject option: answer only where the confidence reaches a level.
 
-    ``predict`` returns a chosen label of your own, by default None, for rows below the level.
-    The level is given as such, or as the share of rows that are to be answered; that share is then
-    set on predictions of rows that were held out of fitting. No true label is needed: which rows
-    are doubtful, and how many, can be read off without. How *right* the answers are can not.
+    The level is given as such, or as the share of rows that are to be answered, which is then set
+    on predictions of rows that were held out of fitting. No true label is needed: which rows are
+    doubtful, and how many, can be read off without. How *right* the answers are can not.
 
     Parameters
     ----------
@@ -83,17 +77,14 @@ class RejectingClassifier(PartialLabelWrapper):
         Fitted on all rows.
     threshold_ : float
         The level.
-    n_features_in_ : int
-        Number of features seen during ``fit``, if the estimator knows it.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Feature names, if X has string column names.
+    n_features_in_, feature_names_in_
+        Number and names of the features, if the estimator knows them.
 
     Notes
     -----
     Held-out models have seen fewer rows than the final one and are a little less sure: the
-    share that is answered tends to be somewhat larger than asked for. ``score`` counts rejected
-    rows as not covered; :func:`gmpll.uncertainty.reliability.accuracy_coverage_curve` tells the two
-    apart.
+    share that is answered tends to be larger than asked for. ``score`` counts rejected rows as not
+    covered; :func:`gmpll.uncertainty.reliability.accuracy_coverage_curve` tells the two apart.
 
     Examples
     --------
@@ -162,6 +153,4 @@ class RejectingClassifier(PartialLabelWrapper):
         -------
         ndarray of shape (n_samples,), bool
         """
-        check_is_fitted(self)
-        confidence = label_probabilities(self.estimator_, X, self.classes_).max(axis=1)
-        return confidence >= self.threshold_
+        return self.predict_proba(X).max(axis=1) >= self.threshold_
