@@ -58,13 +58,9 @@ class CLPL(LinearScorer):
         The minimum found.
     n_iter_ : int
         Number of L-BFGS iterations.
-    labels_ : ndarray of shape (n_samples,)
-        The candidate of highest score for every training row.
-    label_confidences_ : ndarray of shape (n_samples, n_classes)
-        Softmax of the scores over the candidates: an order of the candidates, no calibrated
-        probability.
-    classes_, n_features_in_, feature_names_in_
-        See :class:`gmpll.base.BasePartialLabelClassifier`.
+    classes_, labels_, label_confidences_, n_features_in_, feature_names_in_
+        See :class:`gmpll.base.BasePartialLabelClassifier`. The confidences are the softmax of the
+        scores over the candidates: an order of the candidates, no calibrated probability.
 
     Notes
     -----
@@ -74,15 +70,13 @@ class CLPL(LinearScorer):
 
     Choices where the literature is unclear:
 
-    * Each label has its own bias, through a constant feature (and so a regularised one). The
-      intercept of an SVM on the stacked examples, as in some public code, is one number for all
-      labels: it cannot change which label wins.
+    * Each label has its own bias, through a constant feature (and so a regularised one). One
+      intercept for all stacked examples, as in some public code, cannot change which label wins.
     * No author's value of C is known; 1 is what public code uses. Choose it from ``C_GRID`` by
       held-out candidate sets, for instance with ``GridSearchCV``: ``score`` needs no truth.
-    * The features are z-scored and the rows keep their lengths. Some published figures are only
-      met if z-scored rows are then scaled to length one (with C from 1 to 10): put
-      ``StandardScaler`` and ``Normalizer`` of ``sklearn.preprocessing`` before, and set
-      ``standardize=False``.
+    * Z-scored rows keep their lengths. Some published figures are only met if they are scaled to
+      length one (with C from 1 to 10): put ``StandardScaler`` and ``Normalizer`` of
+      ``sklearn.preprocessing`` before, and set ``standardize=False``.
 
     References
     ----------

@@ -57,24 +57,22 @@ class PLKNN(ProbabilityMixin, BasePartialLabelClassifier):
 
     Attributes
     ----------
-    label_confidences_ : ndarray of shape (n_samples, n_classes)
-        Share of each candidate in the votes for the row's candidates.
-    classes_, labels_, n_features_in_, feature_names_in_
-        See :class:`gmpll.base.BasePartialLabelClassifier`.
+    classes_, labels_, label_confidences_, n_features_in_, feature_names_in_
+        See :class:`gmpll.base.BasePartialLabelClassifier`. A confidence is the share of a candidate
+        in the votes for the row's candidates.
 
     Notes
     -----
     There is nothing to optimise. Fitting searches the neighbours of m rows, O(m^2 d), and adds
     m k votes for at most q labels; memory is O(m (d + q)).
 
-    Which weights the article [1]_ used could not be settled; those of the formula are the ones
-    behind most published comparisons. They lie near 1 - 1/k, so the vote is almost a plain count.
-    They are undefined where all neighbours coincide with the query and zero for a single
-    neighbour: there every neighbour has the weight 1. Votes are not divided by the size of the
-    candidate set.
+    Which weights the article [1]_ used could not be settled; those of the formula are behind most
+    published comparisons. They lie near 1 - 1/k, so the vote is almost a plain count. Where all
+    neighbours coincide with the query, or there is only one, each has the weight 1. Votes are not
+    divided by the size of the candidate set.
 
-    ``predict_proba`` returns shares of the votes. They are no calibrated probabilities: a label
-    that always accompanies the right one has half of the votes.
+    ``predict_proba`` returns shares of the votes, no calibrated probabilities: a label that always
+    accompanies the right one has half of the votes.
 
     References
     ----------
@@ -122,12 +120,8 @@ class PLKNN(ProbabilityMixin, BasePartialLabelClassifier):
         """Weighted number of neighbours that have each label among their candidates."""
         n_queries, k = neighbors.indices.shape
         weights = self._vote_weights(queries, neighbors.distances)
-        row_starts = np.arange(0, n_queries * k + 1, k) if k else np.zeros(n_queries + 1, dtype=int)
-        gather = sp.csr_array(
-            (weights.ravel(), neighbors.indices.ravel(), row_starts),
-            shape=(n_queries, self._rows.shape[0]),
-        )
-        return gather @ self._ballots
+        entries = (weights.ravel(), neighbors.indices.ravel(), k * np.arange(n_queries + 1))
+        return sp.csr_array(entries, shape=(n_queries, len(self._rows))) @ self._ballots
 
     def _vote_weights(self, queries: Floats, distances: NDArray[np.floating]) -> Floats:
         k = distances.shape[1]

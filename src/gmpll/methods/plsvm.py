@@ -38,9 +38,8 @@ class PLSVM(LinearScorer):
     max_iter : int, default=1000
         Number of steps.
     tol : float or None, default=None
-        Stop as soon as a step changes the objective by at most this much. The objective of a
-        sub-gradient method may stand still for a step long before the end, therefore None, which
-        makes all steps.
+        Stop as soon as a step changes the objective by at most this much. The objective may stand
+        still for a step long before the end, therefore None, which makes all steps.
     standardize : bool, default=True
         Whether features are z-scored with the statistics of the training rows.
     random_state : int, RandomState instance or None, default=None
@@ -57,13 +56,9 @@ class PLSVM(LinearScorer):
         The objective of ``weights_``, the smallest of the path after the start.
     n_iter_ : int
         Number of steps made.
-    labels_ : ndarray of shape (n_samples,)
-        The candidate of highest score for every training row.
-    label_confidences_ : ndarray of shape (n_samples, n_classes)
-        Softmax of the scores over the candidates: an order of the candidates, no calibrated
-        probability.
-    classes_, n_features_in_, feature_names_in_
-        See :class:`gmpll.base.BasePartialLabelClassifier`.
+    classes_, labels_, label_confidences_, n_features_in_, feature_names_in_
+        See :class:`gmpll.base.BasePartialLabelClassifier`. The confidences are the softmax of the
+        scores over the candidates: an order of the candidates, no calibrated probability.
 
     Notes
     -----
@@ -86,21 +81,16 @@ class PLSVM(LinearScorer):
 
     Choices where the literature is unclear:
 
-    * :math:`\lambda`: widespread public code sets 1, which costs about 17 points of accuracy on
-      two of four real-world data sets; the literature tunes over ``REGULARIZATION_GRID``. No one
-      value serves all: of 0.001, 0.01, 0.1 and 1 the held-out covering rate (no truth is looked
-      at) asks for 0.1 on one of these sets and for 0.001 on the other three. The default 0.01
-      lies between. Tune it where it matters, for instance with ``GridSearchCV``: ``score`` needs
-      no truth.
-    * Start: public code starts from random weights. The first step forgets them (its factor
-      :math:`1 - 1/t` is zero), but for who is the best candidate at that moment. Here the start
-      is zero, where all labels are tied, and tied labels share the sub-gradient: the first step
-      knows no seed and no order of the labels. Neither start is always the better one: on four
-      real-world data sets with four values of :math:`\lambda` each, zero ended lower than one
-      random start in 10 of 16 cases and higher in 5.
-    * The answer is the best of the steps. The start itself does not count: where no label has
-      half of the probability anywhere (Abalone), its objective is the smallest of all, yet it
-      scores all labels alike.
+    * :math:`\lambda`: public code sets 1, which costs about 17 points of accuracy on two of four
+      real-world data sets. Of 0.001, 0.01, 0.1 and 1 the held-out covering rate asks for 0.1 on
+      one of these sets and for 0.001 on the others; the default 0.01 lies between. Tune it where
+      it matters, for instance with ``GridSearchCV``: ``score`` needs no truth.
+    * Start: public code starts from random weights, of which the first step keeps only who the
+      best candidates are. Here the start is zero, where tied labels share the sub-gradient: the
+      first step knows no seed and no order of the labels. With four values of :math:`\lambda` on
+      four real-world data sets zero ended lower than one random start in 10 of 16 cases.
+    * The answer is the best of the steps without the start: where no label has half of the
+      probability anywhere (Abalone), zero weights have the smallest objective of all.
     * Each label has its own bias, through a constant feature (and so a regularised one).
     * The scores are linear. For a kernel, put ``sklearn.kernel_approximation.Nystroem`` before.
 
