@@ -17,7 +17,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import gmpll.methods.plecoc as module
 from gmpll.methods.plecoc import (
     PLECOC,
-    _Limits,
     decoding_losses,
     distinct_splits,
     draw_code,
@@ -101,7 +100,7 @@ def test_sides_need_the_whole_candidate_set():
 
 def test_every_column_keeps_the_limits():
     _, mask, _ = random_problem(0, m=200, d=2, q=8)
-    code = draw_code(mask, 30, _Limits(40, 12), 2000, RNG(0))
+    code = draw_code(mask, 30, (40, 12), 2000, RNG(0))
     sides = sides_of_rows(mask, code)
     assert code.shape == (8, 30)
     assert ((sides != 0).sum(axis=0) >= 40).all()
@@ -111,16 +110,16 @@ def test_every_column_keeps_the_limits():
 
 def test_drawing_in_blocks_is_drawing_one_by_one(monkeypatch):
     _, mask, _ = random_problem(0, m=100, d=2, q=8)
-    expected = draw_code(mask, 40, _Limits(40, 5), 300, RNG(0))
+    expected = draw_code(mask, 40, (40, 5), 300, RNG(0))
     monkeypatch.setattr(module, "DRAW_BLOCK", 1)
-    found = draw_code(mask, 40, _Limits(40, 5), 300, RNG(0))
+    found = draw_code(mask, 40, (40, 5), 300, RNG(0))
     np.testing.assert_array_equal(found, expected)
 
 
 def test_number_of_draws_is_limited():
     mask = np.ones((20, 4), dtype=bool)  # no split ever leaves a row
     rng = RNG(0)
-    assert draw_code(mask, 5, _Limits(2, 1), 300, rng).shape == (4, 0)
+    assert draw_code(mask, 5, (2, 1), 300, rng).shape == (4, 0)
     used = RNG(0)
     used.randint(2, size=(300, 4))
     assert rng.randint(10**6) == used.randint(10**6)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.random import RandomState
-from numpy.typing import NDArray
 from sklearn.utils import gen_batches
 
 from gmpll._parameters import Count, Jobs, NotNegative, Seed, Switch, with_parameters
 from gmpll._sklearn import Interval, Real
-from gmpll._typing import Floats, Mask
+from gmpll._typing import Columns, Floats, Mask
 from gmpll.base import BasePartialLabelClassifier, DecisionMixin
+from gmpll.engines import engine_of
 from gmpll.graph.neighbors import nearest_neighbors, warn_of_few_rows
 from gmpll.graph.reconstruction import reconstruction_weights
 from gmpll.graph.views import Scaling, unit_rows
@@ -66,20 +65,15 @@ class IPAL(DecisionMixin, BasePartialLabelClassifier):
 
     Attributes
     ----------
-    label_confidences_ : ndarray of shape (n_samples, n_classes)
-        F after step 3, rows scaled to sum to one.
     n_iter_ : int
-        Rounds of step 2 that were made.
-    classes_, labels_, n_features_in_, feature_names_in_
-        See :class:`gmpll.base.BasePartialLabelClassifier`.
+        Rounds of step 2 that were made; ``max_iter`` is a regular end and gives no warning.
+    classes_, labels_, label_confidences_, n_features_in_, feature_names_in_
+        See :class:`gmpll.base.BasePartialLabelClassifier`. The confidences are F after step 3.
 
     Notes
     -----
     Fitting takes O(m^2 d) for the neighbours, O(m k^2 (k + d)) for the weights and
     O(m q (k + q)) per round; memory is O(m (d + k + q)). The graph is sparse from the start.
-
-    Reaching ``max_iter`` is a regular end of the published procedure, so it gives no warning;
-    ``n_iter_`` tells.
 
     If no weight of an unseen row is positive (it is zero, or opposite to all its neighbours) the
     residuals of all labels are equal; then the neighbours' labels vote, and the score is minus
@@ -116,47 +110,36 @@ class IPAL(DecisionMixin, BasePartialLabelClassifier):
         self._scaling = Scaling(X, standardize=self.standardize)
         self._rows = unit_rows(self._scaling.transform(X))
         graph = self._reconstruction_graph()
-        initial = confidences_within(mask.astype(np.float64), mask)
-        settled = self._propagate(graph, initial, mask)
-        return confidences_within(settled * mass_correction(initial, settled), mask)
-
-    def _reconstruction_graph(self) -> sp.csr_array:
-        """Row-normalised weights with which training rows reconstruct each other (step 1)."""
-        near = nearest_neighbors(self._rows, self.n_neighbors, n_jobs=self.n_jobs).indices
-        weights = reconstruction_weights(self._rows, self._rows, near, sum_to_one=False)
-        total = weights.sum(axis=1, keepdims=True)
-        weights /= np.where(total > 0, total, 1.0)
-        m, k = near.shape
-        entries = (weights.ravel(), (np.repeat(np.arange(m), k), near.ravel()))
-        return sp.csr_array(entries, shape=(m, m))
-
-    def _propagate(self, graph: sp.csr_array, initial: Floats, mask: Mask) -> Floats:
-        """Let confidences flow along the graph until they settle (step 2)."""
-        current = initial
-        for n_iter in range(1, self.max_iter + 1):
+        current = initial = confidences_within(mask.astype(np.float64), mask)
+        for n_iter in range(1, self.max_iter + 1):  # step 2
             mixed = self.alpha * (graph @ current) + (1 - self.alpha) * initial
             previous, current = current, confidences_within(mixed, mask)
             self.n_iter_ = n_iter
             if spectral_norm(current - previous) < self.tol:
                 break
-        return current
+        return confidences_within(current * mass_correction(initial, current), mask)
 
-    def _prepare_prediction(self, labels: NDArray[np.intp]) -> None:
+    def _reconstruction_graph(self) -> Any:
+        """Row-normalised weights with which training rows reconstruct each other (step 1)."""
+        near = nearest_neighbors(self._rows, self.n_neighbors, n_jobs=self.n_jobs).indices
+        weights = reconstruction_weights(self._rows, self._rows, near, sum_to_one=False)
+        total = weights.sum(axis=1, keepdims=True)
+        weights /= np.where(total > 0, total, 1.0)
+        return engine_of(self._rows).query_weights(near, weights, len(self._rows))
+
+    def _prepare_prediction(self, labels: Columns) -> None:
         self._found = labels
 
     def _scores(self, X: Floats) -> Floats:
         queries = unit_rows(self._scaling.transform(X))
         near = nearest_neighbors(self._rows, self.n_neighbors, queries, n_jobs=self.n_jobs).indices
         weights = reconstruction_weights(queries, self._rows, near, sum_to_one=False)
-        scores = np.empty((queries.shape[0], int(self._seen.sum())))
         block = max(1, BLOCK_BYTES // (8 * near.shape[1] * max(1, queries.shape[1])))
-        for part in gen_batches(queries.shape[0], block):
-            scores[part] = -self._residuals(queries[part], near[part], weights[part])
-        return scores
+        parts = gen_batches(len(queries), block)
+        return -np.vstack([self._residuals(queries[p], near[p], weights[p]) for p in parts])
 
-    def _residuals(self, queries: Floats, near: NDArray[np.intp], weights: Floats) -> Floats:
+    def _residuals(self, queries: Floats, near: Columns, weights: Floats) -> Floats:
         """How badly the neighbours with each label reconstruct each query (step 4)."""
-        n_queries = queries.shape[0]
         neighbor_labels = self._found[near]
         same_label = neighbor_labels[:, :, None] == neighbor_labels[:, None, :]
         # One reconstruction per neighbour, from the neighbours with its label: k instead of q.
@@ -165,8 +148,8 @@ class IPAL(DecisionMixin, BasePartialLabelClassifier):
         dissent = 1.0 - same_label.mean(axis=2)
 
         helpless = ~weights.any(axis=1, keepdims=True)
-        residuals = np.empty((n_queries, int(self._seen.sum())))
-        residuals[:] = np.where(helpless, 1.0, np.linalg.norm(queries, axis=1, keepdims=True))
+        unexplained = np.where(helpless, 1.0, np.linalg.norm(queries, axis=1, keepdims=True))
+        residuals = np.tile(unexplained, int(self._seen.sum()))
         np.put_along_axis(residuals, neighbor_labels, np.where(helpless, dissent, errors), axis=1)
         return residuals
 

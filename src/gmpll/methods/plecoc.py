@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -14,15 +14,18 @@ from scipy.special import softmax
 from sklearn import config_context  # type: ignore[attr-defined]
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
+from sklearn.utils import gen_batches
 
 from gmpll._parameters import Count, Jobs, Positive, Seed, Switch, with_parameters
 from gmpll._sklearn import Integral, Interval, Real, StrOptions
-from gmpll._typing import Floats, Mask
+from gmpll._typing import Columns, Floats, Mask
 from gmpll.base import BasePartialLabelClassifier, DecisionMixin
 from gmpll.graph.views import Scaling
 
 __all__ = ["PLECOC"]
 
+#: Entries -1 and +1, a row per label and a column per split.
+Code = NDArray[np.int8]
 #: Columns per doubling of the number of labels. One column per doubling, as some settings lists
 #: print it, leaves many labels with the same codeword.
 COLUMNS_PER_BIT = 10
@@ -37,13 +40,6 @@ CACHE_MB = 500
 BLOCK_BYTES = 2**27
 #: Decision values are clipped here so that their exponentials stay finite.
 DECISION_LIMIT = 300.0
-
-
-class _Limits(NamedTuple):
-    """What a split of the labels must offer to become a column of the code."""
-
-    rows: int
-    rows_per_side: int
 
 
 @with_parameters
@@ -72,10 +68,9 @@ class PLECOC(DecisionMixin, BasePartialLabelClassifier):
     min_per_side : int, default=5
         Rows that a column must have on either side.
     max_draws : int, default=2000
-        Number of random splits to try. If they hold fewer good columns than asked, those found
-        are used and a warning says so. If they hold none, as many splits are drawn again and
-        any with a row on either side is accepted; without even such a split all labels are
-        scored alike.
+        Number of random splits to try. If they hold too few good columns, those found are used
+        and a warning says so. If they hold none, as many are drawn again and any with a row on
+        either side is accepted; without even such a split all labels are scored alike.
     C : float, default=1.0
         Penalty of the binary support vector machines.
     gamma : "auto" or float, default="auto"
@@ -104,17 +99,16 @@ class PLECOC(DecisionMixin, BasePartialLabelClassifier):
     Cost: ``O(max_draws * m * q)`` to find the code, ``O(m**2 * d)`` for the kernel, and L binary
     machines of between ``m**2`` and ``m**3`` steps in the number m of rows that they use.
     Memory: up to some 11500 rows the kernel takes ``8 * m**2`` bytes, at most a GiB, and each
-    thread half a GiB at most; beyond, the threads' parts alone.
-    Complementary or repeated splits are the same binary problem: they keep their weight in the
-    decoding but are trained once.
+    thread half a GiB at most; beyond, the threads' parts alone. Complementary or repeated splits
+    are the same binary problem: they keep their weight in the decoding but are trained once.
 
     The constants follow a port of the authors' package: 10 columns per bit, a tenth of the rows,
     five rows per side, 2000 draws, LIBSVM's default kernel machine [1]_. A label that is never a
-    candidate has no row in H and is never predicted. A label that no machine gets right on any
-    row (a zero row of H, whose loss would be zero and win) has uniform weights. Since the code
-    is random, so is the accuracy: average over several values of ``random_state``, or take a longer
-    code (``TUNING_GRID``). Where nearly every candidate set is cut by every split and labels have
-    few rows, as with ages, H rests on a few rows per label and the decoding favours rare labels.
+    candidate is never predicted; one that no machine gets right on any row (a zero row of H, whose
+    loss would be zero and win) has uniform weights. Since the code is random, so is the accuracy:
+    average over several values of ``random_state``, or take a longer code (``TUNING_GRID``). Where
+    nearly every candidate set is cut by every split and labels have few rows, as with ages, H
+    rests on a few rows per label and the decoding favours rare labels.
 
     References
     ----------
@@ -166,33 +160,31 @@ class PLECOC(DecisionMixin, BasePartialLabelClassifier):
         decisions = self._decide(self._scaling.transform(X))
         return -decoding_losses(decisions, self.code_, self.performance_)
 
-    def _find_code(self, mask: Mask, rng: RandomState) -> NDArray[np.int8]:
+    def _find_code(self, mask: Mask, rng: RandomState) -> Code:
         n_rows, n_labels = mask.shape
         wanted = self.n_columns or math.ceil(COLUMNS_PER_BIT * math.log2(n_labels))
         if n_labels == 1:  # nothing to tell apart
             return np.zeros((1, 0), dtype=np.int8)
 
         # Rounding first: 0.07 * 100 is a little more than 7 in floating point.
-        limits = _Limits(math.ceil(round(self.min_share * n_rows, 9)), self.min_per_side)
-        code = draw_code(mask, wanted, limits, self.max_draws, rng)
-        if code.shape[1] == 0:
-            code = draw_code(mask, wanted, _Limits(2, 1), self.max_draws, rng)
-            warnings.warn(
-                f"None of {self.max_draws} random splits of the labels leaves {limits.rows} rows "
-                f"with {limits.rows_per_side} on either side, so {code.shape[1]} columns with at "
-                "least one row on either side are used: lower min_share or min_per_side, or raise "
-                "max_draws.",
-                UserWarning,
-                stacklevel=5,
+        least, per_side = math.ceil(round(self.min_share * n_rows, 9)), self.min_per_side
+        code = draw_code(mask, wanted, (least, per_side), self.max_draws, rng)
+        n_found, problem = code.shape[1], ""
+        if n_found == 0:
+            code = draw_code(mask, wanted, (2, 1), self.max_draws, rng)
+            problem = (
+                f"None of {self.max_draws} random splits of the labels leaves {least} rows with "
+                f"{per_side} on either side, so {code.shape[1]} columns with at least one row on "
+                "either side are used: lower min_share or min_per_side, or raise max_draws."
             )
-        elif code.shape[1] < wanted:
-            warnings.warn(
-                f"The code has {code.shape[1]} columns instead of {wanted}: no more were found in "
+        elif n_found < wanted:
+            problem = (
+                f"The code has {n_found} columns instead of {wanted}: no more were found in "
                 f"{self.max_draws} random splits of the labels; lower min_share or raise "
-                "max_draws for a longer one.",
-                UserWarning,
-                stacklevel=5,
+                "max_draws for a longer one."
             )
+        if problem:
+            warnings.warn(problem, UserWarning, stacklevel=5)
         return code
 
     def _fit_machines(self, rows: Floats, mask: Mask) -> Floats:
@@ -216,9 +208,7 @@ class PLECOC(DecisionMixin, BasePartialLabelClassifier):
             return kernel @ dual + self._intercepts
         return self._decide(rows)
 
-    def _fit_machine(
-        self, rows: Floats, kernel: Floats | None, side: NDArray[np.int8]
-    ) -> tuple[Floats, float]:
+    def _fit_machine(self, rows: Floats, kernel: Floats | None, side: Code) -> tuple[Floats, float]:
         """Return the dual coefficients of all rows and the intercept of one binary machine."""
         used = np.flatnonzero(side)
         if kernel is None:
@@ -237,18 +227,16 @@ class PLECOC(DecisionMixin, BasePartialLabelClassifier):
 
     def _decide(self, rows: Floats) -> Floats:
         """Return the decisions of all machines, (n_rows, n_columns), in blocks of rows."""
-        decisions: Floats = np.tile(self._intercepts, (rows.shape[0], 1))
-        n_support = self._support_rows.shape[0]
+        decisions: Floats = np.tile(self._intercepts, (len(rows), 1))
+        n_support = len(self._support_rows)
         if n_support:
-            block = max(1, BLOCK_BYTES // (8 * n_support))
-            for start in range(0, rows.shape[0], block):
-                part = slice(start, start + block)
+            for part in gen_batches(len(rows), max(1, BLOCK_BYTES // (8 * n_support))):
                 kernel = rbf_kernel(rows[part], self._support_rows, gamma=self._gamma)
                 decisions[part] += kernel @ self._dual
         return decisions
 
 
-def sides_of_rows(mask: Mask, code: NDArray[np.int8]) -> NDArray[np.int8]:
+def sides_of_rows(mask: Mask, code: Code) -> Code:
     """Say on which side of each split, -1 or +1, a row's whole candidate set lies; 0 if on both."""
     # Sums of up to 2**24 ones are exact in single precision, whose product is fast.
     balance = mask.astype(np.float32) @ code.astype(np.float32)
@@ -257,11 +245,11 @@ def sides_of_rows(mask: Mask, code: NDArray[np.int8]) -> NDArray[np.int8]:
 
 
 def draw_code(
-    mask: Mask, n_columns: int, limits: _Limits, max_draws: int, rng: RandomState
-) -> NDArray[np.int8]:
-    """Draw random splits of the labels until enough of them leave enough rows to learn from.
+    mask: Mask, n_columns: int, least: tuple[int, int], max_draws: int, rng: RandomState
+) -> Code:
+    """Return the first good ones of at most ``max_draws`` random splits, a column each.
 
-    Returns the first ``n_columns`` good ones of at most ``max_draws`` splits, a column each.
+    A good split can use at least so many rows in all, and so many on either side.
     """
     n_labels = mask.shape[1]
     found = [np.zeros((n_labels, 0), dtype=np.int8)]
@@ -271,8 +259,8 @@ def draw_code(
         code = (2 * rng.randint(2, size=(n_draws, n_labels)) - 1).astype(np.int8).T
         sides = sides_of_rows(mask, code)
         positive, negative = (sides > 0).sum(axis=0), (sides < 0).sum(axis=0)
-        good = np.minimum(positive, negative) >= limits.rows_per_side
-        good &= positive + negative >= limits.rows
+        good = np.minimum(positive, negative) >= least[1]
+        good &= positive + negative >= least[0]
         found.append(code[:, good])
         n_found += int(good.sum())
         if n_found >= n_columns:
@@ -280,16 +268,14 @@ def draw_code(
     return np.concatenate(found, axis=1)[:, :n_columns]
 
 
-def distinct_splits(
-    code: NDArray[np.int8],
-) -> tuple[NDArray[np.int8], NDArray[np.intp], NDArray[np.int8]]:
+def distinct_splits(code: Code) -> tuple[Code, Columns, Code]:
     """Return the different splits, and for every column its split and whether it is negated."""
     flip = code[0]
     splits, column = np.unique(code * flip, axis=1, return_inverse=True)
     return splits, column.ravel(), flip
 
 
-def performance_matrix(decisions: Floats, code: NDArray[np.int8], mask: Mask) -> Floats:
+def performance_matrix(decisions: Floats, code: Code, mask: Mask) -> Floats:
     """Return how well each machine (column) serves each label (row), every row summing to one.
 
     It is the share of the rows with that candidate on which the machine answers the label's bit,
@@ -304,7 +290,7 @@ def performance_matrix(decisions: Floats, code: NDArray[np.int8], mask: Mask) ->
     return share / np.maximum(share.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
 
 
-def decoding_losses(decisions: Floats, code: NDArray[np.int8], performance: Floats) -> Floats:
+def decoding_losses(decisions: Floats, code: Code, performance: Floats) -> Floats:
     """Return the weighted exponential loss of every label's codeword."""
     bounded = np.clip(decisions, -DECISION_LIMIT, DECISION_LIMIT)
     plus = np.where(code > 0, performance, 0.0)

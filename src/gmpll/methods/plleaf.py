@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
@@ -18,6 +18,7 @@ from gmpll._parameters import Count, Jobs, NotNegative, Positive, Seed, Switch, 
 from gmpll._sklearn import StrOptions
 from gmpll._typing import Floats, Mask
 from gmpll.base import BasePartialLabelClassifier, DecisionMixin
+from gmpll.engines import engine_of
 from gmpll.graph.neighbors import nearest_neighbors, warn_of_few_rows
 from gmpll.graph.reconstruction import reconstruction_weights
 from gmpll.graph.views import Scaling, unit_rows
@@ -84,14 +85,13 @@ class PLLEAF(DecisionMixin, BasePartialLabelClassifier):
 
     Attributes
     ----------
-    label_confidences_ : ndarray of shape (n_samples, n_classes)
-        What ``transductive`` says: F, or the regressor projected on the candidates.
     kernel_width_ : float
         The width s that was used.
     n_iter_ : ndarray of shape (2,), int
         Iterations of the solvers of step 2 and step 3.
-    classes_, labels_, n_features_in_, feature_names_in_
-        See :class:`gmpll.base.BasePartialLabelClassifier`.
+    classes_, labels_, label_confidences_, n_features_in_, feature_names_in_
+        See :class:`gmpll.base.BasePartialLabelClassifier`. The confidences are what
+        ``transductive`` says: F, or the regressor projected on the candidates.
 
     Notes
     -----
@@ -101,8 +101,9 @@ class PLLEAF(DecisionMixin, BasePartialLabelClassifier):
     16 GiB is refused.
 
     Both problems are convex and are solved to optimality. Step 2 works on the candidates alone,
-    by accelerated projected gradients. Step 3 uses that :math:`(u_i - \varepsilon)_+` is the
-    distance of the residual :math:`f_i - f(x_i)` to a ball of radius :math:`\varepsilon`:
+    by accelerated projected gradients; F is rarely zero or one, and where the minimiser is not
+    unique it is the one reached from uniform confidences. Step 3 uses that
+    :math:`(u_i - \varepsilon)_+` is the distance of the residual to a ball:
 
     .. math:: (u_i - \varepsilon)_+^2 = \min_{\|r_i\| \le \varepsilon} \|f_i - r_i - f(x_i)\|^2.
 
@@ -110,12 +111,9 @@ class PLLEAF(DecisionMixin, BasePartialLabelClassifier):
     time, so one Cholesky factor serves all iterations. The reweighted least squares of the
     authors' program factors a new matrix per round, leaves the coefficients of rows without loss
     as they were, though they should be :math:`C_2 Z_i` (Z is the last bracket as a matrix), and
-    stops short of the minimum. Whether :math:`C_1` carries a factor 1/2 in the article is not
-    settled; here it does not, which is what the authors' update amounts to. A row whose
-    candidates are all labels has no second mean in the last sum; it counts as zero.
-
-    F is rarely zero or one. Where the minimiser is not unique, the solver returns the one it
-    reaches from uniform confidences.
+    stops short of the minimum. :math:`C_1` carries no factor 1/2, as in the authors' update; what
+    the article means is not settled. A row whose candidates are all labels has no second mean in
+    the last sum; it counts as zero.
 
     References
     ----------
@@ -153,51 +151,40 @@ class PLLEAF(DecisionMixin, BasePartialLabelClassifier):
     random_state: Seed = None
 
     def _fit(self, X: Floats, mask: Mask, rng: RandomState) -> Floats:
-        refuse_large_kernel(X.shape[0])
+        n_bytes = 8 * len(X) ** 2
+        if n_bytes > KERNEL_LIMIT_BYTES:
+            raise ValueError(
+                f"PL-LEAF needs a kernel of {n_bytes / 2**30:.0f} GiB for {len(X)} training rows, "
+                f"more than the limit of {KERNEL_LIMIT_BYTES // 2**30} GiB: train on fewer rows or "
+                "take a method without a kernel, such as IPAL."
+            )
         warn_of_few_rows("PLLEAF", self.n_neighbors, len(X))
         self._scaling = Scaling(X, standardize=self.standardize)
         self._rows = self._scaling.transform(X)
 
+        # Steps 1 and 2: confidences that deviate least from those of the neighbours.
         deviation = deviation_from_neighbors(unit_rows(self._rows), self.n_neighbors, self.n_jobs)
-        confidences, n_first = self._smooth_confidences(deviation, mask)
-        fitted, n_second = self._fit_regressor(confidences, candidate_gap(mask))
-        self.n_iter_ = np.array([n_first, n_second])
-        return project_on_simplex(fitted, mask) if self.transductive == "model" else confidences
-
-    def _smooth_confidences(self, deviation: sp.csc_array, mask: Mask) -> tuple[Floats, int]:
-        """Confidences that deviate least from those of the neighbours (step 2)."""
-        problem = ConfidenceProblem(deviation, mask)
-        solution = accelerated(problem.step, problem.start, max_iter=self.max_iter, tol=self.tol)
-        self._warn_unless_converged(solution, "confidences")
+        smooth = ConfidenceProblem(deviation, mask)
+        found = self._solve("confidences", smooth.step, smooth.start)
         confidences = np.zeros(mask.shape)
-        confidences[mask] = solution.point
+        confidences[mask] = found.point
         # The solver's rows sum to one up to rounding errors; this makes that exact.
-        return confidences_within(confidences, mask), solution.n_iter
+        confidences = confidences_within(confidences, mask)
 
-    def _fit_regressor(self, targets: Floats, gap: Floats) -> tuple[Floats, int]:
-        """Learn the confidences (step 3); return what is learnt at the training rows."""
+        # Step 3: learn the confidences.
         kernel, self.kernel_width_ = training_kernel(self._rows, self.kernel_width)
         problem = RegressionProblem(
-            kernel, targets, gap, C1=self.C1, C2=self.C2, epsilon=self.epsilon
+            kernel, confidences, candidate_gap(mask), C1=self.C1, C2=self.C2, epsilon=self.epsilon
         )
-        solution = accelerated(
-            problem.step, np.zeros(targets.shape), max_iter=self.max_iter, tol=self.tol
-        )
-        self._warn_unless_converged(solution, "regressor")
-        self._coefficients, self._intercept = problem.coefficients(solution.point)
-        return problem.fitted(solution.point, self._coefficients), solution.n_iter
+        slack = self._solve("regressor", problem.step, np.zeros(mask.shape))
+        self._coefficients, self._intercept = problem.coefficients(slack.point)
+        self.n_iter_ = np.array([found.n_iter, slack.n_iter])
+        if self.transductive == "confidences":
+            return confidences
+        return project_on_simplex(problem.fitted(slack.point, self._coefficients), mask)
 
-    def _scores(self, X: Floats) -> Floats:
-        queries = self._scaling.transform(X)
-        gamma = 1.0 / (2.0 * self.kernel_width_**2)
-        block = max(1, BLOCK_BYTES // (8 * self._rows.shape[0]))
-        scores = np.empty((queries.shape[0], self._intercept.shape[0]))
-        for part in gen_batches(queries.shape[0], block):
-            kernel = rbf_kernel(queries[part], self._rows, gamma=gamma)
-            scores[part] = kernel @ self._coefficients + self._intercept
-        return scores
-
-    def _warn_unless_converged(self, solution: Solution, what: str) -> None:
+    def _solve(self, what: str, step: Callable[[Floats], Floats], start: Floats) -> Solution:
+        solution = accelerated(step, start, max_iter=self.max_iter, tol=self.tol)
         if not solution.converged:
             warnings.warn(
                 f"The {what} of PL-LEAF still changed by {solution.change:.1e} in iteration "
@@ -205,15 +192,23 @@ class PLLEAF(DecisionMixin, BasePartialLabelClassifier):
                 ConvergenceWarning,
                 stacklevel=2,
             )
+        return solution
+
+    def _scores(self, X: Floats) -> Floats:
+        queries, gamma = self._scaling.transform(X), 1.0 / (2.0 * self.kernel_width_**2)
+        scores = np.empty((len(queries), len(self._intercept)))
+        for part in gen_batches(len(queries), max(1, BLOCK_BYTES // (8 * len(self._rows)))):
+            kernel = rbf_kernel(queries[part], self._rows, gamma=gamma)
+            scores[part] = kernel @ self._coefficients + self._intercept
+        return scores
 
 
 def deviation_from_neighbors(rows: Floats, n_neighbors: int, n_jobs: int | None) -> sp.csc_array:
     """Matrix I - W that turns values of the rows into deviations from their reconstruction."""
     near = nearest_neighbors(rows, n_neighbors, n_jobs=n_jobs).indices
     weights = reconstruction_weights(rows, rows, near, sum_to_one=True)
-    m, k = near.shape
-    entries = (weights.ravel(), (np.repeat(np.arange(m), k), near.ravel()))
-    deviation = sp.eye_array(m, format="csc") - sp.csc_array(entries, shape=(m, m))
+    graph: Any = engine_of(rows).query_weights(near, weights, len(rows))
+    deviation = sp.eye_array(len(rows), format="csc") - sp.csc_array(graph)
     deviation.eliminate_zeros()
     return deviation
 
@@ -237,22 +232,8 @@ def training_kernel(rows: Floats, width: float | None) -> tuple[Floats, float]:
     return np.exp(kernel, out=kernel), width
 
 
-def refuse_large_kernel(n_rows: int) -> None:
-    """Stop before the training kernel fills the memory."""
-    n_bytes = 8 * n_rows**2
-    if n_bytes > KERNEL_LIMIT_BYTES:
-        raise ValueError(
-            f"PL-LEAF needs a kernel of {n_bytes / 2**30:.0f} GiB for {n_rows} training rows, "
-            f"more than the limit of {KERNEL_LIMIT_BYTES // 2**30} GiB: train on fewer rows or "
-            "take a method without a kernel, such as IPAL."
-        )
-
-
 class ConfidenceProblem:
-    """Step 2 on the candidates alone, ``deviation`` being I - W.
-
-    Its unknowns are a vector with an entry per (row, candidate), in row-major order.
-    """
+    """Step 2 with an unknown per (row, candidate), in row-major order; ``deviation`` is I - W."""
 
     def __init__(self, deviation: sp.csc_array, mask: Mask) -> None:
         size = mask.sum(axis=1)
