@@ -1,8 +1,4 @@
-"""Floors: what can be had without disambiguating anything.
-
-A method that does not beat these has learned nothing from the candidates. None of them sees the
-truth.
-"""
+"""Floors: a method that does not beat these has learned nothing from the candidates."""
 
 from __future__ import annotations
 
@@ -152,27 +148,23 @@ class AnyCandidate(ProbabilityMixin, BasePartialLabelClassifier):
 
     def _fit(self, X: Floats, mask: Mask, rng: RandomState) -> Floats:
         drawn = best_labels(np.where(mask, 0.0, -np.inf), rng=rng)
-        self._n_labels = mask.shape[1]
+        self._labels = np.eye(mask.shape[1])
         # Many classifiers refuse to learn a single class, which small data can well draw.
         self._only_label = int(drawn[0]) if (drawn == drawn[0]).all() else None
         if self._only_label is None:
+            default = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+            template = default if self.estimator is None else self.estimator
             # The caller's own classifier: its parameters are checked although ours have been.
             with config_context(skip_parameter_validation=False):
-                self.estimator_ = clone(self._template()).fit(X, drawn)
+                self.estimator_ = clone(template).fit(X, drawn)
         return confidences_within(self._scores(X), mask)
 
     def _scores(self, X: Floats) -> Floats:
-        everything = np.eye(self._n_labels)
         if self._only_label is not None:
-            return np.tile(everything[self._only_label], (X.shape[0], 1))
+            return np.tile(self._labels[self._only_label], (X.shape[0], 1))
         if not hasattr(self.estimator_, "predict_proba"):
-            return everything[self.estimator_.predict(X)]
-        return self.estimator_.predict_proba(X) @ everything[self.estimator_.classes_]
-
-    def _template(self) -> Any:
-        if self.estimator is not None:
-            return self.estimator
-        return make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+            return self._labels[self.estimator_.predict(X)]
+        return self.estimator_.predict_proba(X) @ self._labels[self.estimator_.classes_]
 
 
 def _shuffle_bits(words: NDArray[np.uint64]) -> NDArray[np.uint64]:

@@ -1,11 +1,4 @@
-r"""Sets of labels that contain the true one with a stated probability.
-
-Split conformal prediction compares the score :math:`s(x, l) = 1 - p_l(x)` of a label at an unseen
-row with the scores of the *true* labels of calibration rows. Here calibration rows have candidate
-sets only. The true label is among the candidates, so its score is at most that of the worst
-candidate; a set made with the worst candidates' scores contains the set that the true labels would
-have given, row by row, and inherits its guarantee.
-"""
+"""Sets of labels that contain the true one with a stated probability."""
 
 from __future__ import annotations
 
@@ -66,8 +59,11 @@ class CalibratedPart(NamedTuple):
 class ConformalPartialClassifier(PartialLabelWrapper):
     r"""Predict sets of labels that contain the true one with a stated probability.
 
-    Rows are set aside that take no part in fitting. A label of an unseen row is kept if its score
-    is no worse than the score of rank :math:`\lceil (n + 1)(1 - \alpha) \rceil` on these rows.
+    Rows are set aside that take no part in fitting. A label l of an unseen row x is kept if its
+    score :math:`1 - p_l(x)` is at most that of rank :math:`\lceil (n + 1)(1 - \alpha) \rceil` on
+    these rows. Split conformal prediction takes the scores of their *true* labels. These are among
+    the candidates, so a set made with the scores of the worst candidates contains the set that
+    the true labels would have given, row by row, and inherits its guarantee.
 
     Parameters
     ----------
@@ -221,13 +217,12 @@ class ConformalPartialClassifier(PartialLabelWrapper):
         probabilities = label_probabilities(model, X, self.classes_)
         scores = 1.0 - probabilities
         if self.mode == "approximate":
-            temperature = candidate_temperature(probabilities, mask)
-            weights = confidences_within(temper(probabilities, temperature), mask)
+            chosen = temper(probabilities, candidate_temperature(probabilities, mask))
         else:
             inside = np.where(mask, scores, np.nan)
             extreme = np.nanmax if self.mode == "guaranteed" else np.nanmin
-            chosen = inside == extreme(inside, axis=1, keepdims=True)
-            weights = confidences_within(chosen.astype(np.float64), mask)
+            chosen = (inside == extreme(inside, axis=1, keepdims=True)).astype(np.float64)
+        weights = confidences_within(chosen, mask)
         counted = weights > 0
         order = np.argsort(scores[counted])
         mass = np.cumsum(weights[counted][order])

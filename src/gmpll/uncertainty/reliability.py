@@ -1,7 +1,6 @@
-"""How far stated confidences can be believed: measured against true labels.
+"""How far stated confidences can be believed, measured against true labels: for evaluation only.
 
-These are for evaluation. Nothing here takes part in fitting; what can be done without true labels
-is in :mod:`gmpll.uncertainty.calibration`.
+What can be done without true labels is in :mod:`gmpll.uncertainty.calibration`.
 """
 
 from __future__ import annotations
