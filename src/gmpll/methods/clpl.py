@@ -27,11 +27,9 @@ class CLPL(LinearScorer):
     With the scores :math:`g_c(x) = w_c^\top x`, the candidate set :math:`S_i` of row i and the
     squared hinge :math:`\psi(u) = \max(0, 1 - u)^2`, CLPL solves
 
-    .. math::
-
-        \min_W \; \tfrac{1}{2} \|W\|_F^2 + C \sum_i \Bigl[
-            \psi\Bigl(\tfrac{1}{|S_i|} \sum_{c \in S_i} g_c(x_i)\Bigr)
-            + \sum_{c \notin S_i} \psi\bigl(-g_c(x_i)\bigr) \Bigr] .
+    .. math:: \min_W \; \tfrac{1}{2} \|W\|_F^2 + C \sum_i \Bigl[
+              \psi\Bigl(\tfrac{1}{|S_i|} \sum_{c \in S_i} g_c(x_i)\Bigr)
+              + \sum_{c \notin S_i} \psi\bigl(-g_c(x_i)\bigr) \Bigr] .
 
     Where every set has one label this is one-vs-rest classification with squared hinge loss.
 

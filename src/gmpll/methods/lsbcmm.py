@@ -44,21 +44,17 @@ class LSBCMM(ProbabilityMixin, BasePartialLabelClassifier):
 
     Component k is chosen with the stick-breaking probability
 
-    .. math::
-
-        \phi_k(x) = v_k(x) \prod_{j<k} (1 - v_j(x)), \quad
-        v_k(x) = \sigma(w_k^\top x + b_k), \quad v_K(x) = 1,
+    .. math:: \phi_k(x) = v_k(x) \prod_{j<k} (1 - v_j(x)), \quad
+              v_k(x) = \sigma(w_k^\top x + b_k), \quad v_K(x) = 1,
 
     and draws label c with probability :math:`\theta_{kc}`, where
     :math:`\theta_k \sim \mathrm{Dirichlet}(\alpha, \ldots, \alpha)` and
     :math:`w_k \sim N(0, \sigma^2 I)`. With :math:`q(\theta_k) = \mathrm{Dirichlet}(a_k)` the
     maximised lower bound is, after the E-step,
 
-    .. math::
-
-        \sum_i \log \sum_k \phi_k(x_i) \sum_{c \in S_i} e^{E \log \theta_{kc}}
-        - \sum_k \mathrm{KL}(\mathrm{Dirichlet}(a_k) \,\|\, \mathrm{Dirichlet}(\alpha))
-        - \frac{1}{2 \sigma^2} \sum_{k<K} \|w_k\|^2 .
+    .. math:: \sum_i \log \sum_k \phi_k(x_i) \sum_{c \in S_i} e^{E \log \theta_{kc}}
+              - \sum_k \mathrm{KL}(\mathrm{Dirichlet}(a_k) \,\|\, \mathrm{Dirichlet}(\alpha))
+              - \frac{1}{2 \sigma^2} \sum_{k<K} \|w_k\|^2 .
 
     Parameters
     ----------

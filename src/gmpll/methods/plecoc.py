@@ -47,10 +47,9 @@ class PLECOC(DecisionMixin, BasePartialLabelClassifier):
     r"""Partial label learning by error-correcting output codes.
 
     The labels are split in two at random. A row whose candidates all lie on one side belongs to
-    that side whichever of them is right, so the rows of this kind make an ordinary binary
-    problem; the others are left out. Many such splits, the columns of a code, give every label a
-    codeword, and an unseen row gets the label whose codeword fits its binary answers best. No
-    candidate set is ever disambiguated.
+    that side whichever of them is right, so such rows make an ordinary binary problem. Many
+    splits, the columns of a code, give every label a codeword, and an unseen row gets the label
+    whose codeword fits its binary answers best. No candidate set is ever disambiguated.
 
     With the code :math:`M \in \{-1, +1\}^{q \times L}`, binary machines :math:`h_t` and the share
     :math:`H_{ct}` of the rows with candidate :math:`c` on which :math:`h_t` answers

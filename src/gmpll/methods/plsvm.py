@@ -22,10 +22,8 @@ class PLSVM(LinearScorer):
 
     With the scores :math:`w_c^\top x` and the candidate set :math:`S_i` of row i the objective is
 
-    .. math::
-
-        f(W) = \frac{\lambda}{2} \|W\|_F^2 + \frac{1}{m} \sum_i \max\Bigl(0,\;
-            1 - \max_{c \in S_i} w_c^\top x_i + \max_{c \notin S_i} w_c^\top x_i \Bigr) .
+    .. math:: f(W) = \frac{\lambda}{2} \|W\|_F^2 + \frac{1}{m} \sum_i \max\Bigl(0,\;
+              1 - \max_{c \in S_i} w_c^\top x_i + \max_{c \notin S_i} w_c^\top x_i \Bigr) .
 
     Where every set has one label this is the multi-class SVM of Crammer and Singer. A row whose
     set holds all labels has no loss.
@@ -68,13 +66,11 @@ class PLSVM(LinearScorer):
 
     *What is guaranteed.* The first maximum makes f non-convex as soon as a set has two labels
     (although [1]_ speaks of a convex quadratic programme). Let :math:`f_t \ge f` be the convex
-    function that keeps the best candidates of step t, and let G bound the sub-gradients. For any
+    function that keeps the best candidates of step t, and G a bound of the sub-gradients. For any
     V in the ball
 
-    .. math::
-
-        \frac{1}{T} \sum_{t=1}^{T} f(W_t) \le \frac{1}{T} \sum_{t=1}^{T} f_t(V)
-            + \frac{G^2 (1 + \ln T)}{2 \lambda T} ,
+    .. math:: \frac{1}{T} \sum_{t=1}^{T} f(W_t) \le \frac{1}{T} \sum_{t=1}^{T} f_t(V)
+              + \frac{G^2 (1 + \ln T)}{2 \lambda T} ,
 
     so the best weights on the path are as good as any V under the candidates that were chosen,
     up to a term that vanishes; with singletons :math:`f_t = f` and they approach the minimum.
@@ -85,10 +81,10 @@ class PLSVM(LinearScorer):
       real-world data sets. Of 0.001, 0.01, 0.1 and 1 the held-out covering rate asks for 0.1 on
       one of these sets and for 0.001 on the others; the default 0.01 lies between. Tune it where
       it matters, for instance with ``GridSearchCV``: ``score`` needs no truth.
-    * Start: public code starts from random weights, of which the first step keeps only who the
-      best candidates are. Here the start is zero, where tied labels share the sub-gradient: the
-      first step knows no seed and no order of the labels. With four values of :math:`\lambda` on
-      four real-world data sets zero ended lower than one random start in 10 of 16 cases.
+    * Start: public code starts from random weights, here the start is zero, where tied labels
+      share the sub-gradient: the first step knows no seed and no order of the labels. On four
+      real-world data sets with four values of :math:`\lambda` each, zero ended lower than one
+      random start in 10 of 16 cases and higher in 5.
     * The answer is the best of the steps without the start: where no label has half of the
       probability anywhere (Abalone), zero weights have the smallest objective of all.
     * Each label has its own bias, through a constant feature (and so a regularised one).
