@@ -10,6 +10,7 @@ from numpy.random import RandomState
 from numpy.typing import NDArray
 from sklearn import config_context  # type: ignore[attr-defined]
 from sklearn.base import clone
+from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -149,19 +150,17 @@ class AnyCandidate(ProbabilityMixin, BasePartialLabelClassifier):
     def _fit(self, X: Floats, mask: Mask, rng: RandomState) -> Floats:
         drawn = best_labels(np.where(mask, 0.0, -np.inf), rng=rng)
         self._labels = np.eye(mask.shape[1])
-        # Many classifiers refuse to learn a single class, which small data can well draw.
-        self._only_label = int(drawn[0]) if (drawn == drawn[0]).all() else None
-        if self._only_label is None:
-            default = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
-            template = default if self.estimator is None else self.estimator
-            # The caller's own classifier: its parameters are checked although ours have been.
-            with config_context(skip_parameter_validation=False):
-                self.estimator_ = clone(template).fit(X, drawn)
+        template = self.estimator
+        if (drawn == drawn[0]).all():  # many classifiers refuse to learn a single class
+            template = DummyClassifier(strategy="constant", constant=drawn[0])
+        elif template is None:
+            template = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+        # The caller's own classifier: its parameters are checked although ours have been.
+        with config_context(skip_parameter_validation=False):
+            self.estimator_ = clone(template).fit(X, drawn)
         return confidences_within(self._scores(X), mask)
 
     def _scores(self, X: Floats) -> Floats:
-        if self._only_label is not None:
-            return np.tile(self._labels[self._only_label], (X.shape[0], 1))
         if not hasattr(self.estimator_, "predict_proba"):
             return self._labels[self.estimator_.predict(X)]
         return self.estimator_.predict_proba(X) @ self._labels[self.estimator_.classes_]
