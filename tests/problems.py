@@ -1,7 +1,13 @@
 """Random partial label problems with everything that goes wrong in life."""
 
+import os
+from pathlib import Path
+
 import numpy as np
+import pytest
+import scipy.sparse as sp
 from hypothesis import strategies as st
+from scipy.io import loadmat
 
 
 def random_problem(seed, m=12, d=4, q=4, *, zero_rows=False, duplicates=False, absent=False):
@@ -39,3 +45,15 @@ def random_label_similarity(rng, q, levels=None):
     values = rng.random_sample((q, q)) if levels is None else rng.choice(levels, size=(q, q))
     similarity = np.triu(values, 1)
     return similarity + similarity.T + np.eye(q)
+
+
+def real_world(name):
+    """Rows, candidates and truth of a real-world data set; a test without it is skipped."""
+    path = Path(os.environ.get("GMPLL_DATA", "")) / "realworld" / f"{name}.mat"
+    if not path.exists():
+        pytest.skip(f"GMPLL_DATA names no folder with realworld/{name}.mat")
+    content = loadmat(path, spmatrix=False)
+    candidates, truth = (
+        sp.csr_array(content[key]).toarray() for key in ("partial_target", "target")
+    )
+    return content["data"], candidates.T > 0, truth.argmax(axis=0)

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.random import RandomState
 from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.model_selection import KFold
 
 from gmpll._columns import aligned_columns
+from gmpll._typing import Columns, Floats
 from gmpll.candidates import CandidateSets
 from gmpll.side_information import weight_argument
 
@@ -34,24 +35,14 @@ SETTLED_HYPERPARAMETERS = ("stacking", "linear", "forest")
 
 @dataclass(frozen=True)
 class TrainingRows:
-    """What a learner is fitted on, all rows of it or some.
+    """What a learner is fitted on, all rows of it or some."""
 
-    Attributes
-    ----------
-    X, y
-        Rows and candidates as the user gave them.
-    sets : CandidateSets
-        The same candidates as a mask.
-    weights : ndarray of shape (n_samples, n_classes) or None
-        Weights of the candidates.
-    """
-
-    X: Any
+    X: Any  # as the user gave it, like y
     y: Any
-    sets: CandidateSets
-    weights: NDArray[np.float64] | None = None
+    sets: CandidateSets  # the same candidates as a mask
+    weights: Floats | None = None  # of the candidates, (n_samples, n_classes)
 
-    def fit(self, estimator: Any, rows: NDArray[np.intp] | None = None) -> Any:
+    def fit(self, estimator: Any, rows: Columns | None = None) -> Any:
         """Fit an estimator on some of the rows, by default on all."""
         X, y, weights = self.X, self.y, self.weights
         if rows is not None:
@@ -68,7 +59,7 @@ class TrainingRows:
         return estimator.fit(X, y, **{argument: weights})
 
 
-def seeded(estimator: Any, rng: np.random.RandomState) -> Any:
+def seeded(estimator: Any, rng: RandomState) -> Any:
     """Return an unfitted copy in which every random state that was left open is drawn."""
     copy = clone(estimator)
     parameters = copy.get_params(deep=True)
@@ -102,7 +93,7 @@ def _settled_parameters(fitted: Any) -> dict[str, Any]:
     return {f"{name}__{key}": value for key, value in _settled_parameters(last).items()}
 
 
-def rows_of(data: Any, rows: NDArray[np.intp]) -> Any:
+def rows_of(data: Any, rows: Columns) -> Any:
     """Return some rows of features or of candidates, in the form that they came in."""
     if hasattr(data, "iloc"):
         return data.iloc[rows]
@@ -115,7 +106,7 @@ def rows_of(data: Any, rows: NDArray[np.intp]) -> Any:
     return [data[row] for row in rows]
 
 
-def label_probabilities(model: Any, X: Any, classes: NDArray[Any]) -> NDArray[np.float64]:
+def label_probabilities(model: Any, X: Any, classes: Any) -> Floats:
     """Return a fitted model's probabilities, columns in the order of ``classes``.
 
     Without ``predict_proba`` they are the softmax of ``decision_function``.
@@ -131,34 +122,16 @@ def label_probabilities(model: Any, X: Any, classes: NDArray[Any]) -> NDArray[np
 
 
 def held_out_probabilities(
-    estimator: Any, fitted: Any, data: TrainingRows, n_folds: int, rng: np.random.RandomState
-) -> NDArray[np.float64]:
-    """Return for every row the probabilities by a model that was fitted without it.
+    estimator: Any, fitted: Any, data: TrainingRows, n_folds: int, rng: RandomState
+) -> Floats:
+    """Return for every row the probabilities by a copy that was fitted without it.
 
-    The candidates of the row took no part either, but in the kind of model that was chosen on all
-    rows.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Copied and fitted once per fold.
-    fitted : estimator
-        The same, fitted on all rows; what kind of model it chose is not chosen again.
-    data : TrainingRows
-        Rows and candidates.
-    n_folds : int
-        Number of parts; every row its own if there are fewer rows.
-    rng : RandomState
-        Draws the parts.
-
-    Returns
-    -------
-    ndarray of shape (n_samples, n_classes)
+    What kind of model ``fitted`` chose on all rows, a copy does not choose again.
     """
-    n_samples, classes = len(data.sets.mask), data.sets.classes
+    n_samples = len(data.sets.mask)
     folds = KFold(min(n_folds, n_samples), shuffle=True, random_state=rng)
     probabilities = np.zeros(data.sets.mask.shape)
-    for train, held_out in folds.split(np.zeros(n_samples)):
+    for train, out in folds.split(probabilities):
         model = data.fit(settled(estimator, fitted), train)
-        probabilities[held_out] = label_probabilities(model, rows_of(data.X, held_out), classes)
+        probabilities[out] = label_probabilities(model, rows_of(data.X, out), data.sets.classes)
     return probabilities

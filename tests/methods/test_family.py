@@ -13,12 +13,17 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from gmpll import GMPLL, IPAL, PLKNN, PLLEAF
+from gmpll import GMPLL, IPAL, LSBCMM, M3PL, PLKNN, PLLEAF
 from gmpll.methods import METHODS
 from problems import random_problem
 
 ESTIMATORS = [Method(random_state=0) for Method in METHODS.values()]
 VARIANTS = [
+    IPAL(n_neighbors=3, alpha=0.5),
+    LSBCMM(components_per_label=1, max_iter=20),
+    M3PL(C_max=0.1, growth=4.0),
+    PLKNN(weights="rank", n_neighbors=3),
+    PLLEAF(n_neighbors=3, transductive="model"),
     GMPLL(random_state=0),
     GMPLL(alpha=0.1, random_state=0),
     GMPLL("local", prediction="joint", random_state=0, balance=0.5),

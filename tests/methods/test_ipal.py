@@ -1,21 +1,9 @@
-import os
-import warnings
-from pathlib import Path
-
 import numpy as np
 import pytest
-import scipy.io
 from scipy.optimize import nnls
-from sklearn.model_selection import KFold
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from gmpll.methods.ipal import IPAL, mass_correction, spectral_norm
 from problems import random_problem
-
-
-@parametrize_with_checks([IPAL(), IPAL(n_neighbors=3, alpha=0.5)])
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 def to_directions(X, mean, std):
@@ -195,60 +183,7 @@ def test_permuting_rows_and_labels_permutes_the_answer():
     )
 
 
-DEGENERATE = {
-    "one row": ([[1.0, 2.0]], [[1, 1, 0]]),
-    "one label": (np.random.RandomState(0).randn(5, 2), np.ones((5, 1), dtype=bool)),
-    "full sets": (np.random.RandomState(0).randn(12, 2), np.ones((12, 3), dtype=int)),
-    "singletons": (np.random.RandomState(0).randn(12, 2), np.eye(3, dtype=int)[np.arange(12) % 3]),
-    "duplicates": (np.ones((12, 3)), np.tile([[1, 1, 0], [0, 1, 1]], (6, 1))),
-    "zero rows": (np.zeros((4, 3)), [[1, 0], [1, 1], [0, 1], [1, 1]]),
-    "one zero row": random_problem(0, zero_rows=True)[:2],
-    "constant feature": (
-        np.c_[np.ones(12), np.arange(12)],
-        np.eye(4, dtype=int)[np.arange(12) // 3],
-    ),
-    "unseen label": (np.random.RandomState(0).randn(6, 2), np.tile([1, 1, 0], (6, 1))),
-}
-
-
-@pytest.mark.parametrize("name", DEGENERATE)
-def test_degenerate_data(name):
-    X, mask = np.asarray(DEGENERATE[name][0]), np.asarray(DEGENERATE[name][1])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        warnings.filterwarnings("ignore", message=".* n_neighbors=10, so that")  # few rows
-        model = IPAL(random_state=0).fit(X, mask)
-        scores = model.decision_function(X)
-        labels = model.predict(X)
-    confidences = model.label_confidences_
-    np.testing.assert_allclose(confidences.sum(axis=1), 1.0)
-    assert np.all(confidences[~mask.astype(bool)] == 0)
-    assert not np.isnan(scores).any()
-    assert mask[np.arange(len(X)), model.labels_].all()
-    assert mask.any(axis=0)[labels].all()
-
-
 def test_full_sets_leave_everything_undecided():
     X = np.random.RandomState(0).randn(30, 4)
     model = IPAL(random_state=0).fit(X, np.ones((30, 3), dtype=int))
     np.testing.assert_allclose(model.label_confidences_, 1 / 3)
-
-
-@pytest.mark.parametrize(
-    ("name", "inductive", "transductive"), [("lost", 0.733, 0.841), ("MSRCv2", 0.526, 0.706)]
-)
-def test_accuracy_on_real_data_is_as_expected(name, inductive, transductive):
-    folder = os.environ.get("GMPLL_DATA")
-    if not folder or not (Path(folder) / "realworld" / f"{name}.mat").exists():
-        pytest.skip(f"GMPLL_DATA names no folder with realworld/{name}.mat")
-    content = scipy.io.loadmat(Path(folder) / "realworld" / f"{name}.mat")
-    X, mask = content["data"], content["partial_target"].toarray().T > 0
-    truth = content["target"].toarray().argmax(axis=0)
-    unseen, seen = [], []
-    for train, test in KFold(10, shuffle=True, random_state=0).split(X):
-        model = IPAL(random_state=0).fit(X[train], mask[train])
-        unseen.append(np.mean(model.predict(X[test]) == truth[test]))
-        seen.append(np.mean(model.labels_ == truth[train]))
-    # Expected: figures of an independent implementation.
-    assert np.mean(unseen) == pytest.approx(inductive, abs=0.04)
-    assert np.mean(seen) == pytest.approx(transductive, abs=0.02)

@@ -1,18 +1,12 @@
 """M3PL against literal transcriptions: generic solvers, small data, the published loop."""
 
-import os
-import warnings
-from pathlib import Path
-
 import numpy as np
 import pytest
-from scipy.io import loadmat
 from scipy.optimize import linear_sum_assignment, minimize
 from sklearn.datasets import load_iris, make_blobs
 from sklearn.model_selection import GridSearchCV
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from gmpll.methods.m3pl import (
     M3PL,
@@ -24,6 +18,7 @@ from gmpll.methods.m3pl import (
     hinge_losses,
     penalty_schedule,
 )
+from problems import real_world
 
 RNG = np.random.RandomState
 
@@ -34,11 +29,6 @@ def ambiguous(n_samples=60, n_labels=4, extra=0.3, seed=0, spread=1.5):
     mask = np.eye(n_labels, dtype=bool)[y]
     mask |= RNG(seed).random_sample(mask.shape) < extra
     return X, mask, y
-
-
-@parametrize_with_checks([M3PL(C_max=0.1, growth=4.0)])
-def test_is_a_scikit_learn_classifier(estimator, check):
-    check(estimator)
 
 
 # --- The SVM step ---------------------------------------------------------------------------
@@ -342,32 +332,6 @@ def test_same_seed_same_model():
     np.testing.assert_array_equal(first.labels_, second.labels_)
 
 
-@pytest.mark.parametrize(
-    ("X", "mask"),
-    [
-        (np.ones((1, 2)), np.ones((1, 1), dtype=bool)),
-        (np.ones((1, 2)), np.ones((1, 3), dtype=bool)),
-        (RNG(0).normal(size=(9, 2)), np.ones((9, 1), dtype=bool)),
-        (RNG(0).normal(size=(9, 2)), np.ones((9, 3), dtype=bool)),
-        (RNG(0).normal(size=(9, 2)), np.eye(3, dtype=bool)[np.arange(9) % 3]),
-        (np.zeros((9, 2)), np.ones((9, 3), dtype=bool)),
-        (np.repeat(np.eye(3), 3, axis=0), np.ones((9, 3), dtype=bool)),
-        (np.c_[np.ones(9), np.arange(9.0)], np.tile([[True, True, False]], (9, 1))),
-    ],
-    ids=["one-row", "one-full-row", "one-label", "full", "single", "zero", "duplicate", "unseen"],
-)
-def test_degenerate_input_gives_candidates_without_warnings(X, mask):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        # The solver of older versions of scikit-learn does not notice that it is done.
-        warnings.filterwarnings("ignore", "Liblinear failed to converge")
-        model = M3PL(random_state=0).fit(X, mask)
-        predicted = model.predict(X)
-    assert mask[np.arange(len(X)), model.labels_].all()
-    assert np.isfinite(model.coef_).all()
-    assert mask.any(axis=0)[predicted].all()
-
-
 def test_grid_search_needs_no_truth():
     X, mask, _ = ambiguous(n_samples=60)
     grid = {"C_max": M3PL.TUNING_GRID["C_max"][:2]}
@@ -376,16 +340,9 @@ def test_grid_search_needs_no_truth():
     assert 0.5 < search.best_score_ <= 1.0
 
 
-@pytest.mark.skipif("GMPLL_DATA" not in os.environ, reason="GMPLL_DATA names no data folder")
 def test_schedule_matters_on_lost():
     """Without the slow start the labels of the first round are learnt by heart."""
-    path = Path(os.environ["GMPLL_DATA"]) / "realworld" / "lost.mat"
-    if not path.exists():
-        pytest.skip("lost.mat is not in GMPLL_DATA")
-    content = loadmat(path)
-    mask = content["partial_target"].toarray().T > 0
-    truth = content["target"].toarray().argmax(axis=0)
-    X = content["data"]
+    X, mask, truth = real_world("lost")
     slow = M3PL(growth=2.0, random_state=0).fit(X, mask)
     at_once = M3PL(growth=1e6, random_state=0).fit(X, mask)
     assert len(at_once.penalties_) == 1

@@ -1,6 +1,4 @@
-import os
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,11 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
-from sklearn.model_selection import KFold
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from gmpll.methods import plleaf
-from gmpll.methods._simplex import project_on_simplex
 from gmpll.methods.plleaf import (
     PLLEAF,
     ConfidenceProblem,
@@ -23,14 +18,10 @@ from gmpll.methods.plleaf import (
     accelerated,
     candidate_gap,
     deviation_from_neighbors,
+    project_on_simplex,
     training_kernel,
 )
 from problems import random_problem
-
-
-@parametrize_with_checks([PLLEAF(), PLLEAF(n_neighbors=3, transductive="model")])
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 def directions(X):
@@ -363,37 +354,6 @@ def test_permuting_rows_and_labels_permutes_the_answer():
     )
 
 
-DEGENERATE = {
-    "one row": ([[1.0, 2.0]], [[1, 1, 0]]),
-    "one label": (np.random.RandomState(0).randn(5, 2), np.ones((5, 1), dtype=bool)),
-    "full sets": (np.random.RandomState(0).randn(12, 2), np.ones((12, 3), dtype=int)),
-    "singletons": (np.random.RandomState(0).randn(12, 2), np.eye(3, dtype=int)[np.arange(12) % 3]),
-    "duplicates": (np.ones((12, 3)), np.tile([[1, 1, 0], [0, 1, 1]], (6, 1))),
-    "zero rows": (np.zeros((4, 3)), [[1, 0], [1, 1], [0, 1], [1, 1]]),
-    "one zero row": random_problem(0, zero_rows=True)[:2],
-    "constant feature": (np.c_[np.ones(9), np.arange(9)], np.eye(3, dtype=int)[np.arange(9) // 3]),
-    "unseen label": (np.random.RandomState(0).randn(6, 2), np.tile([1, 1, 0], (6, 1))),
-}
-
-
-@pytest.mark.parametrize("transductive", ["confidences", "model"])
-@pytest.mark.parametrize("name", DEGENERATE)
-def test_degenerate_data(name, transductive):
-    X, mask = np.asarray(DEGENERATE[name][0]), np.asarray(DEGENERATE[name][1])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        warnings.filterwarnings("ignore", message=".* n_neighbors=10, so that")  # few rows
-        model = PLLEAF(transductive=transductive, random_state=0).fit(X, mask)
-        scores = model.decision_function(X)
-        labels = model.predict(X)
-    confidences = model.label_confidences_
-    np.testing.assert_allclose(confidences.sum(axis=1), 1.0)
-    assert np.all(confidences[~mask.astype(bool)] == 0)
-    assert not np.isnan(scores).any()
-    assert mask[np.arange(len(X)), model.labels_].all()
-    assert mask.any(axis=0)[labels].all()
-
-
 @pytest.mark.parametrize("epsilon", [0.0, 2.0])
 def test_converges_for_a_ball_of_no_size_and_for_one_larger_than_the_simplex(epsilon):
     X, mask, _ = random_problem(1, m=30, d=3)
@@ -401,23 +361,3 @@ def test_converges_for_a_ball_of_no_size_and_for_one_larger_than_the_simplex(eps
         warnings.simplefilter("error", ConvergenceWarning)
         model = PLLEAF(epsilon=epsilon, random_state=0).fit(X, mask)
     assert np.isfinite(model.decision_function(X)).all()
-
-
-@pytest.mark.parametrize(
-    ("name", "inductive", "transductive"), [("lost", 0.749, 0.822), ("MSRCv2", 0.496, 0.628)]
-)
-def test_accuracy_on_real_data_is_as_expected(name, inductive, transductive):
-    folder = os.environ.get("GMPLL_DATA")
-    if not folder or not (Path(folder) / "realworld" / f"{name}.mat").exists():
-        pytest.skip(f"GMPLL_DATA names no folder with realworld/{name}.mat")
-    content = scipy.io.loadmat(Path(folder) / "realworld" / f"{name}.mat", spmatrix=False)
-    X, mask = content["data"], content["partial_target"].toarray().T > 0
-    truth = content["target"].toarray().argmax(axis=0)
-    unseen, seen = [], []
-    for train, test in KFold(10, shuffle=True, random_state=0).split(X):
-        model = PLLEAF(random_state=0).fit(X[train], mask[train])
-        unseen.append(np.mean(model.predict(X[test]) == truth[test]))
-        seen.append(np.mean(model.labels_ == truth[train]))
-    # Expected: figures of an independent implementation.
-    assert np.mean(unseen) == pytest.approx(inductive, abs=0.04)
-    assert np.mean(seen) == pytest.approx(transductive, abs=0.04)

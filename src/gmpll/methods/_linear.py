@@ -3,40 +3,42 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.random import RandomState
 from scipy.special import softmax
 from sklearn.preprocessing import add_dummy_feature
 
+from gmpll._typing import Floats, Mask
 from gmpll.base import BasePartialLabelClassifier, DecisionMixin
 from gmpll.graph.views import Scaling
 from gmpll.rounding import confidences_within
 
-__all__ = ["LinearScorer"]
+__all__ = ["BiasedScaling", "LinearScorer"]
+
+
+class BiasedScaling(Scaling):
+    """Scaling that puts a one before the features of every row, whose weight is the bias."""
+
+    def transform(self, X: Floats) -> Floats:
+        """Scale rows."""
+        return add_dummy_feature(super().transform(X))
 
 
 class LinearScorer(DecisionMixin, BasePartialLabelClassifier):
     """Score labels by ``weights_ @ [1, x]``; the confidences are the softmax of the scores."""
 
     standardize: bool
-    weights_: NDArray[np.float64]
 
     @abstractmethod
-    def _learn(self, rows: NDArray[np.float64], mask: NDArray[np.bool_]) -> NDArray[np.float64]:
+    def _learn(self, rows: Floats, mask: Mask) -> Floats:
         """Return the weights, (n_labels, 1 + n_features); ``rows`` begin with a one."""
 
-    def _fit(
-        self, X: NDArray[np.float64], mask: NDArray[np.bool_], rng: Any
-    ) -> NDArray[np.float64]:
-        self._scaling = Scaling(X, standardize=self.standardize)
-        self.weights_ = self._learn(self._with_bias(X), mask)
+    def _fit(self, X: Floats, mask: Mask, rng: RandomState) -> Floats:
+        self._scaling = BiasedScaling(X, standardize=self.standardize)
+        self.weights_ = self._learn(self._scaling.transform(X), mask)
         scores = np.where(mask, self._scores(X), -np.inf)
         return confidences_within(softmax(scores, axis=1), mask)
 
-    def _scores(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self._with_bias(X) @ self.weights_.T
-
-    def _with_bias(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
-        return add_dummy_feature(self._scaling.transform(X))
+    def _scores(self, X: Floats) -> Floats:
+        return self._scaling.transform(X) @ self.weights_.T

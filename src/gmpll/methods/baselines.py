@@ -1,22 +1,22 @@
-"""Floors: what can be had without disambiguating anything.
-
-A method that does not beat these has learned nothing from the candidates. None of them sees the
-truth.
-"""
+"""Floors: a method that does not beat these has learned nothing from the candidates."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from dataclasses import field
+from typing import Any
 
 import numpy as np
+from numpy.random import RandomState
 from numpy.typing import NDArray
 from sklearn import config_context  # type: ignore[attr-defined]
 from sklearn.base import clone
+from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from gmpll._sklearn import HasMethods
+from gmpll._parameters import Learner, Seed, with_parameters
+from gmpll._typing import Floats, Mask
 from gmpll.base import BasePartialLabelClassifier, ProbabilityMixin
 from gmpll.rounding import best_labels, confidences_within
 
@@ -32,6 +32,7 @@ class _Floor(ProbabilityMixin, BasePartialLabelClassifier):
         return tags
 
 
+@with_parameters
 class RandomCandidate(_Floor):
     """Draw one of the candidates.
 
@@ -57,19 +58,16 @@ class RandomCandidate(_Floor):
            [0. , 0. , 1. ]])
     """
 
-    def __init__(self, *, random_state: Any = None) -> None:
-        self.random_state = random_state
+    random_state: Seed = None
 
-    def _fit(
-        self, X: NDArray[np.float64], mask: NDArray[np.bool_], rng: np.random.RandomState
-    ) -> NDArray[np.float64]:
+    def _fit(self, X: Floats, mask: Mask, rng: RandomState) -> Floats:
         uniform = mask / mask.sum(axis=1, keepdims=True)
         self._upper_ends = np.cumsum(uniform.mean(axis=0))
         # Odd multipliers, one per feature and one as offset, make the hash of a row below.
         self._multipliers = rng.randint(0, 2**63, X.shape[1] + 1, dtype=np.uint64) * 2 + 1
         return uniform
 
-    def _scores(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _scores(self, X: Floats) -> Floats:
         # The draw is a hash of the row, so a row's answer depends on that row alone and is the
         # same in every call, as the prediction of unseen rows must.
         words = np.ascontiguousarray(X + 0.0).view(np.uint64)  # + 0.0 makes -0.0 and 0.0 one
@@ -80,6 +78,7 @@ class RandomCandidate(_Floor):
         return np.eye(n_labels)[label]
 
 
+@with_parameters
 class MostFrequentCandidate(_Floor):
     """Choose the candidate that most candidate sets contain.
 
@@ -105,20 +104,18 @@ class MostFrequentCandidate(_Floor):
     array(['b', 'b', 'c', 'b'], dtype='<U1')
     """
 
-    def __init__(self, *, random_state: Any = None) -> None:
-        self.random_state = random_state
+    random_state: Seed = None
 
-    def _fit(
-        self, X: NDArray[np.float64], mask: NDArray[np.bool_], rng: np.random.RandomState
-    ) -> NDArray[np.float64]:
+    def _fit(self, X: Floats, mask: Mask, rng: RandomState) -> Floats:
         frequency = mask.mean(axis=0)
         self._share = frequency / frequency.sum()
         return confidences_within(np.broadcast_to(frequency, mask.shape), mask)
 
-    def _scores(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _scores(self, X: Floats) -> Floats:
         return np.tile(self._share, (X.shape[0], 1))
 
 
+@with_parameters
 class AnyCandidate(ProbabilityMixin, BasePartialLabelClassifier):
     """Train a plain classifier on one candidate per row, drawn at random.
 
@@ -147,40 +144,26 @@ class AnyCandidate(ProbabilityMixin, BasePartialLabelClassifier):
     array(['b'], dtype='<U1')
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **BasePartialLabelClassifier._parameter_constraints,
-        "estimator": [None, HasMethods(["fit", "predict"])],
-    }
+    estimator: Learner = field(default=None, kw_only=False)
+    random_state: Seed = None
 
-    def __init__(self, estimator: Any = None, *, random_state: Any = None) -> None:
-        self.estimator = estimator
-        self.random_state = random_state
-
-    def _fit(
-        self, X: NDArray[np.float64], mask: NDArray[np.bool_], rng: np.random.RandomState
-    ) -> NDArray[np.float64]:
+    def _fit(self, X: Floats, mask: Mask, rng: RandomState) -> Floats:
         drawn = best_labels(np.where(mask, 0.0, -np.inf), rng=rng)
-        self._n_labels = mask.shape[1]
-        # Many classifiers refuse to learn a single class, which small data can well draw.
-        self._only_label = int(drawn[0]) if (drawn == drawn[0]).all() else None
-        if self._only_label is None:
-            # The caller's own classifier: its parameters are checked although ours have been.
-            with config_context(skip_parameter_validation=False):
-                self.estimator_ = clone(self._template()).fit(X, drawn)
+        self._labels = np.eye(mask.shape[1])
+        template = self.estimator
+        if (drawn == drawn[0]).all():  # many classifiers refuse to learn a single class
+            template = DummyClassifier(strategy="constant", constant=drawn[0])
+        elif template is None:
+            template = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+        # The caller's own classifier: its parameters are checked although ours have been.
+        with config_context(skip_parameter_validation=False):
+            self.estimator_ = clone(template).fit(X, drawn)
         return confidences_within(self._scores(X), mask)
 
-    def _scores(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
-        everything = np.eye(self._n_labels)
-        if self._only_label is not None:
-            return np.tile(everything[self._only_label], (X.shape[0], 1))
+    def _scores(self, X: Floats) -> Floats:
         if not hasattr(self.estimator_, "predict_proba"):
-            return everything[self.estimator_.predict(X)]
-        return self.estimator_.predict_proba(X) @ everything[self.estimator_.classes_]
-
-    def _template(self) -> Any:
-        if self.estimator is not None:
-            return self.estimator
-        return make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+            return self._labels[self.estimator_.predict(X)]
+        return self.estimator_.predict_proba(X) @ self._labels[self.estimator_.classes_]
 
 
 def _shuffle_bits(words: NDArray[np.uint64]) -> NDArray[np.uint64]:

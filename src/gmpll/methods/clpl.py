@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
-from gmpll._sklearn import Integral, Interval, Real
-from gmpll.base import BasePartialLabelClassifier
+from gmpll._parameters import Count, Positive, Seed, Switch, with_parameters
+from gmpll._typing import Floats, Mask
 from gmpll.methods._linear import LinearScorer
 
 __all__ = ["CLPL"]
 
 
+@with_parameters
 class CLPL(LinearScorer):
     r"""Convex learning from partial labels (CLPL).
 
@@ -27,11 +27,9 @@ class CLPL(LinearScorer):
     With the scores :math:`g_c(x) = w_c^\top x`, the candidate set :math:`S_i` of row i and the
     squared hinge :math:`\psi(u) = \max(0, 1 - u)^2`, CLPL solves
 
-    .. math::
-
-        \min_W \; \tfrac{1}{2} \|W\|_F^2 + C \sum_i \Bigl[
-            \psi\Bigl(\tfrac{1}{|S_i|} \sum_{c \in S_i} g_c(x_i)\Bigr)
-            + \sum_{c \notin S_i} \psi\bigl(-g_c(x_i)\bigr) \Bigr] .
+    .. math:: \min_W \; \tfrac{1}{2} \|W\|_F^2 + C \sum_i \Bigl[
+              \psi\Bigl(\tfrac{1}{|S_i|} \sum_{c \in S_i} g_c(x_i)\Bigr)
+              + \sum_{c \notin S_i} \psi\bigl(-g_c(x_i)\bigr) \Bigr] .
 
     Where every set has one label this is one-vs-rest classification with squared hinge loss.
 
@@ -58,13 +56,9 @@ class CLPL(LinearScorer):
         The minimum found.
     n_iter_ : int
         Number of L-BFGS iterations.
-    labels_ : ndarray of shape (n_samples,)
-        The candidate of highest score for every training row.
-    label_confidences_ : ndarray of shape (n_samples, n_classes)
-        Softmax of the scores over the candidates: an order of the candidates, no calibrated
-        probability.
-    classes_, n_features_in_, feature_names_in_
-        See :class:`gmpll.base.BasePartialLabelClassifier`.
+    classes_, labels_, label_confidences_, n_features_in_, feature_names_in_
+        See :class:`gmpll.base.BasePartialLabelClassifier`. The confidences are the softmax of the
+        scores over the candidates: an order of the candidates, no calibrated probability.
 
     Notes
     -----
@@ -74,15 +68,13 @@ class CLPL(LinearScorer):
 
     Choices where the literature is unclear:
 
-    * Each label has its own bias, through a constant feature (and so a regularised one). The
-      intercept of an SVM on the stacked examples, as in some public code, is one number for all
-      labels: it cannot change which label wins.
+    * Each label has its own bias, through a constant feature (and so a regularised one). One
+      intercept for all stacked examples, as in some public code, cannot change which label wins.
     * No author's value of C is known; 1 is what public code uses. Choose it from ``C_GRID`` by
       held-out candidate sets, for instance with ``GridSearchCV``: ``score`` needs no truth.
-    * The features are z-scored and the rows keep their lengths. Some published figures are only
-      met if z-scored rows are then scaled to length one (with C from 1 to 10): put
-      ``StandardScaler`` and ``Normalizer`` of ``sklearn.preprocessing`` before, and set
-      ``standardize=False``.
+    * Z-scored rows keep their lengths. Some published figures are only met if they are scaled to
+      length one (with C from 1 to 10): put ``StandardScaler`` and ``Normalizer`` of
+      ``sklearn.preprocessing`` before, and set ``standardize=False``.
 
     References
     ----------
@@ -105,30 +97,13 @@ class CLPL(LinearScorer):
     #: Values of ``C`` to choose from.
     C_GRID: ClassVar[tuple[float, ...]] = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **BasePartialLabelClassifier._parameter_constraints,
-        "C": [Interval(Real, 0, None, closed="neither")],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "standardize": ["boolean"],
-    }
+    C: Positive = 1.0
+    tol: Positive = 1e-6
+    max_iter: Count = 5000
+    standardize: Switch = True
+    random_state: Seed = None
 
-    def __init__(
-        self,
-        *,
-        C: float = 1.0,
-        tol: float = 1e-6,
-        max_iter: int = 5000,
-        standardize: bool = True,
-        random_state: Any = None,
-    ) -> None:
-        self.C = C
-        self.tol = tol
-        self.max_iter = max_iter
-        self.standardize = standardize
-        self.random_state = random_state
-
-    def _learn(self, rows: NDArray[np.float64], mask: NDArray[np.bool_]) -> NDArray[np.float64]:
+    def _learn(self, rows: Floats, mask: Mask) -> Floats:
         shares = mask / mask.sum(axis=1, keepdims=True)
         start = np.zeros(mask.shape[1] * rows.shape[1])
         _, slope = objective(start, rows, mask, shares, self.C)
@@ -158,12 +133,8 @@ class CLPL(LinearScorer):
 
 
 def objective(
-    flat: NDArray[np.float64],
-    rows: NDArray[np.float64],
-    mask: NDArray[np.bool_],
-    shares: NDArray[np.float64],
-    C: float,
-) -> tuple[float, NDArray[np.float64]]:
+    flat: Floats, rows: Floats, mask: Mask, shares: Floats, C: float
+) -> tuple[float, Floats]:
     """Return value and gradient at the weights ``flat``; ``shares`` are mask rows of sum one."""
     weights = flat.reshape(mask.shape[1], -1)
     scores = rows @ weights.T

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
-import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.random import RandomState
 from sklearn.utils import gen_batches
 
-from gmpll._sklearn import Integral, Interval, Real
-from gmpll.base import N_JOBS, BasePartialLabelClassifier, DecisionMixin
+from gmpll._parameters import Count, Jobs, NotNegative, Seed, Switch, with_parameters
+from gmpll._sklearn import Interval, Real
+from gmpll._typing import Columns, Floats, Mask
+from gmpll.base import BasePartialLabelClassifier, DecisionMixin
+from gmpll.engines import engine_of
 from gmpll.graph.neighbors import nearest_neighbors, warn_of_few_rows
 from gmpll.graph.reconstruction import reconstruction_weights
 from gmpll.graph.views import Scaling, unit_rows
@@ -22,6 +24,7 @@ __all__ = ["IPAL"]
 BLOCK_BYTES = 2**26
 
 
+@with_parameters
 class IPAL(DecisionMixin, BasePartialLabelClassifier):
     r"""Instance-based partial label learning (IPAL).
 
@@ -62,20 +65,15 @@ class IPAL(DecisionMixin, BasePartialLabelClassifier):
 
     Attributes
     ----------
-    label_confidences_ : ndarray of shape (n_samples, n_classes)
-        F after step 3, rows scaled to sum to one.
     n_iter_ : int
-        Rounds of step 2 that were made.
-    classes_, labels_, n_features_in_, feature_names_in_
-        See :class:`gmpll.base.BasePartialLabelClassifier`.
+        Rounds of step 2 that were made; ``max_iter`` is a regular end and gives no warning.
+    classes_, labels_, label_confidences_, n_features_in_, feature_names_in_
+        See :class:`gmpll.base.BasePartialLabelClassifier`. The confidences are F after step 3.
 
     Notes
     -----
     Fitting takes O(m^2 d) for the neighbours, O(m k^2 (k + d)) for the weights and
     O(m q (k + q)) per round; memory is O(m (d + k + q)). The graph is sparse from the start.
-
-    Reaching ``max_iter`` is a regular end of the published procedure, so it gives no warning;
-    ``n_iter_`` tells.
 
     If no weight of an unseen row is positive (it is zero, or opposite to all its neighbours) the
     residuals of all labels are equal; then the neighbours' labels vote, and the score is minus
@@ -99,92 +97,49 @@ class IPAL(DecisionMixin, BasePartialLabelClassifier):
     array([0, 1, 2])
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **BasePartialLabelClassifier._parameter_constraints,
-        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
-        "alpha": [Interval(Real, 0, 1, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "standardize": ["boolean"],
-        "n_jobs": N_JOBS,
-    }
+    n_neighbors: Count = 10
+    alpha: Annotated[float, Interval(Real, 0, 1, closed="left")] = 0.95
+    max_iter: Count = 100
+    tol: NotNegative = 1e-4
+    standardize: Switch = True
+    n_jobs: Jobs = None
+    random_state: Seed = None
 
-    n_iter_: int
-
-    def __init__(
-        self,
-        *,
-        n_neighbors: int = 10,
-        alpha: float = 0.95,
-        max_iter: int = 100,
-        tol: float = 1e-4,
-        standardize: bool = True,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_neighbors = n_neighbors
-        self.alpha = alpha
-        self.max_iter = max_iter
-        self.tol = tol
-        self.standardize = standardize
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-
-    def _fit(
-        self, X: NDArray[np.float64], mask: NDArray[np.bool_], rng: np.random.RandomState
-    ) -> NDArray[np.float64]:
+    def _fit(self, X: Floats, mask: Mask, rng: RandomState) -> Floats:
         warn_of_few_rows("IPAL", self.n_neighbors, len(X))
         self._scaling = Scaling(X, standardize=self.standardize)
         self._rows = unit_rows(self._scaling.transform(X))
         graph = self._reconstruction_graph()
-        initial = confidences_within(mask.astype(np.float64), mask)
-        settled = self._propagate(graph, initial, mask)
-        return confidences_within(settled * mass_correction(initial, settled), mask)
-
-    def _reconstruction_graph(self) -> sp.csr_array:
-        """Row-normalised weights with which training rows reconstruct each other (step 1)."""
-        near = nearest_neighbors(self._rows, self.n_neighbors, n_jobs=self.n_jobs).indices
-        weights = reconstruction_weights(self._rows, self._rows, near, sum_to_one=False)
-        total = weights.sum(axis=1, keepdims=True)
-        weights /= np.where(total > 0, total, 1.0)
-        m, k = near.shape
-        entries = (weights.ravel(), (np.repeat(np.arange(m), k), near.ravel()))
-        return sp.csr_array(entries, shape=(m, m))
-
-    def _propagate(
-        self, graph: sp.csr_array, initial: NDArray[np.float64], mask: NDArray[np.bool_]
-    ) -> NDArray[np.float64]:
-        """Let confidences flow along the graph until they settle (step 2)."""
-        current = initial
-        for n_iter in range(1, self.max_iter + 1):
+        current = initial = confidences_within(mask.astype(np.float64), mask)
+        for n_iter in range(1, self.max_iter + 1):  # step 2
             mixed = self.alpha * (graph @ current) + (1 - self.alpha) * initial
             previous, current = current, confidences_within(mixed, mask)
             self.n_iter_ = n_iter
             if spectral_norm(current - previous) < self.tol:
                 break
-        return current
+        return confidences_within(current * mass_correction(initial, current), mask)
 
-    def _prepare_prediction(self, labels: NDArray[np.intp]) -> None:
+    def _reconstruction_graph(self) -> Any:
+        """Row-normalised weights with which training rows reconstruct each other (step 1)."""
+        near = nearest_neighbors(self._rows, self.n_neighbors, n_jobs=self.n_jobs).indices
+        weights = reconstruction_weights(self._rows, self._rows, near, sum_to_one=False)
+        total = weights.sum(axis=1, keepdims=True)
+        weights /= np.where(total > 0, total, 1.0)
+        return engine_of(self._rows).query_weights(near, weights, len(self._rows))
+
+    def _prepare_prediction(self, labels: Columns) -> None:
         self._found = labels
 
-    def _scores(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _scores(self, X: Floats) -> Floats:
         queries = unit_rows(self._scaling.transform(X))
         near = nearest_neighbors(self._rows, self.n_neighbors, queries, n_jobs=self.n_jobs).indices
         weights = reconstruction_weights(queries, self._rows, near, sum_to_one=False)
-        scores = np.empty((queries.shape[0], int(self._seen.sum())))
         block = max(1, BLOCK_BYTES // (8 * near.shape[1] * max(1, queries.shape[1])))
-        for part in gen_batches(queries.shape[0], block):
-            scores[part] = -self._residuals(queries[part], near[part], weights[part])
-        return scores
+        parts = gen_batches(len(queries), block)
+        return -np.vstack([self._residuals(queries[p], near[p], weights[p]) for p in parts])
 
-    def _residuals(
-        self,
-        queries: NDArray[np.float64],
-        near: NDArray[np.intp],
-        weights: NDArray[np.float64],
-    ) -> NDArray[np.float64]:
+    def _residuals(self, queries: Floats, near: Columns, weights: Floats) -> Floats:
         """How badly the neighbours with each label reconstruct each query (step 4)."""
-        n_queries = queries.shape[0]
         neighbor_labels = self._found[near]
         same_label = neighbor_labels[:, :, None] == neighbor_labels[:, None, :]
         # One reconstruction per neighbour, from the neighbours with its label: k instead of q.
@@ -193,21 +148,19 @@ class IPAL(DecisionMixin, BasePartialLabelClassifier):
         dissent = 1.0 - same_label.mean(axis=2)
 
         helpless = ~weights.any(axis=1, keepdims=True)
-        residuals = np.empty((n_queries, int(self._seen.sum())))
-        residuals[:] = np.where(helpless, 1.0, np.linalg.norm(queries, axis=1, keepdims=True))
+        unexplained = np.where(helpless, 1.0, np.linalg.norm(queries, axis=1, keepdims=True))
+        residuals = np.tile(unexplained, int(self._seen.sum()))
         np.put_along_axis(residuals, neighbor_labels, np.where(helpless, dissent, errors), axis=1)
         return residuals
 
 
-def mass_correction(
-    initial: NDArray[np.float64], settled: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def mass_correction(initial: Floats, settled: Floats) -> Floats:
     """Factor that gives every label its initial share of all confidence (step 3)."""
     mass = settled.sum(axis=0)
     return np.where(mass > 0, initial.sum(axis=0) / np.where(mass > 0, mass, 1.0), 1.0)
 
 
-def spectral_norm(matrix: NDArray[np.float64]) -> float:
+def spectral_norm(matrix: Floats) -> float:
     """Largest singular value, by way of the smaller Gram matrix: mostly there are few labels."""
     tall = matrix if matrix.shape[0] >= matrix.shape[1] else matrix.T
     return float(np.sqrt(np.linalg.norm(tall.T @ tall, ord=2)))

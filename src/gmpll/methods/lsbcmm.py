@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.random import RandomState
 from scipy.optimize import minimize
 from scipy.special import digamma, gammaln, log_expit, logsumexp
-from sklearn.preprocessing import add_dummy_feature
+from sklearn.utils import gen_batches
 
-from gmpll._sklearn import Integral, Interval, Real
+from gmpll._parameters import Count, NotNegative, Positive, Seed, Switch, with_parameters
+from gmpll._sklearn import Interval, Real
+from gmpll._typing import Floats, Mask
 from gmpll.base import BasePartialLabelClassifier, ProbabilityMixin
-from gmpll.graph.views import Scaling
+from gmpll.methods._linear import BiasedScaling
 from gmpll.rounding import confidences_within
 
 __all__ = ["LSBCMM"]
@@ -32,37 +34,33 @@ N_TABLES = 5
 TABLES_LIMIT_BYTES = 8 * 2**30
 
 
+@with_parameters
 class LSBCMM(ProbabilityMixin, BasePartialLabelClassifier):
     r"""Logistic stick-breaking conditional multinomial model (LSB-CMM).
 
     The features choose one of K components, the component draws the label, and of the label only
-    the candidate set is seen. Many components per label let the label's region have any shape.
-    The parameters are found by variational EM: no label is ever fixed, every candidate is
-    believed to the degree to which the model explains it.
+    the candidate set is seen. Many components let the region of a label have any shape. They are
+    found by variational EM: every candidate is believed as far as the model explains it.
 
     Component k is chosen with the stick-breaking probability
 
-    .. math::
-
-        \phi_k(x) = v_k(x) \prod_{j<k} (1 - v_j(x)), \quad
-        v_k(x) = \sigma(w_k^\top x + b_k), \quad v_K(x) = 1,
+    .. math:: \phi_k(x) = v_k(x) \prod_{j<k} (1 - v_j(x)), \quad
+              v_k(x) = \sigma(w_k^\top x + b_k), \quad v_K(x) = 1,
 
     and draws label c with probability :math:`\theta_{kc}`, where
     :math:`\theta_k \sim \mathrm{Dirichlet}(\alpha, \ldots, \alpha)` and
     :math:`w_k \sim N(0, \sigma^2 I)`. With :math:`q(\theta_k) = \mathrm{Dirichlet}(a_k)` the
     maximised lower bound is, after the E-step,
 
-    .. math::
-
-        \sum_i \log \sum_k \phi_k(x_i) \sum_{c \in S_i} e^{E \log \theta_{kc}}
-        - \sum_k \mathrm{KL}(\mathrm{Dirichlet}(a_k) \,\|\, \mathrm{Dirichlet}(\alpha))
-        - \frac{1}{2 \sigma^2} \sum_{k<K} \|w_k\|^2 .
+    .. math:: \sum_i \log \sum_k \phi_k(x_i) \sum_{c \in S_i} e^{E \log \theta_{kc}}
+              - \sum_k \mathrm{KL}(\mathrm{Dirichlet}(a_k) \,\|\, \mathrm{Dirichlet}(\alpha))
+              - \frac{1}{2 \sigma^2} \sum_{k<K} \|w_k\|^2 .
 
     Parameters
     ----------
     components_per_label : int, default=5
         K is this many times the number of labels that occur. 1 is the smaller model that later
-        papers quote ("q mixture components").
+        papers quote ("q mixture components"); public code uses 5.
     concentration : float, default=0.05
         Parameter :math:`\alpha` of the Dirichlet prior of each component's label distribution,
         at least 0.01. Small values make components pure.
@@ -75,12 +73,11 @@ class LSBCMM(ProbabilityMixin, BasePartialLabelClassifier):
         less than this share of the bound, after more than ten rounds.
     max_gate_iter : int, default=10
         Largest number of L-BFGS iterations for the gates in one round. They start from the gates
-        of the round before, so they need not converge in each; the bound rises all the same.
+        of the round before and need not converge; the bound rises all the same.
     standardize : bool, default=True
         Whether features are z-scored with the statistics of the training rows.
     random_state : int, RandomState instance or None, default=None
-        Breaks ties: between labels that are equally frequent when components are dealt, and
-        between equally probable labels.
+        Breaks ties between labels that are equally frequent or equally probable.
 
     Attributes
     ----------
@@ -93,29 +90,22 @@ class LSBCMM(ProbabilityMixin, BasePartialLabelClassifier):
     gates_ : ndarray of shape (n_features_in_ + 1, n_components - 1)
         Biases (first row) and weights of the gates, for the features as the method uses them
         (z-scored unless ``standardize=False``).
-    labels_ : ndarray of shape (n_samples,)
-        The most probable candidate of every training row.
-    label_confidences_ : ndarray of shape (n_samples, n_classes)
-        The predicted probabilities, restricted to the candidates.
-    classes_, n_features_in_, feature_names_in_
-        See :class:`gmpll.base.BasePartialLabelClassifier`.
+    classes_, labels_, label_confidences_, n_features_in_, feature_names_in_
+        See :class:`gmpll.base.BasePartialLabelClassifier`. The confidences are the predicted
+        probabilities, restricted to the candidates.
 
     Notes
     -----
     A round costs O(m K q) for the E-step and O(m K d) for each L-BFGS iteration; the memory is
-    O(m K). The K - 1 logistic regressions of the gates are independent, so one L-BFGS run over
-    all of them finds them together.
+    O(m K). One L-BFGS run finds the K - 1 independent logistic regressions of the gates together.
 
     Choices where the literature is unclear:
 
-    * K: later papers quote q components, public code uses 5 q. The default is the larger model.
     * The expectation of :math:`\log \theta` is the exact digamma form. Public code estimates it
       from random draws, which underflow for small :math:`\alpha`.
-    * Stick-breaking is not exchangeable: it matters which label gets which component at the
-      start. Components are dealt in turn to the labels, those with the smallest share of the
-      candidate sets first, so the order of the columns has no influence. (Rare labels are cut
-      off early and the frequent ones get what is left; the reverse gave lower bounds on two of
-      the three real-world data sets looked at.)
+    * Stick-breaking is not exchangeable. Components are dealt in turn to the labels, those with
+      the smallest share of the candidate sets first: rare labels are cut off early, the frequent
+      ones get what is left (the reverse gave lower bounds on two of three real-world data sets).
     * The gates start with zero weights and with biases for which all components are equally
       probable. This is the uniform first E-step of public code, but as a state of the model, so
       the bound is a bound from the first round on.
@@ -138,45 +128,27 @@ class LSBCMM(ProbabilityMixin, BasePartialLabelClassifier):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **BasePartialLabelClassifier._parameter_constraints,
-        "components_per_label": [Interval(Integral, 1, None, closed="left")],
-        "concentration": [Interval(Real, MIN_CONCENTRATION, None, closed="left")],
-        "gate_variance": [Interval(Real, 0, None, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "max_gate_iter": [Interval(Integral, 1, None, closed="left")],
-        "standardize": ["boolean"],
-    }
+    components_per_label: Count = 5
+    concentration: Annotated[float, Interval(Real, MIN_CONCENTRATION, None, closed="left")] = 0.05
+    gate_variance: Positive = 1.0
+    max_iter: Count = 100
+    tol: NotNegative = 1e-4
+    max_gate_iter: Count = 10
+    standardize: Switch = True
+    random_state: Seed = None
 
-    def __init__(
-        self,
-        *,
-        components_per_label: int = 5,
-        concentration: float = 0.05,
-        gate_variance: float = 1.0,
-        max_iter: int = 100,
-        tol: float = 1e-4,
-        max_gate_iter: int = 10,
-        standardize: bool = True,
-        random_state: Any = None,
-    ) -> None:
-        self.components_per_label = components_per_label
-        self.concentration = concentration
-        self.gate_variance = gate_variance
-        self.max_iter = max_iter
-        self.tol = tol
-        self.max_gate_iter = max_gate_iter
-        self.standardize = standardize
-        self.random_state = random_state
-
-    def _fit(
-        self, X: NDArray[np.float64], mask: NDArray[np.bool_], rng: np.random.RandomState
-    ) -> NDArray[np.float64]:
-        self._scaling = Scaling(X, standardize=self.standardize)
-        rows = self._with_bias(X)
-        self._check_size(mask.shape[1])
-        dirichlet = dealt_dirichlet(mask, self.components_per_label, rng)
+    def _fit(self, X: Floats, mask: Mask, rng: RandomState) -> Floats:
+        self._scaling = BiasedScaling(X, standardize=self.standardize)
+        rows = self._scaling.transform(X)
+        n_labels, per_label = mask.shape[1], self.components_per_label
+        n_bytes = 8 * N_TABLES * per_label * n_labels**2
+        if n_bytes > TABLES_LIMIT_BYTES:
+            raise ValueError(
+                f"LSB-CMM keeps numbers for every component and label: {n_labels} labels with "
+                f"components_per_label={per_label} would take {n_bytes / 2**30:.0f} GiB. Lower "
+                "components_per_label or use another method."
+            )
+        dirichlet = dealt_dirichlet(mask, per_label, rng)
         gates = uniform_gates(rows.shape[1], dirichlet.shape[0])
         bounds: list[float] = []
         while True:
@@ -198,42 +170,21 @@ class LSBCMM(ProbabilityMixin, BasePartialLabelClassifier):
         self.n_iter_ = len(bounds)
         return confidences_within(self._scores(X), mask)
 
-    def _check_size(self, n_labels: int) -> None:
-        n_bytes = 8 * N_TABLES * self.components_per_label * n_labels**2
-        if n_bytes > TABLES_LIMIT_BYTES:
-            raise ValueError(
-                f"LSB-CMM keeps numbers for every component and label: {n_labels} labels with "
-                f"components_per_label={self.components_per_label} would take "
-                f"{n_bytes / 2**30:.0f} GiB. Lower components_per_label or use another method."
-            )
-
-    def _scores(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
-        phi = np.exp(log_stick_breaking(self._with_bias(X) @ self.gates_))
+    def _scores(self, X: Floats) -> Floats:
+        phi = np.exp(log_stick_breaking(self._scaling.transform(X) @ self.gates_))
         return phi @ (self.dirichlet_ / self.dirichlet_.sum(axis=1, keepdims=True))
-
-    def _with_bias(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
-        return add_dummy_feature(self._scaling.transform(X))
 
 
 class Beliefs(NamedTuple):
-    """What the E-step finds: everything the M-step and the bound need of the q_i(k, c)."""
+    """What the M-step and the bound need of the q_i(k, c) that the E-step finds."""
 
-    #: Sum over labels of q_i(k, c), of shape (n_samples, n_components).
-    responsibilities: NDArray[np.float64]
-    #: Sum over rows of q_i(k, c), of shape (n_components, n_labels).
-    counts: NDArray[np.float64]
-    #: The data term of the bound.
-    evidence: float
+    responsibilities: Floats  # sum over labels, (n_samples, n_components)
+    counts: Floats  # sum over rows, (n_components, n_labels)
+    evidence: float  # the data term of the bound
 
 
-def dealt_dirichlet(
-    mask: NDArray[np.bool_], per_label: int, rng: np.random.RandomState
-) -> NDArray[np.float64]:
-    """Return the first Dirichlet parameters: components prefer the labels they are dealt.
-
-    The labels are dealt in turn, the one with the smallest share of the candidate sets first;
-    labels of equal share come in random order.
-    """
+def dealt_dirichlet(mask: Mask, per_label: int, rng: RandomState) -> Floats:
+    """Return the first Dirichlet parameters: components prefer the labels they are dealt."""
     sizes, of_row = np.unique(mask.sum(axis=1), return_inverse=True)
     per_size = np.zeros((sizes.size, mask.shape[1]))
     # Counted before it is divided: the order of the rows must not touch the last bit of a share.
@@ -246,17 +197,15 @@ def dealt_dirichlet(
     return dirichlet
 
 
-def uniform_gates(n_inputs: int, n_components: int) -> NDArray[np.float64]:
-    """Return gates for which every component has the same probability everywhere.
-
-    The k-th of K gates has to take the share 1 / (K - k + 1) of what is left of the stick.
-    """
+def uniform_gates(n_inputs: int, n_components: int) -> Floats:
+    """Return gates for which every component has the same probability everywhere."""
     gates = np.zeros((n_inputs, n_components - 1))
+    # The k-th of K gates has to take the share 1 / (K - k + 1) of what is left of the stick.
     gates[0] = -np.log(np.arange(n_components - 1, 0, -1.0))
     return gates
 
 
-def log_stick_breaking(activations: NDArray[np.float64]) -> NDArray[np.float64]:
+def log_stick_breaking(activations: Floats) -> Floats:
     """Return the log probabilities of all K components from the activations of K - 1 gates."""
     n_rows, n_gates = activations.shape
     log_phi = np.zeros((n_rows, n_gates + 1))
@@ -267,14 +216,12 @@ def log_stick_breaking(activations: NDArray[np.float64]) -> NDArray[np.float64]:
     return log_phi
 
 
-def expected_log_theta(dirichlet: NDArray[np.float64]) -> NDArray[np.float64]:
+def expected_log_theta(dirichlet: Floats) -> Floats:
     """Return the expectation of log theta under the Dirichlet distributions of the rows."""
     return digamma(dirichlet) - digamma(dirichlet.sum(axis=1, keepdims=True))
 
 
-def dirichlet_divergence(
-    dirichlet: NDArray[np.float64], expected: NDArray[np.float64], concentration: float
-) -> float:
+def dirichlet_divergence(dirichlet: Floats, expected: Floats, concentration: float) -> float:
     """Return the sum of KL(Dirichlet(a_k) || Dirichlet(concentration, ...)) over components."""
     n_components, n_labels = dirichlet.shape
     log_norm = gammaln(dirichlet.sum(axis=1)).sum() - gammaln(dirichlet).sum()
@@ -283,9 +230,7 @@ def dirichlet_divergence(
     return float(log_norm - n_components * prior_log_norm + cross)
 
 
-def e_step(
-    log_phi: NDArray[np.float64], expected: NDArray[np.float64], mask: NDArray[np.bool_]
-) -> Beliefs:
+def e_step(log_phi: Floats, expected: Floats, mask: Mask) -> Beliefs:
     """Return the sums of q_i(k, c), proportional to phi_k(x_i) exp(E log theta_kc) on S_i.
 
     q itself, an array of rows by components by labels, is never formed.
@@ -299,12 +244,8 @@ def e_step(
 
 
 def fit_gates(
-    rows: NDArray[np.float64],
-    responsibilities: NDArray[np.float64],
-    start: NDArray[np.float64],
-    variance: float,
-    max_iter: int,
-) -> NDArray[np.float64]:
+    rows: Floats, responsibilities: Floats, start: Floats, variance: float, max_iter: int
+) -> Floats:
     """Improve all gates at once: ridge logistic regressions with soft targets.
 
     For gate k a row counts as positive by its responsibility of component k and as negative by
@@ -314,31 +255,26 @@ def fit_gates(
         return start
     taken = np.ascontiguousarray(responsibilities[:, :-1])
     reached = np.ascontiguousarray(np.cumsum(responsibilities[:, ::-1], axis=1)[:, :0:-1])
-
-    def objective(flat: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        return gate_objective(flat, rows, taken, reached, variance)
-
     found = minimize(
-        objective, start.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": max_iter}
+        gate_objective,
+        start.ravel(),
+        args=(rows, taken, reached, variance),
+        jac=True,
+        method="L-BFGS-B",
+        options={"maxiter": max_iter},
     )
     return found.x.reshape(start.shape)
 
 
 def gate_objective(
-    flat: NDArray[np.float64],
-    rows: NDArray[np.float64],
-    taken: NDArray[np.float64],
-    reached: NDArray[np.float64],
-    variance: float,
-) -> tuple[float, NDArray[np.float64]]:
+    flat: Floats, rows: Floats, taken: Floats, reached: Floats, variance: float
+) -> tuple[float, Floats]:
     """Return the penalised negative log likelihood of all gates, and its gradient."""
     gates = flat.reshape(rows.shape[1], -1)
     gradient = gates / variance
     gradient[0] = 0.0
     value = 0.5 * np.vdot(gradient, gates)
-    n_rows = max(1, BLOCK_ENTRIES // gates.shape[1])
-    for start in range(0, len(rows), n_rows):
-        part = slice(start, start + n_rows)
+    for part in gen_batches(len(rows), max(1, BLOCK_ENTRIES // gates.shape[1])):
         activations = rows[part] @ gates
         # -log(1 - v) = max(a, 0) + log(1 + e) and v = exp(min(a, 0)) / (1 + e) with
         # e = exp(-|a|): nothing overflows, and it is several times as fast as log_expit.

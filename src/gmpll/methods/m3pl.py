@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.random import RandomState
 from scipy.optimize import linprog
 from sklearn.svm import LinearSVC
 
-from gmpll._sklearn import Integral, Interval, Real, StrOptions
+from gmpll._parameters import Count, NotNegative, Positive, Seed, Switch, with_parameters
+from gmpll._sklearn import StrOptions
+from gmpll._typing import Columns, Floats, Mask
 from gmpll.base import BasePartialLabelClassifier, DecisionMixin
 from gmpll.graph.views import Scaling
 from gmpll.rounding import one_hot
@@ -41,15 +43,15 @@ MAX_PRICE = 1e6
 KEPT_SHARE = 0.1
 
 
+@with_parameters
 class M3PL(DecisionMixin, BasePartialLabelClassifier):
     r"""Maximum margin partial label learning.
 
     A multi-class support vector machine whose training labels are unknowns too: each row takes
-    one of its candidates, and each label as many rows as its candidates suggest. Two convex steps
-    alternate. With the labels fixed the weights are those of a Crammer-Singer SVM; with the
-    weights fixed the best labels solve a transportation problem. A penalty that grows slowly
-    from almost nothing keeps the early, bad labels from being learnt by heart; without it the
-    result collapses.
+    one of its candidates, each label as many rows as its candidates suggest. Two convex steps
+    alternate: for fixed labels a Crammer-Singer SVM, for fixed weights a transportation problem. A
+    penalty that grows slowly from almost nothing keeps the early, bad labels from being learnt by
+    heart; without it the result collapses.
 
     .. math::
 
@@ -68,18 +70,17 @@ class M3PL(DecisionMixin, BasePartialLabelClassifier):
     growth : float, default=0.5
         The penalty starts at ``1e-5 * C_max`` and grows by this share from level to level.
     class_sizes : {"bounds", "remainder", "smallest"}, default="bounds"
-        How the expected sizes become integers. "bounds": any number between floor and ceiling,
-        for which labels inside the candidate sets always exist. "remainder": floors, and the
-        rows left over go to the labels with the largest remainders. "smallest": they go to the
-        labels with the smallest floors. The latter two may admit no solution; "bounds" is then
-        used and a warning says so.
+        How the expected sizes become integers. "bounds": any number between floor and ceiling;
+        such labels always exist. "remainder" and "smallest": floors, and the rows left over go to
+        the labels with the largest remainders or the smallest floors; where the candidate sets
+        admit no such labels, "bounds" is used and a warning says so.
     tol : float, default=1e-4
         At each penalty the steps alternate until the objective falls by less than this.
     max_iter : int, default=100
         Limit of the rounds at each penalty.
     svm_tol : float, default=1e-3
-        Tolerance of the SVM, relative to the scores where these are below one. A large
-        ``C_max`` makes it slow: consider 1e-2 from ``C_max=10`` on.
+        Tolerance of the SVM, relative to the scores where these are below one. A large ``C_max``
+        makes it slow: consider 1e-2 from ``C_max=10`` on.
     standardize : bool, default=True
         Whether to z-score the features with the statistics of the training rows.
     random_state : int, RandomState or None, default=None
@@ -90,8 +91,7 @@ class M3PL(DecisionMixin, BasePartialLabelClassifier):
     penalties_ : ndarray of shape (n_levels,)
         The values of C.
     objective_path_ : list of n_levels ndarrays
-        The objective after each step at each penalty: SVM, labels, SVM, labels, ...
-        Non-increasing at each penalty.
+        The objective after each step (SVM, labels, SVM, ...) at each penalty, where it never rises.
     n_iter_ : int
         Number of rounds at all penalties together.
     coef_ : ndarray of shape (n_seen_classes, n_features)
@@ -108,13 +108,12 @@ class M3PL(DecisionMixin, BasePartialLabelClassifier):
     with one variable per candidate. Memory ``O(m * (q + d))``.
 
     Choices where the literature leaves room: the left-over class sizes (``class_sizes``) [2]_;
-    biases are regularised with the weights; the published first assignment minimises a cost that
-    is the same for every feasible one, so its choice is the solver's. Here the first weights are
-    instead learnt from all candidates of a row with equal shares, the centre of those
-    assignments, which favours no order of rows or labels. Labels without rows stay in the SVM as
-    rivals. The default ``C_max`` is the smallest value of the authors' grid and the fastest; no
-    value of the grid is best on every data set. The objective has many local minima of almost
-    the same value, so average over several values of ``random_state`` when methods are compared.
+    biases are regularised with the weights; labels without rows stay in the SVM as rivals. The
+    published first assignment minimises a cost that is the same for every feasible one; here the
+    first weights are learnt from all candidates of a row with equal shares, the centre of those
+    assignments, which favours no order of rows or labels. The default ``C_max`` is the smallest
+    value of the authors' grid and the fastest; none is best on every data set. The many local
+    minima have almost the same value: compare methods over several values of ``random_state``.
 
     References
     ----------
@@ -140,47 +139,16 @@ class M3PL(DecisionMixin, BasePartialLabelClassifier):
     #: default score is then the covering rate: no true label is needed.
     TUNING_GRID: ClassVar[dict[str, list[Any]]] = {"C_max": [0.01, 0.1, 1.0, 10.0, 100.0]}
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "C_max": [Interval(Real, 0, None, closed="neither")],
-        "growth": [Interval(Real, 0, None, closed="neither")],
-        "class_sizes": [StrOptions({"bounds", "remainder", "smallest"})],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "svm_tol": [Interval(Real, 0, None, closed="neither")],
-        "standardize": ["boolean"],
-        "random_state": ["random_state"],
-    }
+    C_max: Positive = 0.01
+    growth: Positive = 0.5
+    class_sizes: Annotated[str, StrOptions({"bounds", "remainder", "smallest"})] = "bounds"
+    tol: NotNegative = 1e-4
+    max_iter: Count = 100
+    svm_tol: Positive = 1e-3
+    standardize: Switch = True
+    random_state: Seed = None
 
-    penalties_: NDArray[np.float64]
-    objective_path_: list[NDArray[np.float64]]
-    n_iter_: int
-    coef_: NDArray[np.float64]
-    intercept_: NDArray[np.float64]
-
-    def __init__(
-        self,
-        *,
-        C_max: float = 0.01,
-        growth: float = 0.5,
-        class_sizes: str = "bounds",
-        tol: float = 1e-4,
-        max_iter: int = 100,
-        svm_tol: float = 1e-3,
-        standardize: bool = True,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.C_max = C_max
-        self.growth = growth
-        self.class_sizes = class_sizes
-        self.tol = tol
-        self.max_iter = max_iter
-        self.svm_tol = svm_tol
-        self.standardize = standardize
-        self.random_state = random_state
-
-    def _fit(
-        self, X: NDArray[np.float64], mask: NDArray[np.bool_], rng: np.random.RandomState
-    ) -> NDArray[np.float64]:
+    def _fit(self, X: Floats, mask: Mask, rng: RandomState) -> Floats:
         if mask.shape[1] > MAX_LABELS:
             raise ValueError(
                 f"There are {mask.shape[1]} labels; M3PL takes at most {MAX_LABELS}, since its "
@@ -189,37 +157,28 @@ class M3PL(DecisionMixin, BasePartialLabelClassifier):
         self._scaling = Scaling(X, standardize=self.standardize)
         rows = self._scaling.transform(X)
         self.penalties_ = penalty_schedule(self.C_max, self.growth)
-        self.objective_path_, self.n_iter_ = [], 0
+        self.objective_path_: list[Floats] = []
+        self.n_iter_ = 0
         model = LinearScores(np.zeros((mask.shape[1], rows.shape[1])), np.zeros(mask.shape[1]))
         labels = np.zeros(len(rows), dtype=np.intp)
         if mask.shape[1] > 1:
             problem = SVMProblem(rows, mask.shape[1], self.svm_tol, rng.randint(2**31 - 1))
             assignment = feasible_assignment(mask, self.class_sizes, rng)
-            labels = self._first_labels(problem, assignment, mask)
+            # The first weights are learnt from all candidates with equal shares.
+            row, label = np.nonzero(mask)
+            model = problem.solve(row, label, self.penalties_[0], 1.0 / mask.sum(axis=1)[row])
+            labels = assignment.solve(hinge_losses(model.of(rows)))
             for C in self.penalties_:
                 model, labels = self._alternate(problem, assignment, labels, float(C))
         self.coef_, self.intercept_ = model
         return one_hot(labels, mask.shape[1]).astype(np.float64)
 
-    def _scores(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _scores(self, X: Floats) -> Floats:
         return LinearScores(self.coef_, self.intercept_).of(self._scaling.transform(X))
 
-    def _first_labels(
-        self, problem: SVMProblem, assignment: LabelAssignment, mask: NDArray[np.bool_]
-    ) -> NDArray[np.intp]:
-        """Assign by the weights learnt from all candidates with equal shares."""
-        instance, label = np.nonzero(mask)
-        share = 1.0 / mask.sum(axis=1)[instance]
-        model = problem.solve(instance, label, float(self.penalties_[0]), share)
-        return assignment.solve(hinge_losses(model.of(problem.rows)))
-
     def _alternate(
-        self,
-        problem: SVMProblem,
-        assignment: LabelAssignment,
-        labels: NDArray[np.intp],
-        C: float,
-    ) -> tuple[LinearScores, NDArray[np.intp]]:
+        self, problem: SVMProblem, assignment: LabelAssignment, labels: Columns, C: float
+    ) -> tuple[LinearScores, Columns]:
         """Alternate SVM and assignment at one penalty; note the objective after every step."""
         everyone = np.arange(len(labels))
         path: list[float] = []
@@ -245,14 +204,14 @@ class M3PL(DecisionMixin, BasePartialLabelClassifier):
         return model, labels
 
 
-def penalty_schedule(C_max: float, growth: float) -> NDArray[np.float64]:
+def penalty_schedule(C_max: float, growth: float) -> Floats:
     """Return the growing penalties that end at ``C_max``."""
     n_levels = math.ceil(math.log(1.0 / START_SHARE) / math.log1p(growth) - 1e-9)
     shares = START_SHARE * (1.0 + growth) ** np.arange(1, n_levels + 1)
     return C_max * np.minimum(shares, 1.0)
 
 
-def hinge_losses(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+def hinge_losses(scores: Floats) -> Floats:
     """Return the loss that every label would have as the label of the row."""
     second, first = np.partition(scores, (-2, -1), axis=1)[:, -2:].T
     rival = np.where(scores == first[:, None], second[:, None], first[:, None])
@@ -262,10 +221,10 @@ def hinge_losses(scores: NDArray[np.float64]) -> NDArray[np.float64]:
 class LinearScores(NamedTuple):
     """Weights and biases of all labels."""
 
-    coef: NDArray[np.float64]
-    intercept: NDArray[np.float64]
+    coef: Floats
+    intercept: Floats
 
-    def of(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    def of(self, rows: Floats) -> Floats:
         """Score every label for every row."""
         return rows @ self.coef.T + self.intercept
 
@@ -275,52 +234,37 @@ class LinearScores(NamedTuple):
 
 
 class SVMProblem:
-    """Crammer-Singer SVMs on the same rows and label space for changing labels.
+    """Crammer-Singer SVMs on the same rows; labels without rows are rivals all the same.
 
-    Labels without rows are rivals all the same. The tolerance is relative to the size of the
-    scores where that is below one; the seed orders the solver's steps.
+    The tolerance is relative to the scores where these are below one; the seed orders the steps.
     """
 
-    def __init__(self, rows: NDArray[np.float64], n_labels: int, tol: float, seed: int) -> None:
-        self.rows = rows
-        self.n_labels = n_labels
-        self.tol = tol
-        self.seed = seed
+    def __init__(self, rows: Floats, n_labels: int, tol: float, seed: int) -> None:
+        self.rows, self._tol, self._seed = rows, tol, seed
+        self._every_label = np.arange(n_labels)
         # About the size of the scores per unit of penalty while every row still has a loss: the
         # summed squared length of a label's share of the rows with their constant feature.
         self._score_scale = ((rows**2).sum() + len(rows)) / n_labels
         # LIBLINEAR knows only the labels that occur: a zero row of next to no weight for each
         # keeps all of them in the problem.
-        self._rows_and_placeholders = np.vstack([rows, np.zeros((n_labels, rows.shape[1]))])
+        self._with_placeholders = np.vstack([rows, np.zeros((n_labels, rows.shape[1]))])
 
-    def solve(
-        self,
-        instance: NDArray[np.intp],
-        label: NDArray[np.intp],
-        C: float,
-        weight: NDArray[np.float64] | None = None,
-    ) -> LinearScores:
-        """Minimise half the squared norm plus C times the hinge losses, weighted by pair.
-
-        Row ``instance[p]`` shall have the label ``label[p]``.
-        """
-        every_label = np.arange(self.n_labels)
-        which = np.concatenate([instance, len(self.rows) + every_label])
-        weight = np.ones(len(instance)) if weight is None else weight
+    def solve(self, row: Columns, label: Columns, C: float, weight: Any = 1.0) -> LinearScores:
+        """Minimise half the squared norm plus C times the weighted hinge losses of (row, label)."""
         svm = LinearSVC(
             multi_class="crammer_singer",
             C=C,
             # At a tiny penalty all scores are far below the tolerance, which would let the solver
             # stop before it knows the rivals of a row: the tolerance shrinks with the scores.
-            tol=max(SVM_TOL_FLOOR, self.tol * min(1.0, C * self._score_scale)),
+            tol=max(SVM_TOL_FLOOR, self._tol * min(1.0, C * self._score_scale)),
             max_iter=SVM_MAX_ITER,
-            random_state=self.seed,
+            random_state=self._seed,
         ).fit(
-            self._rows_and_placeholders[which],
-            np.concatenate([label, every_label]),
-            np.concatenate([weight, np.full(self.n_labels, PLACEHOLDER_WEIGHT)]),
+            self._with_placeholders[np.r_[row, len(self.rows) + self._every_label]],
+            np.r_[label, self._every_label],
+            np.r_[weight * np.ones(len(row)), PLACEHOLDER_WEIGHT * np.ones(len(self._every_label))],
         )
-        if self.n_labels == 2:
+        if len(self._every_label) == 2:
             # scikit-learn keeps the difference; at the minimum the scores sum to zero.
             half = np.array([[-0.5], [0.5]])
             return LinearScores(half * svm.coef_, half[:, 0] * svm.intercept_)
@@ -332,24 +276,15 @@ class InfeasibleSizesError(ValueError):
 
 
 class LabelAssignment:
-    """The cheapest choice of a candidate for every row, given the sizes of the classes.
+    """The cheapest choice of a candidate for every row, the class sizes within their bounds.
 
-    A transportation problem: each candidate is an edge from its row to its label, and the flow
-    into a label lies within its bounds. Its vertices are integral, so the linear programme
-    answers the integer one. From the second time on the programme begins with the edges that the
-    last prices of the labels make likely, and takes in the others only where its own prices ask
-    for them; the answer is that of the whole programme.
-
-    ``lower`` and ``upper`` bound the class sizes; ``rng`` draws the order that breaks ties.
+    A transportation problem: each candidate is an edge from its row to its label. The vertices of
+    the linear programme are integral, so it answers the integer one. From the second time on it
+    begins with the edges that the last prices of the labels make likely, and takes in others only
+    where its own prices ask for them; the answer is that of the whole programme.
     """
 
-    def __init__(
-        self,
-        mask: NDArray[np.bool_],
-        lower: NDArray[np.float64],
-        upper: NDArray[np.float64],
-        rng: np.random.RandomState,
-    ) -> None:
+    def __init__(self, mask: Mask, lower: Floats, upper: Floats, rng: RandomState) -> None:
         self._mask = mask
         self._row, self._label = np.nonzero(mask)
         n_rows, n_labels = mask.shape
@@ -361,27 +296,23 @@ class LabelAssignment:
             [[leaves_row, None], [enters_label, -sp.eye_array(n_labels)]], format="csr"
         )
         self._sizes = np.c_[lower, upper]
-        self._first = np.searchsorted(self._row, np.arange(n_rows))  # edge of every row
         self._price = np.zeros(n_labels)
-        self._jitter = TIE_JITTER * rng.random_sample(n_edges)
+        self._jitter = TIE_JITTER * rng.random_sample(n_edges)  # the order that breaks ties
 
-    def solve(self, costs: NDArray[np.float64]) -> NDArray[np.intp]:
-        """Return the label of every row that makes the sum of the costs smallest.
-
-        Costs outside the candidates are not looked at.
-        """
-        cost, unit = self._edge_costs(costs)
-        # Any prices will do to begin with; where all costs are equal the last ones have no unit.
-        with np.errstate(over="ignore"):
-            slack = self._slack(cost, np.clip(self._price / unit, -MAX_PRICE, MAX_PRICE))
-        kept = slack <= self._few(slack)
+    def solve(self, costs: Floats) -> Columns:
+        """Return the candidate of every row that makes the sum of the costs smallest."""
+        # At a tiny penalty the costs of a row differ in the sixth digit, about the tolerance of
+        # the solver: only the differences count, brought to the scale of one.
+        cheapest = np.where(self._mask, costs, np.inf).min(axis=1)
+        excess = costs[self._row, self._label] - cheapest[self._row]
+        unit = max(float(excess.max()), np.finfo(np.float64).tiny)
+        cost = excess / unit + self._jitter
+        kept = self._likely_edges(cost, unit)
         while True:
             solution = self._solve_over(kept, cost)
+            if solution is None and kept.all():
+                raise InfeasibleSizesError("No choice of candidates gives the wanted class sizes.")
             if solution is None:
-                if kept.all():
-                    raise InfeasibleSizesError(
-                        "No choice of candidates gives the wanted class sizes."
-                    )
                 kept[:] = True
                 continue
             labels, price = solution
@@ -394,9 +325,20 @@ class LabelAssignment:
         self._price = price * unit
         return labels
 
-    def _solve_over(
-        self, kept: NDArray[np.bool_], cost: NDArray[np.float64]
-    ) -> tuple[NDArray[np.intp], NDArray[np.float64]] | None:
+    def _likely_edges(self, cost: Floats, unit: float) -> Mask:
+        """Return the best edges by the last prices, and a share of those that are dearer."""
+        # Any prices will do to begin with; where all costs are equal the last ones have no unit.
+        with np.errstate(over="ignore"):
+            price = np.clip(self._price / unit, -MAX_PRICE, MAX_PRICE)
+        reduced = cost + price[self._label]
+        first = np.searchsorted(self._row, np.arange(len(self._mask)))
+        slack = reduced - np.minimum.reduceat(reduced, first)[self._row]
+        dearer = slack[slack > 0]
+        if not self._price.any() or not len(dearer):
+            return np.ones(len(slack), dtype=bool)
+        return slack <= np.quantile(dearer, KEPT_SHARE)
+
+    def _solve_over(self, kept: Mask, cost: Floats) -> tuple[Columns, Floats] | None:
         """Return labels and their prices if only some edges may be used; None if they cannot."""
         n_rows, n_labels = self._mask.shape
         choices = np.bincount(self._row[kept], minlength=n_rows)
@@ -425,30 +367,8 @@ class LabelAssignment:
             raise RuntimeError("The assignment of labels is not integral.")
         return labels, -result.eqlin.marginals[len(rows) :]
 
-    def _slack(self, cost: NDArray[np.float64], price: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return by how much each edge is dearer than the best one of its row."""
-        reduced = cost + price[self._label]
-        return reduced - np.minimum.reduceat(reduced, self._first)[self._row]
 
-    def _few(self, slack: NDArray[np.float64]) -> float:
-        """Return the slack up to which a few rows have a second choice."""
-        second = slack[slack > 0]
-        if not self._price.any() or not len(second):
-            return np.inf
-        return float(np.quantile(second, KEPT_SHARE))
-
-    def _edge_costs(self, costs: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
-        # At a tiny penalty the costs of a row differ in the sixth digit, about the tolerance of
-        # the solver: only the differences count, brought to the scale of one.
-        cheapest = np.where(self._mask, costs, np.inf).min(axis=1)
-        excess = costs[self._row, self._label] - cheapest[self._row]
-        unit = max(float(excess.max()), np.finfo(np.float64).tiny)
-        return excess / unit + self._jitter, unit
-
-
-def class_size_bounds(
-    mask: NDArray[np.bool_], rule: str, rng: np.random.RandomState
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def class_size_bounds(mask: Mask, rule: str, rng: RandomState) -> tuple[Floats, Floats]:
     """Return the smallest and largest size of every class."""
     expected = (mask / mask.sum(axis=1, keepdims=True)).sum(axis=0)
     expected = expected.round(9)  # three thirds are one
@@ -462,9 +382,7 @@ def class_size_bounds(
     return sizes, sizes
 
 
-def feasible_assignment(
-    mask: NDArray[np.bool_], rule: str, rng: np.random.RandomState
-) -> LabelAssignment:
+def feasible_assignment(mask: Mask, rule: str, rng: RandomState) -> LabelAssignment:
     """Return an assignment with class sizes by this rule, or by "bounds" if there is none."""
     assignment = LabelAssignment(mask, *class_size_bounds(mask, rule, rng), rng)
     if rule == "bounds":

@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from joblib import Parallel, delayed
+from numpy.random import RandomState
 from numpy.typing import NDArray
 from scipy.special import softmax
 from sklearn import config_context  # type: ignore[attr-defined]
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
+from sklearn.utils import gen_batches
 
+from gmpll._parameters import Count, Jobs, Positive, Seed, Switch, with_parameters
 from gmpll._sklearn import Integral, Interval, Real, StrOptions
-from gmpll.base import N_JOBS, BasePartialLabelClassifier, DecisionMixin
+from gmpll._typing import Columns, Floats, Mask
+from gmpll.base import BasePartialLabelClassifier, DecisionMixin
 from gmpll.graph.views import Scaling
 
 __all__ = ["PLECOC"]
 
+#: Entries -1 and +1, a row per label and a column per split.
+Code = NDArray[np.int8]
 #: Columns per doubling of the number of labels. One column per doubling, as some settings lists
 #: print it, leaves many labels with the same codeword.
 COLUMNS_PER_BIT = 10
@@ -36,21 +42,14 @@ BLOCK_BYTES = 2**27
 DECISION_LIMIT = 300.0
 
 
-class _Limits(NamedTuple):
-    """What a split of the labels must offer to become a column of the code."""
-
-    rows: int
-    rows_per_side: int
-
-
+@with_parameters
 class PLECOC(DecisionMixin, BasePartialLabelClassifier):
     r"""Partial label learning by error-correcting output codes.
 
     The labels are split in two at random. A row whose candidates all lie on one side belongs to
-    that side whichever of them is right, so the rows of this kind make an ordinary binary
-    problem; the others are left out. Many such splits, the columns of a code, give every label a
-    codeword, and an unseen row gets the label whose codeword fits its binary answers best. No
-    candidate set is ever disambiguated.
+    that side whichever of them is right, so such rows make an ordinary binary problem. Many
+    splits, the columns of a code, give every label a codeword, and an unseen row gets the label
+    whose codeword fits its binary answers best. No candidate set is ever disambiguated.
 
     With the code :math:`M \in \{-1, +1\}^{q \times L}`, binary machines :math:`h_t` and the share
     :math:`H_{ct}` of the rows with candidate :math:`c` on which :math:`h_t` answers
@@ -68,10 +67,9 @@ class PLECOC(DecisionMixin, BasePartialLabelClassifier):
     min_per_side : int, default=5
         Rows that a column must have on either side.
     max_draws : int, default=2000
-        Number of random splits to try. If they hold fewer good columns than asked, those found
-        are used and a warning says so. If they hold none, as many splits are drawn again and
-        any with a row on either side is accepted; without even such a split all labels are
-        scored alike.
+        Number of random splits to try. If they hold too few good columns, those found are used
+        and a warning says so. If they hold none, as many are drawn again and any with a row on
+        either side is accepted; without even such a split all labels are scored alike.
     C : float, default=1.0
         Penalty of the binary support vector machines.
     gamma : "auto" or float, default="auto"
@@ -100,17 +98,16 @@ class PLECOC(DecisionMixin, BasePartialLabelClassifier):
     Cost: ``O(max_draws * m * q)`` to find the code, ``O(m**2 * d)`` for the kernel, and L binary
     machines of between ``m**2`` and ``m**3`` steps in the number m of rows that they use.
     Memory: up to some 11500 rows the kernel takes ``8 * m**2`` bytes, at most a GiB, and each
-    thread half a GiB at most; beyond, the threads' parts alone.
-    Complementary or repeated splits are the same binary problem: they keep their weight in the
-    decoding but are trained once.
+    thread half a GiB at most; beyond, the threads' parts alone. Complementary or repeated splits
+    are the same binary problem: they keep their weight in the decoding but are trained once.
 
     The constants follow a port of the authors' package: 10 columns per bit, a tenth of the rows,
     five rows per side, 2000 draws, LIBSVM's default kernel machine [1]_. A label that is never a
-    candidate has no row in H and is never predicted. A label that no machine gets right on any
-    row (a zero row of H, whose loss would be zero and win) has uniform weights. Since the code
-    is random, so is the accuracy: average over several values of ``random_state``, or take a longer
-    code (``TUNING_GRID``). Where nearly every candidate set is cut by every split and labels have
-    few rows, as with ages, H rests on a few rows per label and the decoding favours rare labels.
+    candidate is never predicted; one that no machine gets right on any row (a zero row of H, whose
+    loss would be zero and win) has uniform weights. Since the code is random, so is the accuracy:
+    average over several values of ``random_state``, or take a longer code (``TUNING_GRID``). Where
+    nearly every candidate set is cut by every split and labels have few rows, as with ages, H
+    rests on a few rows per label and the decoding favours rare labels.
 
     References
     ----------
@@ -130,18 +127,6 @@ class PLECOC(DecisionMixin, BasePartialLabelClassifier):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_columns": [None, Interval(Integral, 1, None, closed="left")],
-        "min_share": [Interval(Real, 0, 1, closed="both")],
-        "min_per_side": [Interval(Integral, 1, None, closed="left")],
-        "max_draws": [Interval(Integral, 1, None, closed="left")],
-        "C": [Interval(Real, 0, None, closed="neither")],
-        "gamma": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
-        "standardize": ["boolean"],
-        "n_jobs": N_JOBS,
-        "random_state": ["random_state"],
-    }
-
     #: Values worth trying, ready for ``sklearn.model_selection.GridSearchCV``, whose default score
     #: is then the covering rate: no true label is needed. Longer codes are steadier.
     TUNING_GRID: ClassVar[dict[str, list[Any]]] = {
@@ -149,36 +134,17 @@ class PLECOC(DecisionMixin, BasePartialLabelClassifier):
         "n_columns": [None, 200],
     }
 
-    code_: NDArray[np.int8]
-    _intercepts: NDArray[np.float64]
-    performance_: NDArray[np.float64]
+    n_columns: Annotated[int | None, None, Interval(Integral, 1, None, closed="left")] = None
+    min_share: Annotated[float, Interval(Real, 0, 1, closed="both")] = 0.1
+    min_per_side: Count = 5
+    max_draws: Count = 2000
+    C: Positive = 1.0
+    gamma: Annotated[str, StrOptions({"auto"})] | Positive = "auto"
+    standardize: Switch = True
+    n_jobs: Jobs = None
+    random_state: Seed = None
 
-    def __init__(
-        self,
-        *,
-        n_columns: int | None = None,
-        min_share: float = 0.1,
-        min_per_side: int = 5,
-        max_draws: int = 2000,
-        C: float = 1.0,
-        gamma: str | float = "auto",
-        standardize: bool = True,
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.n_columns = n_columns
-        self.min_share = min_share
-        self.min_per_side = min_per_side
-        self.max_draws = max_draws
-        self.C = C
-        self.gamma = gamma
-        self.standardize = standardize
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-
-    def _fit(
-        self, X: NDArray[np.float64], mask: NDArray[np.bool_], rng: np.random.RandomState
-    ) -> NDArray[np.float64]:
+    def _fit(self, X: Floats, mask: Mask, rng: RandomState) -> Floats:
         self._scaling = Scaling(X, standardize=self.standardize)
         rows = self._scaling.transform(X)
         self._gamma = 1.0 / rows.shape[1] if self.gamma == "auto" else float(self.gamma)
@@ -189,42 +155,38 @@ class PLECOC(DecisionMixin, BasePartialLabelClassifier):
         losses = decoding_losses(decisions, self.code_, self.performance_)
         return softmax(np.where(mask, -losses, -np.inf), axis=1)
 
-    def _scores(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _scores(self, X: Floats) -> Floats:
         decisions = self._decide(self._scaling.transform(X))
         return -decoding_losses(decisions, self.code_, self.performance_)
 
-    def _find_code(self, mask: NDArray[np.bool_], rng: np.random.RandomState) -> NDArray[np.int8]:
+    def _find_code(self, mask: Mask, rng: RandomState) -> Code:
         n_rows, n_labels = mask.shape
         wanted = self.n_columns or math.ceil(COLUMNS_PER_BIT * math.log2(n_labels))
         if n_labels == 1:  # nothing to tell apart
             return np.zeros((1, 0), dtype=np.int8)
 
         # Rounding first: 0.07 * 100 is a little more than 7 in floating point.
-        limits = _Limits(math.ceil(round(self.min_share * n_rows, 9)), self.min_per_side)
-        code = draw_code(mask, wanted, limits, self.max_draws, rng)
-        if code.shape[1] == 0:
-            code = draw_code(mask, wanted, _Limits(2, 1), self.max_draws, rng)
-            warnings.warn(
-                f"None of {self.max_draws} random splits of the labels leaves {limits.rows} rows "
-                f"with {limits.rows_per_side} on either side, so {code.shape[1]} columns with at "
-                "least one row on either side are used: lower min_share or min_per_side, or raise "
-                "max_draws.",
-                UserWarning,
-                stacklevel=5,
+        least, per_side = math.ceil(round(self.min_share * n_rows, 9)), self.min_per_side
+        code = draw_code(mask, wanted, (least, per_side), self.max_draws, rng)
+        n_found, problem = code.shape[1], ""
+        if n_found == 0:
+            code = draw_code(mask, wanted, (2, 1), self.max_draws, rng)
+            problem = (
+                f"None of {self.max_draws} random splits of the labels leaves {least} rows with "
+                f"{per_side} on either side, so {code.shape[1]} columns with at least one row on "
+                "either side are used: lower min_share or min_per_side, or raise max_draws."
             )
-        elif code.shape[1] < wanted:
-            warnings.warn(
-                f"The code has {code.shape[1]} columns instead of {wanted}: no more were found in "
+        elif n_found < wanted:
+            problem = (
+                f"The code has {n_found} columns instead of {wanted}: no more were found in "
                 f"{self.max_draws} random splits of the labels; lower min_share or raise "
-                "max_draws for a longer one.",
-                UserWarning,
-                stacklevel=5,
+                "max_draws for a longer one."
             )
+        if problem:
+            warnings.warn(problem, UserWarning, stacklevel=5)
         return code
 
-    def _fit_machines(
-        self, rows: NDArray[np.float64], mask: NDArray[np.bool_]
-    ) -> NDArray[np.float64]:
+    def _fit_machines(self, rows: Floats, mask: Mask) -> Floats:
         """Train a machine per column; return their decisions on the training rows."""
         splits, column, flip = distinct_splits(self.code_)
         sides = sides_of_rows(mask, splits)
@@ -245,12 +207,7 @@ class PLECOC(DecisionMixin, BasePartialLabelClassifier):
             return kernel @ dual + self._intercepts
         return self._decide(rows)
 
-    def _fit_machine(
-        self,
-        rows: NDArray[np.float64],
-        kernel: NDArray[np.float64] | None,
-        side: NDArray[np.int8],
-    ) -> tuple[NDArray[np.float64], float]:
+    def _fit_machine(self, rows: Floats, kernel: Floats | None, side: Code) -> tuple[Floats, float]:
         """Return the dual coefficients of all rows and the intercept of one binary machine."""
         used = np.flatnonzero(side)
         if kernel is None:
@@ -267,20 +224,18 @@ class PLECOC(DecisionMixin, BasePartialLabelClassifier):
         dual[used[machine.support_]] = machine.dual_coef_[0]
         return dual, float(machine.intercept_[0])
 
-    def _decide(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _decide(self, rows: Floats) -> Floats:
         """Return the decisions of all machines, (n_rows, n_columns), in blocks of rows."""
-        decisions: NDArray[np.float64] = np.tile(self._intercepts, (rows.shape[0], 1))
-        n_support = self._support_rows.shape[0]
+        decisions: Floats = np.tile(self._intercepts, (len(rows), 1))
+        n_support = len(self._support_rows)
         if n_support:
-            block = max(1, BLOCK_BYTES // (8 * n_support))
-            for start in range(0, rows.shape[0], block):
-                part = slice(start, start + block)
+            for part in gen_batches(len(rows), max(1, BLOCK_BYTES // (8 * n_support))):
                 kernel = rbf_kernel(rows[part], self._support_rows, gamma=self._gamma)
                 decisions[part] += kernel @ self._dual
         return decisions
 
 
-def sides_of_rows(mask: NDArray[np.bool_], code: NDArray[np.int8]) -> NDArray[np.int8]:
+def sides_of_rows(mask: Mask, code: Code) -> Code:
     """Say on which side of each split, -1 or +1, a row's whole candidate set lies; 0 if on both."""
     # Sums of up to 2**24 ones are exact in single precision, whose product is fast.
     balance = mask.astype(np.float32) @ code.astype(np.float32)
@@ -289,15 +244,11 @@ def sides_of_rows(mask: NDArray[np.bool_], code: NDArray[np.int8]) -> NDArray[np
 
 
 def draw_code(
-    mask: NDArray[np.bool_],
-    n_columns: int,
-    limits: _Limits,
-    max_draws: int,
-    rng: np.random.RandomState,
-) -> NDArray[np.int8]:
-    """Draw random splits of the labels until enough of them leave enough rows to learn from.
+    mask: Mask, n_columns: int, least: tuple[int, int], max_draws: int, rng: RandomState
+) -> Code:
+    """Return the first good ones of at most ``max_draws`` random splits, a column each.
 
-    Returns the first ``n_columns`` good ones of at most ``max_draws`` splits, a column each.
+    A good split can use at least so many rows in all, and so many on either side.
     """
     n_labels = mask.shape[1]
     found = [np.zeros((n_labels, 0), dtype=np.int8)]
@@ -307,8 +258,8 @@ def draw_code(
         code = (2 * rng.randint(2, size=(n_draws, n_labels)) - 1).astype(np.int8).T
         sides = sides_of_rows(mask, code)
         positive, negative = (sides > 0).sum(axis=0), (sides < 0).sum(axis=0)
-        good = np.minimum(positive, negative) >= limits.rows_per_side
-        good &= positive + negative >= limits.rows
+        good = np.minimum(positive, negative) >= least[1]
+        good &= positive + negative >= least[0]
         found.append(code[:, good])
         n_found += int(good.sum())
         if n_found >= n_columns:
@@ -316,18 +267,14 @@ def draw_code(
     return np.concatenate(found, axis=1)[:, :n_columns]
 
 
-def distinct_splits(
-    code: NDArray[np.int8],
-) -> tuple[NDArray[np.int8], NDArray[np.intp], NDArray[np.int8]]:
+def distinct_splits(code: Code) -> tuple[Code, Columns, Code]:
     """Return the different splits, and for every column its split and whether it is negated."""
     flip = code[0]
     splits, column = np.unique(code * flip, axis=1, return_inverse=True)
     return splits, column.ravel(), flip
 
 
-def performance_matrix(
-    decisions: NDArray[np.float64], code: NDArray[np.int8], mask: NDArray[np.bool_]
-) -> NDArray[np.float64]:
+def performance_matrix(decisions: Floats, code: Code, mask: Mask) -> Floats:
     """Return how well each machine (column) serves each label (row), every row summing to one.
 
     It is the share of the rows with that candidate on which the machine answers the label's bit,
@@ -342,9 +289,7 @@ def performance_matrix(
     return share / np.maximum(share.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
 
 
-def decoding_losses(
-    decisions: NDArray[np.float64], code: NDArray[np.int8], performance: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def decoding_losses(decisions: Floats, code: Code, performance: Floats) -> Floats:
     """Return the weighted exponential loss of every label's codeword."""
     bounded = np.clip(decisions, -DECISION_LIMIT, DECISION_LIMIT)
     plus = np.where(code > 0, performance, 0.0)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Annotated
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.random import RandomState
 from numpy.typing import NDArray
 
-from gmpll._sklearn import Integral, Interval, StrOptions
-from gmpll.base import N_JOBS, BasePartialLabelClassifier, ProbabilityMixin
+from gmpll._parameters import Count, Jobs, Seed, Switch, with_parameters
+from gmpll._sklearn import StrOptions
+from gmpll._typing import Floats, Mask
+from gmpll.base import BasePartialLabelClassifier, ProbabilityMixin
 from gmpll.graph.neighbors import Neighbors, nearest_neighbors, warn_of_few_rows
 from gmpll.graph.views import Scaling
 from gmpll.rounding import confidences_within
@@ -21,6 +24,7 @@ __all__ = ["PLKNN"]
 COINCIDENT = 1e-7
 
 
+@with_parameters
 class PLKNN(ProbabilityMixin, BasePartialLabelClassifier):
     r"""Partial label k-nearest neighbours (PL-KNN).
 
@@ -53,24 +57,22 @@ class PLKNN(ProbabilityMixin, BasePartialLabelClassifier):
 
     Attributes
     ----------
-    label_confidences_ : ndarray of shape (n_samples, n_classes)
-        Share of each candidate in the votes for the row's candidates.
-    classes_, labels_, n_features_in_, feature_names_in_
-        See :class:`gmpll.base.BasePartialLabelClassifier`.
+    classes_, labels_, label_confidences_, n_features_in_, feature_names_in_
+        See :class:`gmpll.base.BasePartialLabelClassifier`. A confidence is the share of a candidate
+        in the votes for the row's candidates.
 
     Notes
     -----
     There is nothing to optimise. Fitting searches the neighbours of m rows, O(m^2 d), and adds
     m k votes for at most q labels; memory is O(m (d + q)).
 
-    Which weights the article [1]_ used could not be settled; those of the formula are the ones
-    behind most published comparisons. They lie near 1 - 1/k, so the vote is almost a plain count.
-    They are undefined where all neighbours coincide with the query and zero for a single
-    neighbour: there every neighbour has the weight 1. Votes are not divided by the size of the
-    candidate set.
+    Which weights the article [1]_ used could not be settled; those of the formula are behind most
+    published comparisons. They lie near 1 - 1/k, so the vote is almost a plain count. Where all
+    neighbours coincide with the query, or there is only one, each has the weight 1. Votes are not
+    divided by the size of the candidate set.
 
-    ``predict_proba`` returns shares of the votes. They are no calibrated probabilities: a label
-    that always accompanies the right one has half of the votes.
+    ``predict_proba`` returns shares of the votes, no calibrated probabilities: a label that always
+    accompanies the right one has half of the votes.
 
     References
     ----------
@@ -90,32 +92,13 @@ class PLKNN(ProbabilityMixin, BasePartialLabelClassifier):
     array([[0.59, 0.29, 0.12]])
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **BasePartialLabelClassifier._parameter_constraints,
-        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
-        "weights": [StrOptions({"distance", "uniform", "rank"})],
-        "standardize": ["boolean"],
-        "n_jobs": N_JOBS,
-    }
+    n_neighbors: Count = 10
+    weights: Annotated[str, StrOptions({"distance", "uniform", "rank"})] = "distance"
+    standardize: Switch = True
+    n_jobs: Jobs = None
+    random_state: Seed = None
 
-    def __init__(
-        self,
-        *,
-        n_neighbors: int = 10,
-        weights: str = "distance",
-        standardize: bool = True,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_neighbors = n_neighbors
-        self.weights = weights
-        self.standardize = standardize
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-
-    def _fit(
-        self, X: NDArray[np.float64], mask: NDArray[np.bool_], rng: np.random.RandomState
-    ) -> NDArray[np.float64]:
+    def _fit(self, X: Floats, mask: Mask, rng: RandomState) -> Floats:
         warn_of_few_rows("PLKNN", self.n_neighbors, len(X))
         self._scaling = Scaling(X, standardize=self.standardize)
         self._rows = self._scaling.transform(X)
@@ -127,26 +110,20 @@ class PLKNN(ProbabilityMixin, BasePartialLabelClassifier):
         without_votes = ~votes.any(axis=1, keepdims=True)
         return confidences_within(np.where(without_votes, frequency, votes), mask)
 
-    def _scores(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _scores(self, X: Floats) -> Floats:
         queries = self._scaling.transform(X)
         neighbors = nearest_neighbors(self._rows, self.n_neighbors, queries, n_jobs=self.n_jobs)
         votes = self._votes(queries, neighbors)
         return votes / votes.sum(axis=1, keepdims=True)
 
-    def _votes(self, queries: NDArray[np.float64], neighbors: Neighbors) -> NDArray[np.float64]:
+    def _votes(self, queries: Floats, neighbors: Neighbors) -> Floats:
         """Weighted number of neighbours that have each label among their candidates."""
         n_queries, k = neighbors.indices.shape
         weights = self._vote_weights(queries, neighbors.distances)
-        row_starts = np.arange(0, n_queries * k + 1, k) if k else np.zeros(n_queries + 1, dtype=int)
-        gather = sp.csr_array(
-            (weights.ravel(), neighbors.indices.ravel(), row_starts),
-            shape=(n_queries, self._rows.shape[0]),
-        )
-        return gather @ self._ballots
+        entries = (weights.ravel(), neighbors.indices.ravel(), k * np.arange(n_queries + 1))
+        return sp.csr_array(entries, shape=(n_queries, len(self._rows))) @ self._ballots
 
-    def _vote_weights(
-        self, queries: NDArray[np.float64], distances: NDArray[np.floating]
-    ) -> NDArray[np.float64]:
+    def _vote_weights(self, queries: Floats, distances: NDArray[np.floating]) -> Floats:
         k = distances.shape[1]
         if self.weights == "uniform" or k <= 1:
             return np.ones_like(distances)

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.random import RandomState
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import euclidean_distances, rbf_kernel
 from sklearn.utils import gen_batches
 
-from gmpll._sklearn import Integral, Interval, Real, StrOptions
-from gmpll.base import N_JOBS, BasePartialLabelClassifier, DecisionMixin
+from gmpll._parameters import Count, Jobs, NotNegative, Positive, Seed, Switch, with_parameters
+from gmpll._sklearn import StrOptions
+from gmpll._typing import Floats, Mask
+from gmpll.base import BasePartialLabelClassifier, DecisionMixin
+from gmpll.engines import engine_of
 from gmpll.graph.neighbors import nearest_neighbors, warn_of_few_rows
 from gmpll.graph.reconstruction import reconstruction_weights
 from gmpll.graph.views import Scaling, unit_rows
-from gmpll.methods._simplex import project_on_simplex
 from gmpll.rounding import confidences_within
 
 __all__ = ["PLLEAF"]
@@ -30,6 +32,7 @@ KERNEL_LIMIT_BYTES = 16 * 2**30
 BLOCK_BYTES = 2**26
 
 
+@with_parameters
 class PLLEAF(DecisionMixin, BasePartialLabelClassifier):
     r"""Partial label learning via feature-aware disambiguation (PL-LEAF).
 
@@ -82,14 +85,13 @@ class PLLEAF(DecisionMixin, BasePartialLabelClassifier):
 
     Attributes
     ----------
-    label_confidences_ : ndarray of shape (n_samples, n_classes)
-        What ``transductive`` says: F, or the regressor projected on the candidates.
     kernel_width_ : float
         The width s that was used.
     n_iter_ : ndarray of shape (2,), int
         Iterations of the solvers of step 2 and step 3.
-    classes_, labels_, n_features_in_, feature_names_in_
-        See :class:`gmpll.base.BasePartialLabelClassifier`.
+    classes_, labels_, label_confidences_, n_features_in_, feature_names_in_
+        See :class:`gmpll.base.BasePartialLabelClassifier`. The confidences are what
+        ``transductive`` says: F, or the regressor projected on the candidates.
 
     Notes
     -----
@@ -99,8 +101,9 @@ class PLLEAF(DecisionMixin, BasePartialLabelClassifier):
     16 GiB is refused.
 
     Both problems are convex and are solved to optimality. Step 2 works on the candidates alone,
-    by accelerated projected gradients. Step 3 uses that :math:`(u_i - \varepsilon)_+` is the
-    distance of the residual :math:`f_i - f(x_i)` to a ball of radius :math:`\varepsilon`:
+    by accelerated projected gradients; F is rarely zero or one, and where the minimiser is not
+    unique it is the one reached from uniform confidences. Step 3 uses that
+    :math:`(u_i - \varepsilon)_+` is the distance of the residual to a ball:
 
     .. math:: (u_i - \varepsilon)_+^2 = \min_{\|r_i\| \le \varepsilon} \|f_i - r_i - f(x_i)\|^2.
 
@@ -108,12 +111,9 @@ class PLLEAF(DecisionMixin, BasePartialLabelClassifier):
     time, so one Cholesky factor serves all iterations. The reweighted least squares of the
     authors' program factors a new matrix per round, leaves the coefficients of rows without loss
     as they were, though they should be :math:`C_2 Z_i` (Z is the last bracket as a matrix), and
-    stops short of the minimum. Whether :math:`C_1` carries a factor 1/2 in the article is not
-    settled; here it does not, which is what the authors' update amounts to. A row whose
-    candidates are all labels has no second mean in the last sum; it counts as zero.
-
-    F is rarely zero or one. Where the minimiser is not unique, the solver returns the one it
-    reaches from uniform confidences.
+    stops short of the minimum. :math:`C_1` carries no factor 1/2, as in the authors' update; what
+    the article means is not settled. A row whose candidates are all labels has no second mean in
+    the last sum; it counts as zero.
 
     References
     ----------
@@ -138,102 +138,53 @@ class PLLEAF(DecisionMixin, BasePartialLabelClassifier):
     array([0, 1, 2])
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **BasePartialLabelClassifier._parameter_constraints,
-        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
-        "C1": [Interval(Real, 0, None, closed="neither")],
-        "C2": [Interval(Real, 0, None, closed="left")],
-        "epsilon": [Interval(Real, 0, None, closed="left")],
-        "kernel_width": [Interval(Real, 0, None, closed="neither"), None],
-        "transductive": [StrOptions({"confidences", "model"})],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "standardize": ["boolean"],
-        "n_jobs": N_JOBS,
-    }
+    n_neighbors: Count = 10
+    C1: Positive = 10.0
+    C2: NotNegative = 1.0
+    epsilon: NotNegative = 0.1
+    kernel_width: Positive | None = None
+    transductive: Annotated[str, StrOptions({"confidences", "model"})] = "confidences"
+    max_iter: Count = 5000
+    tol: NotNegative = 1e-8
+    standardize: Switch = True
+    n_jobs: Jobs = None
+    random_state: Seed = None
 
-    kernel_width_: float
-    n_iter_: NDArray[np.intp]
-
-    def __init__(
-        self,
-        *,
-        n_neighbors: int = 10,
-        C1: float = 10.0,
-        C2: float = 1.0,
-        epsilon: float = 0.1,
-        kernel_width: float | None = None,
-        transductive: str = "confidences",
-        max_iter: int = 5000,
-        tol: float = 1e-8,
-        standardize: bool = True,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_neighbors = n_neighbors
-        self.C1 = C1
-        self.C2 = C2
-        self.epsilon = epsilon
-        self.kernel_width = kernel_width
-        self.transductive = transductive
-        self.max_iter = max_iter
-        self.tol = tol
-        self.standardize = standardize
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-
-    def _fit(
-        self, X: NDArray[np.float64], mask: NDArray[np.bool_], rng: np.random.RandomState
-    ) -> NDArray[np.float64]:
-        refuse_large_kernel(X.shape[0])
+    def _fit(self, X: Floats, mask: Mask, rng: RandomState) -> Floats:
+        n_bytes = 8 * len(X) ** 2
+        if n_bytes > KERNEL_LIMIT_BYTES:
+            raise ValueError(
+                f"PL-LEAF needs a kernel of {n_bytes / 2**30:.0f} GiB for {len(X)} training rows, "
+                f"more than the limit of {KERNEL_LIMIT_BYTES // 2**30} GiB: train on fewer rows or "
+                "take a method without a kernel, such as IPAL."
+            )
         warn_of_few_rows("PLLEAF", self.n_neighbors, len(X))
         self._scaling = Scaling(X, standardize=self.standardize)
         self._rows = self._scaling.transform(X)
 
+        # Steps 1 and 2: confidences that deviate least from those of the neighbours.
         deviation = deviation_from_neighbors(unit_rows(self._rows), self.n_neighbors, self.n_jobs)
-        confidences, n_first = self._smooth_confidences(deviation, mask)
-        fitted, n_second = self._fit_regressor(confidences, candidate_gap(mask))
-        self.n_iter_ = np.array([n_first, n_second])
-        return project_on_simplex(fitted, mask) if self.transductive == "model" else confidences
-
-    def _smooth_confidences(
-        self, deviation: sp.csc_array, mask: NDArray[np.bool_]
-    ) -> tuple[NDArray[np.float64], int]:
-        """Confidences that deviate least from those of the neighbours (step 2)."""
-        problem = ConfidenceProblem(deviation, mask)
-        solution = accelerated(problem.step, problem.start, max_iter=self.max_iter, tol=self.tol)
-        self._warn_unless_converged(solution, "confidences")
+        smooth = ConfidenceProblem(deviation, mask)
+        found = self._solve("confidences", smooth.step, smooth.start)
         confidences = np.zeros(mask.shape)
-        confidences[mask] = solution.point
+        confidences[mask] = found.point
         # The solver's rows sum to one up to rounding errors; this makes that exact.
-        return confidences_within(confidences, mask), solution.n_iter
+        confidences = confidences_within(confidences, mask)
 
-    def _fit_regressor(
-        self, targets: NDArray[np.float64], gap: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], int]:
-        """Learn the confidences (step 3); return what is learnt at the training rows."""
+        # Step 3: learn the confidences.
         kernel, self.kernel_width_ = training_kernel(self._rows, self.kernel_width)
         problem = RegressionProblem(
-            kernel, targets, gap, C1=self.C1, C2=self.C2, epsilon=self.epsilon
+            kernel, confidences, candidate_gap(mask), C1=self.C1, C2=self.C2, epsilon=self.epsilon
         )
-        solution = accelerated(
-            problem.step, np.zeros(targets.shape), max_iter=self.max_iter, tol=self.tol
-        )
-        self._warn_unless_converged(solution, "regressor")
-        self._coefficients, self._intercept = problem.coefficients(solution.point)
-        return problem.fitted(solution.point, self._coefficients), solution.n_iter
+        slack = self._solve("regressor", problem.step, np.zeros(mask.shape))
+        self._coefficients, self._intercept = problem.coefficients(slack.point)
+        self.n_iter_ = np.array([found.n_iter, slack.n_iter])
+        if self.transductive == "confidences":
+            return confidences
+        return project_on_simplex(problem.fitted(slack.point, self._coefficients), mask)
 
-    def _scores(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
-        queries = self._scaling.transform(X)
-        gamma = 1.0 / (2.0 * self.kernel_width_**2)
-        block = max(1, BLOCK_BYTES // (8 * self._rows.shape[0]))
-        scores = np.empty((queries.shape[0], self._intercept.shape[0]))
-        for part in gen_batches(queries.shape[0], block):
-            kernel = rbf_kernel(queries[part], self._rows, gamma=gamma)
-            scores[part] = kernel @ self._coefficients + self._intercept
-        return scores
-
-    def _warn_unless_converged(self, solution: Solution, what: str) -> None:
+    def _solve(self, what: str, step: Callable[[Floats], Floats], start: Floats) -> Solution:
+        solution = accelerated(step, start, max_iter=self.max_iter, tol=self.tol)
         if not solution.converged:
             warnings.warn(
                 f"The {what} of PL-LEAF still changed by {solution.change:.1e} in iteration "
@@ -241,31 +192,35 @@ class PLLEAF(DecisionMixin, BasePartialLabelClassifier):
                 ConvergenceWarning,
                 stacklevel=2,
             )
+        return solution
+
+    def _scores(self, X: Floats) -> Floats:
+        queries, gamma = self._scaling.transform(X), 1.0 / (2.0 * self.kernel_width_**2)
+        scores = np.empty((len(queries), len(self._intercept)))
+        for part in gen_batches(len(queries), max(1, BLOCK_BYTES // (8 * len(self._rows)))):
+            kernel = rbf_kernel(queries[part], self._rows, gamma=gamma)
+            scores[part] = kernel @ self._coefficients + self._intercept
+        return scores
 
 
-def deviation_from_neighbors(
-    rows: NDArray[np.float64], n_neighbors: int, n_jobs: int | None
-) -> sp.csc_array:
+def deviation_from_neighbors(rows: Floats, n_neighbors: int, n_jobs: int | None) -> sp.csc_array:
     """Matrix I - W that turns values of the rows into deviations from their reconstruction."""
     near = nearest_neighbors(rows, n_neighbors, n_jobs=n_jobs).indices
     weights = reconstruction_weights(rows, rows, near, sum_to_one=True)
-    m, k = near.shape
-    entries = (weights.ravel(), (np.repeat(np.arange(m), k), near.ravel()))
-    deviation = sp.eye_array(m, format="csc") - sp.csc_array(entries, shape=(m, m))
+    graph: Any = engine_of(rows).query_weights(near, weights, len(rows))
+    deviation = sp.eye_array(len(rows), format="csc") - sp.csc_array(graph)
     deviation.eliminate_zeros()
     return deviation
 
 
-def candidate_gap(mask: NDArray[np.bool_]) -> NDArray[np.float64]:
+def candidate_gap(mask: Mask) -> Floats:
     """Z of the objective: +1/|S| on the candidates of a row, -1/(q - |S|) on the others."""
     size = mask.sum(axis=1, keepdims=True)
     others = np.maximum(mask.shape[1] - size, 1)
     return np.where(mask, 1.0 / size, -1.0 / others)
 
 
-def training_kernel(
-    rows: NDArray[np.float64], width: float | None
-) -> tuple[NDArray[np.float64], float]:
+def training_kernel(rows: Floats, width: float | None) -> tuple[Floats, float]:
     """RBF kernel of the rows and its width, in the memory of one square matrix."""
     m = rows.shape[0]
     kernel = euclidean_distances(rows)
@@ -277,24 +232,10 @@ def training_kernel(
     return np.exp(kernel, out=kernel), width
 
 
-def refuse_large_kernel(n_rows: int) -> None:
-    """Stop before the training kernel fills the memory."""
-    n_bytes = 8 * n_rows**2
-    if n_bytes > KERNEL_LIMIT_BYTES:
-        raise ValueError(
-            f"PL-LEAF needs a kernel of {n_bytes / 2**30:.0f} GiB for {n_rows} training rows, "
-            f"more than the limit of {KERNEL_LIMIT_BYTES // 2**30} GiB: train on fewer rows or "
-            "take a method without a kernel, such as IPAL."
-        )
-
-
 class ConfidenceProblem:
-    """Step 2 on the candidates alone, ``deviation`` being I - W.
+    """Step 2 with an unknown per (row, candidate), in row-major order; ``deviation`` is I - W."""
 
-    Its unknowns are a vector with an entry per (row, candidate), in row-major order.
-    """
-
-    def __init__(self, deviation: sp.csc_array, mask: NDArray[np.bool_]) -> None:
+    def __init__(self, deviation: sp.csc_array, mask: Mask) -> None:
         size = mask.sum(axis=1)
         owner, label = np.nonzero(mask)
         self.start = 1.0 / size[owner]
@@ -314,11 +255,11 @@ class ConfidenceProblem:
         size_of = abs(deviation)
         self._curvature = (size_of.T @ size_of.sum(axis=1))[owner]
 
-    def objective(self, values: NDArray[np.float64]) -> float:
+    def objective(self, values: Floats) -> float:
         """Sum of squared deviations."""
         return float(np.square(self._deviation @ values).sum())
 
-    def step(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def step(self, values: Floats) -> Floats:
         """Projected gradient step."""
         half_gradient = self._adjoint @ (self._deviation @ values)
         table = np.zeros(self._slots.shape)
@@ -333,14 +274,7 @@ class RegressionProblem:
     """
 
     def __init__(
-        self,
-        kernel: NDArray[np.float64],
-        targets: NDArray[np.float64],
-        gap: NDArray[np.float64],
-        *,
-        C1: float,
-        C2: float,
-        epsilon: float,
+        self, kernel: Floats, targets: Floats, gap: Floats, *, C1: float, C2: float, epsilon: float
     ) -> None:
         self._targets, self._pull, self._epsilon = targets, C2 * gap, epsilon
         self._ridge = 1.0 / (2.0 * C1)
@@ -357,46 +291,54 @@ class RegressionProblem:
             ) from None
         self._of_ones = self._solve(np.ones(targets.shape[0]))
 
-    def coefficients(
-        self, slack: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def coefficients(self, slack: Floats) -> tuple[Floats, Floats]:
         """Best beta and b for given slacks: ridge regression with an unpenalised intercept."""
         solved = self._solve(self._targets - slack + self._ridge * self._pull)
         intercept = solved.sum(axis=0) / self._of_ones.sum()
         return solved - self._of_ones[:, None] * intercept, intercept
 
-    def fitted(
-        self, slack: NDArray[np.float64], coefficients: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def fitted(self, slack: Floats, coefficients: Floats) -> Floats:
         """K beta + b, read off the optimality condition: the kernel has been overwritten."""
         return self._targets - slack + self._ridge * (self._pull - coefficients)
 
-    def step(self, slack: NDArray[np.float64]) -> NDArray[np.float64]:
+    def step(self, slack: Floats) -> Floats:
         """Fit the regressor to the targets less the slacks, then find the best slacks for it."""
         coefficients, _ = self.coefficients(slack)
         residual = self._targets - self.fitted(slack, coefficients)
         length = np.linalg.norm(residual, axis=1, keepdims=True)
         return residual * (self._epsilon / np.maximum(length, self._epsilon or 1.0))
 
-    def _solve(self, right: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _solve(self, right: Floats) -> Floats:
         return scipy.linalg.cho_solve(self._factor, right, check_finite=False)
+
+
+def project_on_simplex(values: Floats, mask: Mask) -> Floats:
+    """Nearest non-negative rows that sum to one and are zero outside the mask.
+
+    The mask has at least one place in every row; values outside do not matter.
+    """
+    inside = np.where(mask, values, -np.inf)
+    # The projection does not feel a shift of the row; this one keeps the sums below exact.
+    inside -= inside.max(axis=1, keepdims=True)
+    falling = -np.sort(-inside, axis=1)
+    # If the s largest are the positive ones, subtracting this threshold makes them sum to one.
+    thresholds = (np.cumsum(falling, axis=1) - 1.0) / np.arange(1, falling.shape[1] + 1)
+    n_positive = np.count_nonzero(falling > thresholds, axis=1)
+    threshold = np.take_along_axis(thresholds, n_positive[:, None] - 1, axis=1)
+    return np.maximum(inside - threshold, 0.0)
 
 
 class Solution(NamedTuple):
     """Where an iteration ended."""
 
-    point: NDArray[np.float64]
+    point: Floats
     n_iter: int
     change: float
     converged: bool
 
 
 def accelerated(
-    step: Callable[[NDArray[np.float64]], NDArray[np.float64]],
-    start: NDArray[np.float64],
-    *,
-    max_iter: int,
-    tol: float,
+    step: Callable[[Floats], Floats], start: Floats, *, max_iter: int, tol: float
 ) -> Solution:
     """Repeat projected gradient steps, with momentum that restarts when it points uphill.
 

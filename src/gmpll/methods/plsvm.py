@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gmpll._sklearn import Integral, Interval, Real
-from gmpll.base import BasePartialLabelClassifier
+from gmpll._parameters import Count, NotNegative, Positive, Seed, Switch, with_parameters
+from gmpll._typing import Floats, Mask
 from gmpll.methods._linear import LinearScorer
 
 __all__ = ["PLSVM"]
 
 
+@with_parameters
 class PLSVM(LinearScorer):
     r"""Partial label support vector machine (PL-SVM), trained by PL-Pegasos.
 
@@ -22,10 +22,8 @@ class PLSVM(LinearScorer):
 
     With the scores :math:`w_c^\top x` and the candidate set :math:`S_i` of row i the objective is
 
-    .. math::
-
-        f(W) = \frac{\lambda}{2} \|W\|_F^2 + \frac{1}{m} \sum_i \max\Bigl(0,\;
-            1 - \max_{c \in S_i} w_c^\top x_i + \max_{c \notin S_i} w_c^\top x_i \Bigr) .
+    .. math:: f(W) = \frac{\lambda}{2} \|W\|_F^2 + \frac{1}{m} \sum_i \max\Bigl(0,\;
+              1 - \max_{c \in S_i} w_c^\top x_i + \max_{c \notin S_i} w_c^\top x_i \Bigr) .
 
     Where every set has one label this is the multi-class SVM of Crammer and Singer. A row whose
     set holds all labels has no loss.
@@ -38,9 +36,8 @@ class PLSVM(LinearScorer):
     max_iter : int, default=1000
         Number of steps.
     tol : float or None, default=None
-        Stop as soon as a step changes the objective by at most this much. The objective of a
-        sub-gradient method may stand still for a step long before the end, therefore None, which
-        makes all steps.
+        Stop as soon as a step changes the objective by at most this much. The objective may stand
+        still for a step long before the end, therefore None, which makes all steps.
     standardize : bool, default=True
         Whether features are z-scored with the statistics of the training rows.
     random_state : int, RandomState instance or None, default=None
@@ -57,13 +54,9 @@ class PLSVM(LinearScorer):
         The objective of ``weights_``, the smallest of the path after the start.
     n_iter_ : int
         Number of steps made.
-    labels_ : ndarray of shape (n_samples,)
-        The candidate of highest score for every training row.
-    label_confidences_ : ndarray of shape (n_samples, n_classes)
-        Softmax of the scores over the candidates: an order of the candidates, no calibrated
-        probability.
-    classes_, n_features_in_, feature_names_in_
-        See :class:`gmpll.base.BasePartialLabelClassifier`.
+    classes_, labels_, label_confidences_, n_features_in_, feature_names_in_
+        See :class:`gmpll.base.BasePartialLabelClassifier`. The confidences are the softmax of the
+        scores over the candidates: an order of the candidates, no calibrated probability.
 
     Notes
     -----
@@ -73,34 +66,27 @@ class PLSVM(LinearScorer):
 
     *What is guaranteed.* The first maximum makes f non-convex as soon as a set has two labels
     (although [1]_ speaks of a convex quadratic programme). Let :math:`f_t \ge f` be the convex
-    function that keeps the best candidates of step t, and let G bound the sub-gradients. For any
+    function that keeps the best candidates of step t, and G a bound of the sub-gradients. For any
     V in the ball
 
-    .. math::
-
-        \frac{1}{T} \sum_{t=1}^{T} f(W_t) \le \frac{1}{T} \sum_{t=1}^{T} f_t(V)
-            + \frac{G^2 (1 + \ln T)}{2 \lambda T} ,
+    .. math:: \frac{1}{T} \sum_{t=1}^{T} f(W_t) \le \frac{1}{T} \sum_{t=1}^{T} f_t(V)
+              + \frac{G^2 (1 + \ln T)}{2 \lambda T} ,
 
     so the best weights on the path are as good as any V under the candidates that were chosen,
     up to a term that vanishes; with singletons :math:`f_t = f` and they approach the minimum.
 
     Choices where the literature is unclear:
 
-    * :math:`\lambda`: widespread public code sets 1, which costs about 17 points of accuracy on
-      two of four real-world data sets; the literature tunes over ``REGULARIZATION_GRID``. No one
-      value serves all: of 0.001, 0.01, 0.1 and 1 the held-out covering rate (no truth is looked
-      at) asks for 0.1 on one of these sets and for 0.001 on the other three. The default 0.01
-      lies between. Tune it where it matters, for instance with ``GridSearchCV``: ``score`` needs
-      no truth.
-    * Start: public code starts from random weights. The first step forgets them (its factor
-      :math:`1 - 1/t` is zero), but for who is the best candidate at that moment. Here the start
-      is zero, where all labels are tied, and tied labels share the sub-gradient: the first step
-      knows no seed and no order of the labels. Neither start is always the better one: on four
+    * :math:`\lambda`: public code sets 1, which costs about 17 points of accuracy on two of four
+      real-world data sets. Of 0.001, 0.01, 0.1 and 1 the held-out covering rate asks for 0.1 on
+      one of these sets and for 0.001 on the others; the default 0.01 lies between. Tune it where
+      it matters, for instance with ``GridSearchCV``: ``score`` needs no truth.
+    * Start: public code starts from random weights, here the start is zero, where tied labels
+      share the sub-gradient: the first step knows no seed and no order of the labels. On four
       real-world data sets with four values of :math:`\lambda` each, zero ended lower than one
       random start in 10 of 16 cases and higher in 5.
-    * The answer is the best of the steps. The start itself does not count: where no label has
-      half of the probability anywhere (Abalone), its objective is the smallest of all, yet it
-      scores all labels alike.
+    * The answer is the best of the steps without the start: where no label has half of the
+      probability anywhere (Abalone), zero weights have the smallest objective of all.
     * Each label has its own bias, through a constant feature (and so a regularised one).
     * The scores are linear. For a kernel, put ``sklearn.kernel_approximation.Nystroem`` before.
 
@@ -128,30 +114,13 @@ class PLSVM(LinearScorer):
     #: Values of ``regularization`` to choose from.
     REGULARIZATION_GRID: ClassVar[tuple[float, ...]] = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **BasePartialLabelClassifier._parameter_constraints,
-        "regularization": [Interval(Real, 0, None, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left"), None],
-        "standardize": ["boolean"],
-    }
+    regularization: Positive = 0.01
+    max_iter: Count = 1000
+    tol: NotNegative | None = None
+    standardize: Switch = True
+    random_state: Seed = None
 
-    def __init__(
-        self,
-        *,
-        regularization: float = 0.01,
-        max_iter: int = 1000,
-        tol: float | None = None,
-        standardize: bool = True,
-        random_state: Any = None,
-    ) -> None:
-        self.regularization = regularization
-        self.max_iter = max_iter
-        self.tol = tol
-        self.standardize = standardize
-        self.random_state = random_state
-
-    def _learn(self, rows: NDArray[np.float64], mask: NDArray[np.bool_]) -> NDArray[np.float64]:
+    def _learn(self, rows: Floats, mask: Mask) -> Floats:
         """Return the best weights of the PL-Pegasos path."""
         decay = self.regularization
         weights = best = np.zeros((mask.shape[1], rows.shape[1]))
@@ -174,11 +143,8 @@ class PLSVM(LinearScorer):
 
 
 def objective(
-    weights: NDArray[np.float64],
-    rows: NDArray[np.float64],
-    mask: NDArray[np.bool_],
-    regularization: float,
-) -> tuple[float, NDArray[np.float64]]:
+    weights: Floats, rows: Floats, mask: Mask, regularization: float
+) -> tuple[float, Floats]:
     """Return the objective and the direction in which the mean hinge loss falls.
 
     The direction is minus a sub-gradient of the loss: every row that misses its margin pulls its
@@ -195,13 +161,13 @@ def objective(
     return float(value), shares.T @ rows[missed] / rows.shape[0]
 
 
-def shares_of_best(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+def shares_of_best(scores: Floats) -> Floats:
     """Return 1 for the largest score of each row, shared equally where several are largest."""
     tied = scores == scores.max(axis=1, keepdims=True)
     return tied / tied.sum(axis=1, keepdims=True)
 
 
-def within_ball(weights: NDArray[np.float64], radius: float) -> NDArray[np.float64]:
+def within_ball(weights: Floats, radius: float) -> Floats:
     """Project onto the Frobenius ball around zero."""
     length = np.linalg.norm(weights)
     return weights * (radius / length) if length > radius else weights

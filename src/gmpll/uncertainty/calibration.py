@@ -6,18 +6,16 @@ The mathematics, and the condition under which it holds, is in
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from dataclasses import field
+from typing import Annotated
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
+from numpy.random import RandomState
 
-from gmpll._meta import (
-    TrainingRows,
-    held_out_probabilities,
-    label_probabilities,
-)
+from gmpll._meta import TrainingRows, held_out_probabilities
+from gmpll._parameters import Learner, Seed, with_parameters
 from gmpll._sklearn import Integral, Interval, StrOptions
+from gmpll._typing import Floats, Mask
 from gmpll.evidence.temperature import (
     candidate_temperature,
     confidence_exponent,
@@ -31,6 +29,7 @@ from gmpll.uncertainty.wrapper import PartialLabelWrapper
 __all__ = ["CalibratedPartialClassifier"]
 
 
+@with_parameters
 class CalibratedPartialClassifier(PartialLabelWrapper):
     """Calibrate the confidences of a partial label learner without true labels.
 
@@ -57,7 +56,7 @@ class CalibratedPartialClassifier(PartialLabelWrapper):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        The labels.
+        The labels; a label that no training row contains always has the probability zero.
     estimator_ : estimator
         Fitted on all rows.
     temperature_ : float
@@ -67,10 +66,8 @@ class CalibratedPartialClassifier(PartialLabelWrapper):
     labels_, label_confidences_ : ndarray
         Those of the estimator if it has them, the confidences calibrated by
         :func:`gmpll.evidence.temperature.confidence_exponent`.
-    n_features_in_ : int
-        Number of features seen during ``fit``, if the estimator knows it.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Feature names, if X has string column names.
+    n_features_in_, feature_names_in_
+        Number and names of the features, if the estimator knows them.
 
     Notes
     -----
@@ -93,70 +90,37 @@ class CalibratedPartialClassifier(PartialLabelWrapper):
     array([[0.98, 0.  , 0.02]])
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **PartialLabelWrapper._parameter_constraints,
-        "method": [StrOptions({"temperature", "corrected"})],
-        "cv": [Interval(Integral, 2, None, closed="left")],
-    }
+    estimator: Learner = field(default=None, kw_only=False)
+    method: Annotated[str, StrOptions({"temperature", "corrected"})] = field(
+        default="temperature", kw_only=False
+    )
+    cv: Annotated[int, Interval(Integral, 2, None, closed="left")] = 3
+    random_state: Seed = None
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        method: str = "temperature",
-        *,
-        cv: int = 3,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.method = method
-        self.cv = cv
-        self.random_state = random_state
-
-    def _fit(self, data: TrainingRows, rng: np.random.RandomState) -> None:
+    def _fit(self, data: TrainingRows, rng: RandomState) -> None:
         inner = self._inner(rng)
         self.estimator_ = data.fit(inner)
-        self._seen: NDArray[np.bool_] = np.asarray(data.sets.mask.any(axis=0))
+        self._seen: Mask = np.asarray(data.sets.mask.any(axis=0))
         mask = data.sets.mask[:, self._seen]
         if len(mask) < 2:
             raise ValueError(
                 "Calibration holds rows out and needs two at least, but got n_samples=1."
             )
         held_out = held_out_probabilities(inner, self.estimator_, data, self.cv, rng)[:, self._seen]
-        self.false_rates_ = None
-        if self.method == "corrected":
-            self.false_rates_ = false_candidate_rates(held_out, mask)
+        corrected = self.method == "corrected"
+        self.false_rates_ = false_candidate_rates(held_out, mask) if corrected else None
         self.temperature_ = candidate_temperature(held_out, mask, self.false_rates_)
         if hasattr(self.estimator_, "label_confidences_"):
-            self._calibrate_training_rows(held_out, mask)
+            likelihood = temper(held_out, self.temperature_)
+            if self.false_rates_ is not None:
+                likelihood = likelihood / self.false_rates_
+            found = self.estimator_.label_confidences_[:, self._seen]
+            exponent = confidence_exponent(found, mask, confidences_within(likelihood, mask))
+            self.labels_ = self.estimator_.labels_
+            self.label_confidences_ = np.zeros(data.sets.mask.shape)
+            self.label_confidences_[:, self._seen] = sharpen(found, mask, exponent)
 
-    def _calibrate_training_rows(
-        self, held_out: NDArray[np.float64], mask: NDArray[np.bool_]
-    ) -> None:
-        likelihood = temper(held_out, self.temperature_)
-        if self.false_rates_ is not None:
-            likelihood = likelihood / self.false_rates_
-        found = self.estimator_.label_confidences_[:, self._seen]
-        exponent = confidence_exponent(found, mask, confidences_within(likelihood, mask))
-        self.labels_ = self.estimator_.labels_
-        self.label_confidences_ = np.zeros((len(mask), len(self._seen)))
-        self.label_confidences_[:, self._seen] = sharpen(found, mask, exponent)
-
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Calibrated probability of every label for unseen rows.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or table of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Rows sum to one; columns in the order of ``classes_``. A label that no training row
-            contains has probability zero.
-        """
-        check_is_fitted(self)
-        probabilities = label_probabilities(self.estimator_, X, self.classes_)
+    def _changed(self, probabilities: Floats) -> Floats:
         calibrated = np.zeros(probabilities.shape)
         calibrated[:, self._seen] = temper(probabilities[:, self._seen], self.temperature_)
         return calibrated

@@ -1,17 +1,12 @@
-r"""Sets of labels that contain the true one with a stated probability.
-
-Split conformal prediction compares the score :math:`s(x, l) = 1 - p_l(x)` of a label at an unseen
-row with the scores of the *true* labels of calibration rows. Here calibration rows have candidate
-sets only. The true label is among the candidates, so its score is at most that of the worst
-candidate; a set made with the worst candidates' scores contains the set that the true labels would
-have given, row by row, and inherits its guarantee.
-"""
+"""Sets of labels that contain the true one with a stated probability."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple, Self
+from dataclasses import field
+from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
+from numpy.random import RandomState
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.model_selection import KFold, ShuffleSplit
@@ -19,7 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from gmpll._columns import sets_of_known_labels
 from gmpll._meta import TrainingRows, label_probabilities, rows_of
+from gmpll._parameters import Learner, Seed, with_parameters
 from gmpll._sklearn import Integral, Interval, Real, StrOptions
+from gmpll._typing import Floats, Mask
 from gmpll.evidence.temperature import candidate_temperature, temper
 from gmpll.rounding import confidences_within
 from gmpll.uncertainty.wrapper import PartialLabelWrapper
@@ -46,26 +43,27 @@ def conformal_rank(n_samples: int, confidence_level: float) -> int:
 
 
 class CalibratedPart(NamedTuple):
-    """A model and the scores of rows that it has not seen."""
+    """A model and the sorted scores of rows that it has not seen."""
 
-    #: Fitted without the calibration rows.
     model: Any
-    #: Sorted.
-    scores: NDArray[np.float64]
-    #: ``mass[i]`` is the weight of the first i scores; the whole is the number of rows.
-    mass: NDArray[np.float64]
+    scores: Floats
+    mass: Floats  # mass[i] is the weight of the first i scores; the whole is the number of rows
 
-    def mass_below(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the weight of the calibration scores that are less than each score."""
+    def mass_below(self, X: Any, classes: NDArray[Any]) -> Floats:
+        """Return the weight of the calibration scores that are less than those of each label."""
+        scores = 1.0 - label_probabilities(self.model, X, classes)
         return self.mass[np.searchsorted(self.scores, scores - SCORE_TOLERANCE, side="left")]
 
 
+@with_parameters
 class ConformalPartialClassifier(PartialLabelWrapper):
     r"""Predict sets of labels that contain the true one with a stated probability.
 
-    Rows are set aside that take no part in fitting, not in the matching either. A label of an
-    unseen row is kept if its score is no worse than a quantile of the scores on these rows, with
-    the finite-sample rank :math:`\lceil (n + 1)(1 - \alpha) \rceil`.
+    Rows are set aside that take no part in fitting. A label l of an unseen row x is kept if its
+    score :math:`1 - p_l(x)` is at most that of rank :math:`\lceil (n + 1)(1 - \alpha) \rceil` on
+    these rows. Split conformal prediction takes the scores of their *true* labels. These are among
+    the candidates, so a set made with the scores of the worst candidates contains the set that
+    the true labels would have given, row by row, and inherits its guarantee.
 
     Parameters
     ----------
@@ -78,21 +76,19 @@ class ConformalPartialClassifier(PartialLabelWrapper):
     mode : {"guaranteed", "approximate", "optimistic"}, default="guaranteed"
         Whose score a calibration row contributes.
 
-        * ``"guaranteed"``: that of its worst candidate. Holds for every estimator and every way
-          in which candidates arise, as long as calibration and unseen rows are exchangeable and
-          the truth is among the candidates. Conservative: ambiguous rows make large sets.
-        * ``"approximate"``: those of all candidates, each weighted by its probability of being
-          the true one, according to the estimator and a temperature fitted to the calibration
-          rows. Right to the extent that these weights are; no guarantee.
+        * ``"guaranteed"``: that of its worst candidate. Holds for every estimator and all
+          candidates, as long as calibration and unseen rows are exchangeable and the truth is
+          among the candidates. Conservative: ambiguous rows make large sets.
+        * ``"approximate"``: those of all candidates, weighted by their probabilities according to
+          the estimator and a temperature fitted to the calibration rows. No guarantee.
         * ``"optimistic"``: that of its best candidate. A set contains *some* candidate with the
           stated probability, the true label less often. For comparison.
     test_size : float, default=0.25
         Share of the rows set aside for calibration; not used with ``cv``.
     cv : int, default=None
-        Cross-conformal (CV+): every row calibrates the model that was fitted without its part,
-        and all ``cv`` models vote. Uses all rows for both purposes; the proven level of the
-        guaranteed mode then falls to about :math:`1 - 2\alpha`, though it is usually near
-        :math:`1 - \alpha`.
+        Cross-conformal (CV+): every row calibrates the model fitted without its part, and all
+        ``cv`` models vote. The proven level of the guaranteed mode then falls to about
+        :math:`1 - 2\alpha`, though it is usually near :math:`1 - \alpha`.
     random_state : int, RandomState instance or None, default=None
         Draws the calibration rows, and the estimator's own random state where that is left open.
 
@@ -107,21 +103,18 @@ class ConformalPartialClassifier(PartialLabelWrapper):
         Number of calibration rows.
     calibration_rows_ : ndarray of shape (n_calibration_,), int
         Which of the rows given to ``fit`` they were; empty after :meth:`calibrate`.
-    n_features_in_ : int
-        Number of features seen during ``fit``, if the estimator knows it.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Feature names, if X has string column names.
+    n_features_in_, feature_names_in_
+        Number and names of the features, if the estimator knows them.
 
     Notes
     -----
-    The guarantee is over the draw of calibration and unseen rows together; it is not one for
-    every single row or label. No smaller threshold than that of the guaranteed mode is valid
-    without assumptions on the candidates: a world in which the truth always is the worst
-    candidate shows the same data.
+    The guarantee is over the draw of calibration and unseen rows together, not for every single
+    row or label. No smaller threshold than that of the guaranteed mode is valid without assumptions
+    on the candidates: a world in which the truth always is the worst one shows the same data.
 
-    Rows whose true label is known count in full in every mode (their set has one member).
-    :meth:`calibrate` with such rows alone gives ordinary, exact conformal sets, provided they are
-    drawn like the unseen ones: rows that were easy to annotate are not.
+    Rows whose true label is known count in full in every mode. :meth:`calibrate` with such rows
+    alone gives ordinary, exact conformal sets, provided they are drawn like the unseen ones: rows
+    that were easy to annotate are not.
 
     Examples
     --------
@@ -140,32 +133,16 @@ class ConformalPartialClassifier(PartialLabelWrapper):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **PartialLabelWrapper._parameter_constraints,
-        "confidence_level": [Interval(Real, 0, 1, closed="neither")],
-        "mode": [StrOptions({"guaranteed", "approximate", "optimistic"})],
-        "test_size": [Interval(Real, 0, 1, closed="neither")],
-        "cv": [None, Interval(Integral, 2, None, closed="left")],
-    }
+    estimator: Learner = field(default=None, kw_only=False)
+    confidence_level: Annotated[float, Interval(Real, 0, 1, closed="neither")] = field(
+        default=0.9, kw_only=False
+    )
+    mode: Annotated[str, StrOptions({"guaranteed", "approximate", "optimistic"})] = "guaranteed"
+    test_size: Annotated[float, Interval(Real, 0, 1, closed="neither")] = 0.25
+    cv: Annotated[int | None, None, Interval(Integral, 2, None, closed="left")] = None
+    random_state: Seed = None
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        confidence_level: float = 0.9,
-        *,
-        mode: str = "guaranteed",
-        test_size: float = 0.25,
-        cv: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.confidence_level = confidence_level
-        self.mode = mode
-        self.test_size = test_size
-        self.cv = cv
-        self.random_state = random_state
-
-    def _fit(self, data: TrainingRows, rng: np.random.RandomState) -> None:
+    def _fit(self, data: TrainingRows, rng: RandomState) -> None:
         inner = self._inner(rng)
         n_samples = len(data.sets.mask)
         if n_samples < 2:
@@ -174,9 +151,14 @@ class ConformalPartialClassifier(PartialLabelWrapper):
                 "Conformal sets need rows for fitting and rows for calibration, but got "
                 "n_samples=1."
             )
-        splits = self._splitter(n_samples, rng).split(np.zeros(n_samples))
+        splitter: Any
+        if self.cv is None:
+            n_held_out = min(max(1, round(self.test_size * n_samples)), n_samples - 1)
+            splitter = ShuffleSplit(1, test_size=n_held_out, random_state=rng)
+        else:
+            splitter = KFold(min(self.cv, n_samples), shuffle=True, random_state=rng)
         self._parts = []
-        for train, held_out in splits:
+        for train, held_out in splitter.split(np.zeros(n_samples)):
             model, mask = data.fit(clone(inner), train), data.sets.mask[held_out]
             self._parts.append(self._calibrated(model, rows_of(data.X, held_out), mask))
         self.estimator_ = self._parts[0].model if self.cv is None else data.fit(inner)
@@ -206,7 +188,7 @@ class ConformalPartialClassifier(PartialLabelWrapper):
         self.n_calibration_ = len(mask)
         return self
 
-    def predict_set(self, X: Any, candidates: Any = None) -> NDArray[np.bool_]:
+    def predict_set(self, X: Any, candidates: Any = None) -> Mask:
         """Return the labels that may be true.
 
         Parameters
@@ -224,39 +206,24 @@ class ConformalPartialClassifier(PartialLabelWrapper):
             calibration rows are used to.
         """
         check_is_fitted(self)
-        kept = self._mass_below(X) < conformal_rank(self.n_calibration_, self.confidence_level)
+        mass = np.sum([part.mass_below(X, self.classes_) for part in self._parts], axis=0)
+        kept = mass < conformal_rank(self.n_calibration_, self.confidence_level)
         if candidates is not None:
             kept &= sets_of_known_labels(candidates, self.classes_, n_samples=len(kept)).mask
         return kept
 
-    def _splitter(self, n_samples: int, rng: np.random.RandomState) -> Any:
-        if self.cv is not None:
-            return KFold(min(self.cv, n_samples), shuffle=True, random_state=rng)
-        n_held_out = min(max(1, round(self.test_size * n_samples)), n_samples - 1)
-        return ShuffleSplit(1, test_size=n_held_out, random_state=rng)
-
-    def _calibrated(self, model: Any, X: Any, mask: NDArray[np.bool_]) -> CalibratedPart:
+    def _calibrated(self, model: Any, X: Any, mask: Mask) -> CalibratedPart:
         """Collect the scores of the candidates that have weight; a row weighs one in all."""
         probabilities = label_probabilities(model, X, self.classes_)
         scores = 1.0 - probabilities
         if self.mode == "approximate":
-            temperature = candidate_temperature(probabilities, mask)
-            weights = confidences_within(temper(probabilities, temperature), mask)
+            chosen = temper(probabilities, candidate_temperature(probabilities, mask))
         else:
             inside = np.where(mask, scores, np.nan)
             extreme = np.nanmax if self.mode == "guaranteed" else np.nanmin
-            chosen = inside == extreme(inside, axis=1, keepdims=True)
-            weights = confidences_within(chosen.astype(np.float64), mask)
+            chosen = (inside == extreme(inside, axis=1, keepdims=True)).astype(np.float64)
+        weights = confidences_within(chosen, mask)
         counted = weights > 0
         order = np.argsort(scores[counted])
         mass = np.cumsum(weights[counted][order])
         return CalibratedPart(model, scores[counted][order], np.concatenate([[0.0], mass]))
-
-    def _mass_below(self, X: Any) -> NDArray[np.float64]:
-        return np.sum(
-            [
-                part.mass_below(1.0 - label_probabilities(part.model, X, self.classes_))
-                for part in self._parts
-            ],
-            axis=0,
-        )

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from dataclasses import field
+from typing import Annotated, Any
 
 import numpy as np
+from numpy.random import RandomState
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
-from gmpll._meta import (
-    TrainingRows,
-    held_out_probabilities,
-    label_probabilities,
-)
+from gmpll._meta import TrainingRows, held_out_probabilities
+from gmpll._parameters import Learner, Seed, with_parameters
 from gmpll._sklearn import Integral, Interval, Real
+from gmpll._typing import Mask
 from gmpll.uncertainty.wrapper import PartialLabelWrapper
 
 __all__ = ["RejectingClassifier", "coverage_threshold"]
@@ -45,13 +44,13 @@ def coverage_threshold(confidence: NDArray[np.floating], coverage: float) -> flo
     return float(np.sort(confidence)[-max(answered, 1)])
 
 
+@with_parameters
 class RejectingClassifier(PartialLabelWrapper):
     """Classifier with a reject option: answer only where the confidence reaches a level.
 
-    ``predict`` returns a chosen label of your own, by default None, for rows below the level.
-    The level is given as such, or as the share of rows that are to be answered; that share is then
-    set on predictions of rows that were held out of fitting. No true label is needed: which rows
-    are doubtful, and how many, can be read off without. How *right* the answers are can not.
+    The level is given as such, or as the share of rows that are to be answered, which is then set
+    on predictions of rows that were held out of fitting. No true label is needed: which rows are
+    doubtful, and how many, can be read off without. How *right* the answers are can not.
 
     Parameters
     ----------
@@ -78,17 +77,14 @@ class RejectingClassifier(PartialLabelWrapper):
         Fitted on all rows.
     threshold_ : float
         The level.
-    n_features_in_ : int
-        Number of features seen during ``fit``, if the estimator knows it.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Feature names, if X has string column names.
+    n_features_in_, feature_names_in_
+        Number and names of the features, if the estimator knows them.
 
     Notes
     -----
     Held-out models have seen fewer rows than the final one and are a little less sure: the
-    share that is answered tends to be somewhat larger than asked for. ``score`` counts rejected
-    rows as not covered; :func:`gmpll.uncertainty.reliability.accuracy_coverage_curve` tells the two
-    apart.
+    share that is answered tends to be larger than asked for. ``score`` counts rejected rows as not
+    covered; :func:`gmpll.uncertainty.reliability.accuracy_coverage_curve` tells the two apart.
 
     Examples
     --------
@@ -101,32 +97,14 @@ class RejectingClassifier(PartialLabelWrapper):
     ['low', None, 'high']
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **PartialLabelWrapper._parameter_constraints,
-        "threshold": [None, Interval(Real, 0, 1, closed="both")],
-        "coverage": [Interval(Real, 0, 1, closed="right")],
-        "reject_label": "no_validation",  # type: ignore[dict-item]
-        "cv": [Interval(Integral, 2, None, closed="left")],
-    }
+    estimator: Learner = field(default=None, kw_only=False)
+    threshold: Annotated[float | None, None, Interval(Real, 0, 1, closed="both")] = None
+    coverage: Annotated[float, Interval(Real, 0, 1, closed="right")] = 0.9
+    reject_label: Annotated[Any, object] = None
+    cv: Annotated[int, Interval(Integral, 2, None, closed="left")] = 3
+    random_state: Seed = None
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        threshold: float | None = None,
-        coverage: float = 0.9,
-        reject_label: Any = None,
-        cv: int = 3,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.threshold = threshold
-        self.coverage = coverage
-        self.reject_label = reject_label
-        self.cv = cv
-        self.random_state = random_state
-
-    def _fit(self, data: TrainingRows, rng: np.random.RandomState) -> None:
+    def _fit(self, data: TrainingRows, rng: RandomState) -> None:
         if self.reject_label in data.sets.classes.tolist():
             raise ValueError(
                 f"reject_label={self.reject_label!r} is one of the labels in y: rejected rows "
@@ -163,7 +141,7 @@ class RejectingClassifier(PartialLabelWrapper):
         kept[~answered] = self.reject_label
         return kept
 
-    def accepts(self, X: Any) -> NDArray[np.bool_]:
+    def accepts(self, X: Any) -> Mask:
         """Whether the confidence in the prediction of each row reaches the level.
 
         Parameters
@@ -175,6 +153,4 @@ class RejectingClassifier(PartialLabelWrapper):
         -------
         ndarray of shape (n_samples,), bool
         """
-        check_is_fitted(self)
-        confidence = label_probabilities(self.estimator_, X, self.classes_).max(axis=1)
-        return confidence >= self.threshold_
+        return self.predict_proba(X).max(axis=1) >= self.threshold_

@@ -1,7 +1,6 @@
-"""How far stated confidences can be believed: measured against true labels.
+"""How far stated confidences can be believed, measured against true labels: for evaluation only.
 
-These are for evaluation. Nothing here takes part in fitting; what can be done without true labels
-is in :mod:`gmpll.uncertainty.calibration`.
+What can be done without true labels is in :mod:`gmpll.uncertainty.calibration`.
 """
 
 from __future__ import annotations
@@ -10,6 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from gmpll._typing import Floats
 
 __all__ = [
     "AccuracyCoverage",
@@ -34,8 +35,8 @@ class ReliabilityCurve(NamedTuple):
         Number of rows.
     """
 
-    confidence: NDArray[np.float64]
-    accuracy: NDArray[np.float64]
+    confidence: Floats
+    accuracy: Floats
     n_rows: NDArray[np.intp]
 
 
@@ -52,9 +53,9 @@ class AccuracyCoverage(NamedTuple):
         Least confidence among them.
     """
 
-    coverage: NDArray[np.float64]
-    accuracy: NDArray[np.float64]
-    threshold: NDArray[np.float64]
+    coverage: Floats
+    accuracy: Floats
+    threshold: Floats
 
 
 def reliability_curve(
@@ -164,9 +165,7 @@ def accuracy_coverage_curve(confidence: ArrayLike, right: ArrayLike) -> Accuracy
     )
 
 
-def _checked(
-    confidence: ArrayLike, right: ArrayLike
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _checked(confidence: ArrayLike, right: ArrayLike) -> tuple[Floats, Floats]:
     stated = np.asarray(confidence, dtype=np.float64)
     hit = np.asarray(right, dtype=np.float64)
     if stated.ndim != 1 or stated.shape != hit.shape or not stated.size:

@@ -6,17 +6,18 @@ from abc import ABCMeta, abstractmethod
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.random import RandomState
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from gmpll._columns import sets_by_name
 from gmpll._meta import TrainingRows, label_probabilities, seeded
-from gmpll._sklearn import HasMethods, fit_context
+from gmpll._sklearn import fit_context
+from gmpll._typing import Floats
+from gmpll.base import BasePartialLabelClassifier
 from gmpll.candidates import as_candidates
 from gmpll.methods.classifier import PartialLabelClassifier
-from gmpll.metrics import covering_rate
 from gmpll.side_information import apply_constraints, votes_as_weights, weights_by_label
 
 __all__ = ["PartialLabelWrapper"]
@@ -32,10 +33,7 @@ class PartialLabelWrapper(MetaEstimatorMixin, ClassifierMixin, BaseEstimator, me
     ``_fit(data, rng)``, which sets ``estimator_``.
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "estimator": [None, HasMethods(["fit", "predict"])],
-        "random_state": ["random_state"],
-    }
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
 
     estimator: Any
     random_state: Any
@@ -43,7 +41,7 @@ class PartialLabelWrapper(MetaEstimatorMixin, ClassifierMixin, BaseEstimator, me
     classes_: NDArray[Any]
 
     @abstractmethod
-    def _fit(self, data: TrainingRows, rng: np.random.RandomState) -> None:
+    def _fit(self, data: TrainingRows, rng: RandomState) -> None:
         """Fit the learner and what is added to it."""
 
     @fit_context(prefer_skip_nested_validation=False)
@@ -106,7 +104,7 @@ class PartialLabelWrapper(MetaEstimatorMixin, ClassifierMixin, BaseEstimator, me
         check_is_fitted(self)
         return self.estimator_.predict(X)
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_proba(self, X: Any) -> Floats:
         """Probability of every label for unseen rows.
 
         Parameters
@@ -118,39 +116,23 @@ class PartialLabelWrapper(MetaEstimatorMixin, ClassifierMixin, BaseEstimator, me
         -------
         ndarray of shape (n_samples, n_classes)
             Rows sum to one; columns in the order of ``classes_``. Where the wrapped estimator
-            has only ``decision_function``, the softmax of it.
+            has only ``decision_function``, they come from the softmax of it.
         """
         check_is_fitted(self)
-        return label_probabilities(self.estimator_, X, self.classes_)
+        return self._changed(label_probabilities(self.estimator_, X, self.classes_))
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Share of rows whose prediction lies in their candidate set (accuracy for true labels).
+    def _changed(self, probabilities: Floats) -> Floats:
+        """Return what a wrapper makes of the probabilities of its learner."""
+        return probabilities
 
-        Parameters
-        ----------
-        X : array-like, sparse matrix or table of shape (n_samples, n_features)
-            Features.
-        y : candidate sets or true labels
-            In any form that ``fit`` takes.
-        sample_weight : array-like of shape (n_samples,), default=None
-            How much each row counts.
-
-        Returns
-        -------
-        float
-        """
-        predicted = self.predict(X)
-        return covering_rate(sets_by_name(y, self.classes_), predicted, sample_weight)
+    score = BasePartialLabelClassifier.score  # of whatever predicts and has classes
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = (
-            self.estimator is None or get_tags(self.estimator).input_tags.sparse
-        )
+        inner = self.estimator
+        tags.input_tags.sparse = inner is None or get_tags(inner).input_tags.sparse
         return tags
 
-    def _inner(self, rng: np.random.RandomState) -> Any:
+    def _inner(self, rng: RandomState) -> Any:
         """Return an unfitted copy of the learner; the default if none was given."""
-        if self.estimator is not None:
-            return seeded(self.estimator, rng)
-        return seeded(PartialLabelClassifier(), rng)
+        return seeded(PartialLabelClassifier() if self.estimator is None else self.estimator, rng)

@@ -1,0 +1,57 @@
+"""Parameters of estimators, each declared once: its name, type, limits and default."""
+
+import typing as t
+from dataclasses import dataclass, field, fields
+from types import NoneType
+from typing import Annotated, Any, dataclass_transform
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from gmpll._sklearn import HasMethods, Integral, Interval, Real
+
+__all__ = [
+    "Count",
+    "Jobs",
+    "Learner",
+    "NotNegative",
+    "Positive",
+    "Seed",
+    "Switch",
+    "with_parameters",
+]
+
+Estimator = t.TypeVar("Estimator", bound=BaseEstimator)
+
+Count = Annotated[int, Interval(Integral, 1, None, closed="left")]
+Positive = Annotated[float, Interval(Real, 0, None, closed="neither")]
+NotNegative = Annotated[float, Interval(Real, 0, None, closed="left")]
+Switch = Annotated[bool, "boolean"]
+Jobs = Annotated[int | None, None, Integral]
+Learner = Annotated[Any, None, HasMethods(["fit", "predict"])]
+Seed = Annotated[int | np.random.RandomState | None, "random_state"]
+
+
+@dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(field,))
+def with_parameters(cls: type[Estimator]) -> type[Estimator]:
+    """Write the constructor of an estimator, and the table of limits that scikit-learn checks.
+
+    A parameter is a line in the body of the class, ``name: Annotated[type, limit] = default``, or
+    a union of such types. It is keyword-only unless ``field(default=..., kw_only=False)`` says no.
+    """
+    cls = dataclass(kw_only=True, eq=False, repr=False)(cls)
+    hints = t.get_type_hints(cls.__init__, include_extras=True)
+    limits = {parameter.name: _limits_of(hints[parameter.name]) for parameter in fields(cls)}
+    cls._parameter_constraints = {**cls._parameter_constraints, **limits}
+    cls.__init__.__annotations__ = t.get_type_hints(cls.__init__)  # readers need no limits
+    for name in limits:
+        delattr(cls, name)  # a parameter belongs to the object, not to its class
+    return cls
+
+
+def _limits_of(hint: Any) -> list[Any]:
+    if t.get_origin(hint) is Annotated:
+        return list(hint.__metadata__)
+    if hint is NoneType:
+        return [None]
+    return [limit for part in t.get_args(hint) for limit in _limits_of(part)]
