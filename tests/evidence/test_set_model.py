@@ -22,8 +22,6 @@ from gmpll.evidence.set_model import (
     likeliest_tau,
     row_log_likelihood,
     set_numbers,
-    settled,
-    with_capacities,
     without_equal_sets,
 )
 from gmpll.rounding import confidences_within
@@ -222,45 +220,6 @@ def test_sets_that_lack_the_label_are_found(digits):
         if share:
             assert roc_auc_score(lacking, outside) > 0.95
             assert (joint.argmax(axis=1) == y).mean() > 0.95
-
-
-def test_capacities_give_every_label_its_mass():
-    rng = np.random.RandomState(0)
-    mask = rng.uniform(size=(300, 3)) < 0.8
-    mask[~mask.any(axis=1)] = True
-    prior = np.array([0.5, 0.3, 0.2])
-    P = confidences_within(rng.uniform(size=mask.shape), mask)
-    P = with_capacities(P, mask, prior, steps=50)
-    np.testing.assert_allclose(P.mean(axis=0), prior, atol=0.01)
-    np.testing.assert_allclose(P.sum(axis=1), 1.0)
-    assert not P[~mask].any()
-
-
-def test_settling_keeps_what_is_sure_and_the_masses(digits):
-    X, y, mask = digits
-    rows = Rows(X, mask)
-    model, P = fit_set_model(rows.without_own_set, mask, 1.0)
-    found = settled(
-        lambda P: rows.graph @ P,
-        lambda P: rows.without_own_row(P).scores,
-        mask,
-        P,
-        model.class_prior,
-    )
-    np.testing.assert_allclose(found.sum(axis=1), 1.0)
-    assert not found[~mask].any()
-    assert (found.argmax(axis=1) == y).mean() >= (P.argmax(axis=1) == y).mean() - 0.01
-    np.testing.assert_allclose(found.mean(axis=0), model.class_prior, atol=0.02)
-    flat = confidences_within(np.ones(mask.shape), mask)
-    of_three = settled(
-        lambda P: rows.graph @ P,
-        lambda P: rows.without_own_row(P).scores,
-        mask,
-        P,
-        model.class_prior,
-        without_model=flat,
-    )
-    np.testing.assert_allclose(of_three, (2 * found + flat) / 3)
 
 
 def test_the_exponent_is_chosen_by_held_out_sets():

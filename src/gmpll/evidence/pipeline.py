@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from gmpll.arrays import Array, array_namespace, beside, from_host, is_torch_array, to_host
 from gmpll.engines import engine_of
 from gmpll.evidence.forest import N_TREES, Forest, grow_forest, oob_prediction
-from gmpll.evidence.ridge import KernelRidge, RidgePredictor
+from gmpll.evidence.ridge import EXACT_ROWS, KernelRidge, RidgePredictor
 from gmpll.evidence.scikit import ScikitLearner
-from gmpll.evidence.set_model import Relations, SetModel, settled
+from gmpll.evidence.set_model import Relations, SampleModel, SetModel
 from gmpll.evidence.stacking import Stacker, fit_stacker
 from gmpll.graph.local import LocalGraphs
 from gmpll.matching import LocalAffinity, Matching, match, support_of, uniform_start
@@ -90,6 +90,10 @@ class Hyperparameters:
 SET_REGRESSION = Hyperparameters(width=1.5, ridge=0.1)
 #: Neighbours in the graph by which they speak.
 GRAPH_NEIGHBORS = 40
+#: Rows of which sets are modelled where there are too many for an exact regression.
+SET_MODEL_ROWS = 3000
+#: Iterations of the matching, and of the feedback, from the posterior of the set model.
+SET_ITERATIONS = 5
 
 
 @dataclass(frozen=True)
@@ -336,7 +340,7 @@ class Pipeline:
         self.learner = learner
         self._seed = seed
         self._make_table = table
-        self._set_models: dict[float, tuple[SetModel, NDArray[np.float64]]] = {}
+        self._set_models: dict[float, tuple[SetModel, Array]] = {}
         self._kernels: dict[float, KernelRidge] = {}
         self._regressions: dict[tuple[float, float], KernelRidge] = {}  # the last one asked for
 
@@ -365,53 +369,95 @@ class Pipeline:
 
         P = self._fed_back(ridge.leave_one_out, P, FEEDBACK_ITERATIONS, chosen)
         if chosen.tau is not None:
-            P = self._settled(P, chosen)
+            P = self._joined_with_sets(P, chosen)
         return self._fed_back(of_both, P, FOREST_ITERATIONS, chosen) if chosen.forest else P
 
     def relations(self) -> Relations:
-        """Return graph and kernel of the rows, on the host."""
+        """Return graph and kernel between the rows, on the host."""
         graph = getattr(self.disambiguated, "graph", None)
         if graph is None or not isinstance(graph.weights, sp.csr_array):
             graph = LocalGraphs([to_host(view.rows) for view in self.views], GRAPH_NEIGHBORS)
         kernel = self.ridge(SET_REGRESSION).kernel_between_rows()
-        mask = to_host(self.rows.mask)
-        return Relations(graph.weights, kernel, SET_REGRESSION.ridge, mask)
+        return Relations(graph.weights, kernel, SET_REGRESSION.ridge, to_host(self.rows.mask))
 
-    def set_model(self, tau: float) -> tuple[SetModel, NDArray[np.float64]]:
+    def set_model(self, tau: float) -> tuple[SetModel, Array]:
         """Return the model of the candidate sets, and the posterior that it gives the rows."""
         if tau not in self._set_models:
-            related = self.relations()
-            self._set_models[tau] = related.fit(tau, related.inverse())
+            if self.rows.n_samples > EXACT_ROWS:
+                self._set_models[tau] = self._set_model_of_sample(tau)
+            else:
+                related = self.relations()
+                model, posterior = related.fit(tau, related.inverse())
+                self._set_models[tau] = model, from_host(posterior, self.rows.mask)
         return self._set_models[tau]
+
+    def _set_model_of_sample(self, tau: float) -> tuple[SetModel, Array]:
+        """Model the sets of some rows, which then speak of all."""
+        rng = np.random.RandomState(self._seed)
+        some = np.sort(rng.permutation(self.rows.n_samples)[:SET_MODEL_ROWS])
+        views = [engine_of(view.rows).rows_on_host(view.rows, some) for view in self.views]
+        width, ridge = SET_REGRESSION.width, SET_REGRESSION.ridge
+        regression = KernelRidge(views, width=width, ridge=ridge, rng=rng)
+        graph, kernel = LocalGraphs(views, GRAPH_NEIGHBORS), regression.kernel
+        sample = SampleModel(
+            Relations(
+                graph.weights,
+                regression.kernel_between_rows(),
+                ridge,
+                self.rows.mask_on_host(some),
+            ),
+            tau,
+        )
+
+        def posterior(mask: NDArray[np.bool_], *rows: NDArray[Any]) -> NDArray[np.float64]:
+            return sample.posterior(mask, graph.to_queries(rows), kernel(*rows))
+
+        everything = (self.rows.mask, *(view.rows for view in self.views))
+        if is_torch_array(self.rows.mask):
+            found = engine_of(views[0]).map_rows(posterior, *map(to_host, everything))
+            return sample.model, from_host(found, self.rows.mask)
+        engine = engine_of(self.rows.mask)
+        (found,) = engine.keep(engine.map_rows(posterior, *everything))
+        return sample.model, found
+
+    def _joined_with_sets(self, P: Array, chosen: Hyperparameters) -> Array:
+        """Join what matching and feedback found with the model of the sets.
+
+        From the model's posterior all other rows speak for a few iterations, those with the same
+        set too: once with the labels' masses held at the model's class prior, once with the
+        class-mass correction. Many iterations would forget the start. Model and prior are
+        estimates: the mean with what was found without them is returned.
+        """
+        assert chosen.tau is not None
+        rows, ridge = self.rows, self.ridge(chosen)
+        _, posterior = self.set_model(chosen.tau)
+        mass = posterior.sum(axis=0)
+        affinity = LocalAffinity(self.disambiguated.graph.weights, rows.mask)  # type: ignore[attr-defined]
+        total = P
+        for masses in ({"balance": chosen.balance}, {"balance": 0.0, "expected_mass": mass}):
+            matching = match(
+                affinity,
+                rows.mask,
+                start=posterior,
+                max_iter=SET_ITERATIONS,
+                tol=0.0,
+                keep=engine_of(rows.mask).keeper(),
+                **masses,
+            )
+            total = total + feedback(
+                ridge.leave_one_out,
+                rows.mask,
+                matching.probabilities,
+                n_iterations=SET_ITERATIONS,
+                **masses,
+            )
+        return total / 3.0
 
     def support_on_host(self, P: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the support that confidences get by the graph, all of them on the host."""
-        there = from_host(P.astype(self.rows_dtype), self.rows.X)
         graph = self.disambiguated.graph  # type: ignore[attr-defined]
+        there = from_host(P.astype(to_host(self.rows.X[:1]).dtype), self.rows.X)
         return to_host(graph.weights @ there).astype(np.float64)
-
-    @property
-    def rows_dtype(self) -> np.dtype[Any]:
-        """Precision of the rows."""
-        return to_host(self.rows.X[:1]).dtype
-
-    def _settled(self, P: Array, chosen: Hyperparameters) -> Array:
-        """Join what matching and feedback found with the model of the sets."""
-        assert chosen.tau is not None
-        _, posterior = self.set_model(chosen.tau)
-        ridge = self.ridge(chosen)
-        return from_host(
-            settled(
-                self.support_on_host,
-                lambda P: to_host(ridge.leave_one_out(from_host(P, self.rows.mask))),
-                to_host(self.rows.mask),
-                posterior,
-                posterior.mean(axis=0),
-                without_model=to_host(P),
-                balance=chosen.balance,
-            ),
-            self.rows.mask,
-        )
 
     def predictor(self, chosen: Hyperparameters, P: Array) -> Scorer:
         """Return a function that scores the labels of unseen rows."""

@@ -126,6 +126,11 @@ class KernelRidge:
             raise ValueError("Only some of the rows are landmarks.")
         return to_host(self._between)
 
+    @property
+    def kernel(self) -> LandmarkKernel:
+        """The kernel between any rows, in the views, and the landmarks."""
+        return self._kernel
+
     def coefficients(self, confidences: Array) -> Array:
         """Fit the regression to confidences of the training rows."""
         target = confidences if self._to_landmarks is None else self._to_landmarks.T @ confidences

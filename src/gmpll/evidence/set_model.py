@@ -48,6 +48,7 @@ from gmpll.rounding import confidences_within
 __all__ = [
     "TAUS",
     "Relations",
+    "SampleModel",
     "Scores",
     "SetModel",
     "SetsLeftOut",
@@ -58,8 +59,6 @@ __all__ = [
     "likeliest_tau",
     "row_log_likelihood",
     "set_numbers",
-    "settled",
-    "with_capacities",
     "without_equal_sets",
 ]
 
@@ -96,11 +95,6 @@ OUTSIDE_STARTS = ((1.0, 0.003), (3.0, 0.1))
 #: were found within the sets make features look unsure, and then nothing seems to be missing.
 FIRST_OUTSIDE = 0.1
 OUTSIDE_ITERATIONS = 3
-#: Iterations of each kind, and exponent of the class-mass correction, after the posterior.
-SETTLING_ITERATIONS = 5
-BALANCE = 0.5
-#: Share that a candidate keeps which the regression gives nothing.
-FLOOR = 1e-6
 TINY = 1e-300
 
 
@@ -440,87 +434,6 @@ def held_out_log_likelihood(
     return row_log_likelihood(refitted, unseen, unseen_mask)
 
 
-def with_capacities(
-    P: Floats, mask: NDArray[np.bool_], class_prior: Floats, *, steps: int = 5
-) -> Floats:
-    """Rescale labels and rows in turn until every label has the mass that the prior gives it."""
-    wanted = len(P) * class_prior + HALF_A_ROW
-    for _ in range(steps):
-        P = confidences_within(P * (wanted / (P.sum(axis=0) + HALF_A_ROW)), mask)
-    return P
-
-
-def settled(
-    support: Callable[[Floats], Floats],
-    prediction: Callable[[Floats], Floats],
-    mask: NDArray[np.bool_],
-    start: Floats,
-    class_prior: Floats,
-    *,
-    without_model: Floats | None = None,
-    balance: float = BALANCE,
-    n_iterations: int = SETTLING_ITERATIONS,
-) -> Floats:
-    """Let all other rows speak for a few iterations, those with the same set too.
-
-    First the graph matches, then the regression gives its leave-one-out prediction. This is done
-    twice, once with the masses of the labels held at the prior and once with the class-mass
-    correction, and the mean is returned, together with what is found without the model if that is
-    known: model and prior are estimates, and where the three disagree nothing is sure.
-
-    Parameters
-    ----------
-    support, prediction : callable
-        Map confidences to the support by the graph and to the leave-one-out scores.
-    mask : ndarray of shape (n_samples, n_classes), bool
-        Candidates.
-    start : ndarray of shape (n_samples, n_classes)
-        Posterior of the candidates.
-    class_prior : ndarray of shape (n_classes,)
-        Shares of the labels.
-    without_model : ndarray of shape (n_samples, n_classes), default=None
-        What matching and feedback find from equal confidences.
-    balance : float, default=BALANCE
-        Exponent of the class-mass correction.
-    n_iterations : int, default=SETTLING_ITERATIONS
-        Of each kind. Many would forget the start.
-
-    Returns
-    -------
-    ndarray of shape (n_samples, n_classes)
-    """
-
-    def corrected(P: Floats, scores: Floats) -> Floats:
-        mass = P.sum(axis=0)
-        return confidences_within(scores / np.where(mass > 0, mass, 1.0) ** balance, mask)
-
-    found = [] if without_model is None else [without_model]
-    for update in (corrected, _held(mask, class_prior)):
-        found.append(_matched(update, support, prediction, start, n_iterations, n_iterations))
-    return np.asarray(np.mean(found, axis=0))
-
-
-def _held(mask: NDArray[np.bool_], class_prior: Floats) -> Callable[[Floats, Floats], Floats]:
-    """Return an iteration that keeps the labels' masses at the prior."""
-    return lambda _, scores: with_capacities(confidences_within(scores, mask), mask, class_prior)
-
-
-def _matched(
-    update: Callable[[Floats, Floats], Floats],
-    support: Callable[[Floats], Floats],
-    prediction: Callable[[Floats], Floats],
-    P: Floats,
-    n_iterations: int,
-    n_predictions: int,
-) -> Floats:
-    """Take iterations of the matching, then predictions of the regression."""
-    for _ in range(n_iterations):
-        P = update(P, P * support(P))
-    for _ in range(n_predictions):
-        P = update(P, np.maximum(prediction(P), 0.0) ** 2 + FLOOR)
-    return P
-
-
 def _ratios(logarithms: Floats, shares: Floats) -> Floats:
     """Let the ratios be 1 in the mean over the labels' shares."""
     r = np.exp(logarithms - logarithms.max(axis=1, keepdims=True))
@@ -568,6 +481,64 @@ class Relations:
         shifted.flat[:: len(shifted) + 1] += self.ridge
         inverse = scipy.linalg.inv(shifted, overwrite_a=True, check_finite=False)
         return (inverse + inverse.T) / 2.0
+
+
+class SampleModel:
+    """The model of a sample of rows, which speaks of all other rows.
+
+    Parameters
+    ----------
+    related : Relations
+        Graph and kernel of the sample.
+    tau : float
+        Exponent of the class prior.
+
+    Attributes
+    ----------
+    model : SetModel
+        The model.
+    """
+
+    def __init__(self, related: Relations, tau: float) -> None:
+        self._inverse = related.inverse()
+        self.model, self._P = related.fit(tau, self._inverse)
+        self._coefficients = self._inverse @ self._P
+        sets = set_numbers(related.mask)
+        order = np.argsort(sets, kind="stable")
+        groups = np.split(order, np.flatnonzero(np.diff(sets[order])) + 1)
+        self._groups = {related.mask[rows[0]].tobytes(): rows for rows in groups}
+
+    def posterior(
+        self, mask: NDArray[np.bool_], edges: sp.csr_array, kernel: Floats
+    ) -> NDArray[np.float64]:
+        """Return the posterior of rows by those of the sample that have another set.
+
+        Parameters
+        ----------
+        mask : ndarray of shape (n_rows, n_classes), bool
+            Candidates.
+        edges : csr_array of shape (n_rows, n_sample)
+            Weights of the graph from them to the sample.
+        kernel : ndarray of shape (n_rows, n_sample)
+            The same of the regression's kernel.
+        """
+        P, mass = self._P, self._P.sum(axis=0)
+        support, scores = edges @ P, kernel @ self._coefficients
+        shares = np.tile(label_shares(mass, len(P)), (len(mask), 1))
+        distinct, sets = np.unique(mask, axis=0, return_inverse=True)
+        for number, candidates in enumerate(distinct):
+            own = self._groups.get(candidates.tobytes())
+            if own is None:
+                continue
+            rows = np.flatnonzero(sets.ravel() == number)
+            block = self._inverse[np.ix_(own, own)]
+            part = scipy.linalg.solve(block, self._coefficients[own], assume_a="pos")
+            support[rows] -= edges[rows][:, own] @ P[own]
+            scores[rows] -= kernel[rows] @ (self._inverse[:, own] @ part)
+            shares[rows] = label_shares(
+                np.maximum(mass - P[own].sum(axis=0), 0.0), len(P) - len(own)
+            )
+        return self.model.posterior(Scores(np.maximum(support, 0.0), scores, shares), mask)
 
 
 @threadpool_limits.wrap(limits=1, user_api="blas")  # type: ignore[untyped-decorator]

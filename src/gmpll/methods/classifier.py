@@ -30,11 +30,11 @@ from gmpll.evidence.pipeline import (
     MatchingOptions,
     Pipeline,
 )
-from gmpll.evidence.ridge import EXACT_ROWS
 from gmpll.evidence.scikit import ScikitLearner, check_learner
 from gmpll.evidence.selection import (
     ALL_VIEWS,
     FOREST_SHARES,
+    MIN_ROWS,
     NO_STACKING,
     STACKING,
     Search,
@@ -70,8 +70,7 @@ __all__ = ["PartialLabelClassifier"]
 
 #: Exponent of the class-mass correction.
 DEFAULT_BALANCE = 0.5
-#: Fewest rows of which the sets are modelled, and the most on which their exponent is chosen.
-MIN_SET_MODEL_ROWS = 500
+#: The most rows on which the exponent of the model of the sets is chosen.
 TAU_ROWS = 1500
 #: Rows by which it is judged whether labels are ordered.
 ORDINAL_ROWS = 20_000
@@ -90,7 +89,7 @@ class PartialLabelClassifier(
        training row without having seen it (leave-one-out in closed form); these predictions take
        the place of the neighbours' support for a few iterations. A model of how candidate sets
        arise, in which rows are judged by rows with other sets, is joined with the result
-       (:mod:`gmpll.evidence.set_model`; 500 to 6000 rows).
+       (:mod:`gmpll.evidence.set_model`; of more than 6000 rows, 3000 are modelled).
     3. *Predict*: the regression, a logistic regression stacked on its scores, and a forest, as
        far as each of them helps; or any scikit-learn learner of your choice.
     4. *Calibrate*: temperature scaling, so that confidences mean what they say.
@@ -450,8 +449,8 @@ class PartialLabelClassifier(
         known = rows.prior.candidates is not None or rows.prior.classes is not None
         parts = self._disambiguator is not None or self._learner is not None
         n_samples, n_classes = rows.n_samples, rows.mask.shape[1]
-        few_or_many = not MIN_SET_MODEL_ROWS <= n_samples <= EXACT_ROWS
-        if known or parts or few_or_many or rows.similarity is not None or n_classes == 1:
+        few = n_samples < MIN_ROWS
+        if known or parts or few or rows.similarity is not None or n_classes == 1:
             return None
         some = rng.permutation(n_samples)[:TAU_ROWS]
         seen = np.asarray(rows.mask_on_host(some).any(axis=0))
