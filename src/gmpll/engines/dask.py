@@ -42,18 +42,11 @@ from dask.optimization import cull
 from numpy.typing import NDArray
 
 from gmpll.arrays import Array, array_namespace
-from gmpll.engines.base import Neighbors
-from gmpll.engines.dask_inputs import as_candidate_rows, as_rows, check_finite
+from gmpll.engines.base import Engine, Neighbors
+from gmpll.engines.dask_inputs import as_rows
 from gmpll.engines.numpy import NumpyEngine, nearest_of_both
 
-__all__ = [
-    "BlockWeights",
-    "DaskEngine",
-    "QueryWeights",
-    "as_candidate_rows",
-    "as_rows",
-    "check_finite",
-]
+__all__ = ["BlockWeights", "DaskEngine", "QueryWeights", "as_rows"]
 
 #: A recipe for reading a block is sent along with every task that reads it. Larger ones hold data.
 RECIPE_BYTES = 2**20
@@ -72,11 +65,12 @@ _RUN = f"gmpll-{uuid.uuid4().hex[:12]}"
 _NUMPY = NumpyEngine()
 
 
-class DaskEngine:
+class DaskEngine(Engine):
     """See :class:`gmpll.engines.base.Engine`."""
 
     name = "dask"
     xp = array_namespace(da.zeros(1))
+    rows_called = "rows in Dask arrays"
 
     def small(self, *arrays: Array) -> tuple[Array, ...]:
         """Compute the arrays together."""
@@ -147,24 +141,8 @@ class DaskEngine:
         """Return quantiles of the standard normal distribution; blocks are NumPy arrays."""
         return _NUMPY.ndtri(probabilities)
 
-    def choose_search(self, search: Any, n_rows: int, n_features: int) -> str:
-        """Return ``"exact"``."""
-        if search not in ("auto", "exact"):
-            raise ValueError(
-                f"The neighbours of rows in Dask arrays are searched exactly, not by {search!r}: "
-                "leave that out, or pass NumPy arrays."
-            )
-        return "exact"
-
     def nearest_neighbors(
-        self,
-        rows: Array,
-        k: int,
-        queries: Array | None = None,
-        *,
-        search: Any = "exact",
-        random_state: int | np.random.RandomState = 0,
-        n_jobs: int | None = None,
+        self, rows: Array, k: int, queries: Array | None = None, **options: Any
     ) -> Neighbors:
         """Find the k nearest rows, one pair of partitions at a time."""
         blocks = RowBlocks(rows)
@@ -228,29 +206,16 @@ class DaskEngine:
 
 
 class Edges(NamedTuple):
-    """Edges from the rows of a partition to those of some partitions.
+    """Edges from the rows of a partition to those of the partitions ``to``, one after the other."""
 
-    Attributes
-    ----------
-    weights : Delayed
-        Of a csr_array; its columns are the rows of the partitions ``to``, one after the other.
-    to : list of int
-        Numbers of those partitions.
-    """
-
-    weights: Any
+    weights: Any  # Delayed, of a csr_array
     to: list[int]
 
 
 class BlockWeights:
-    """Symmetric weights: the edges of every partition of rows, in parts.
+    """Symmetric weights: the edges of every partition of ``sizes`` rows, in parts.
 
-    Parameters
-    ----------
-    edges : list of list of Edges
-        For every partition. Between two partitions without an edge there is nothing.
-    sizes : sequence of int
-        Numbers of rows.
+    Between two partitions without an edge there is nothing.
     """
 
     def __init__(self, edges: list[list[Edges]], sizes: Sequence[int]) -> None:
@@ -278,15 +243,7 @@ class BlockWeights:
 
 
 class QueryWeights:
-    """Weights from queries to rows, made when they are multiplied.
-
-    Parameters
-    ----------
-    edges : list of (indices, values)
-        Dask arrays of shape (n_queries, k) each; the weights of all pairs add up.
-    shape : tuple of int
-        Numbers of queries and rows.
-    """
+    """Weights from queries to rows, of (indices, values) that add up, made when multiplied."""
 
     def __init__(self, edges: list[tuple[Array, Array]], shape: tuple[int, int]) -> None:
         self.edges = edges
@@ -320,11 +277,6 @@ class StoredBlock:
 
     An ordinary dependency of a task is kept in the memory of a worker until its last user is
     done; here every pair of partitions meets, so that would be all data at once.
-
-    Parameters
-    ----------
-    block : dask.array.Array
-        Of a single chunk.
     """
 
     def __init__(self, block: da.Array) -> None:
@@ -338,23 +290,11 @@ class StoredBlock:
 
 
 class RowBlocks:
-    """The row partitions of an array.
+    """The row partitions of an array with a single column chunk.
 
-    Parameters
-    ----------
-    array : dask.array.Array
-        With a single column chunk. If it is persisted in the cluster, or holds its data itself,
-        its blocks are passed between workers; otherwise tasks read them from where they are
-        stored.
-
-    Attributes
-    ----------
-    blocks : list
-        :class:`StoredBlock` or Delayed; :func:`loaded` makes arrays of them inside a task.
-    starts : list of int
-        Number of the first row of each block.
-    sizes : tuple of int
-        Numbers of rows.
+    If it is persisted in the cluster, or holds its data itself, its blocks are passed between
+    workers; otherwise tasks read them from where they are stored. :func:`loaded` makes arrays of
+    the ``blocks`` inside a task; ``starts`` are the numbers of their first rows.
     """
 
     def __init__(self, array: da.Array) -> None:
@@ -363,11 +303,10 @@ class RowBlocks:
         in_memory = bool(futures_of(array))
         if not in_memory and _embedded_bytes(array.blocks[0]) > RECIPE_BYTES:
             array, in_memory = array.persist(), True
-        self.blocks: list[Any]
-        if in_memory:
-            self.blocks = _row_blocks(array)
-        else:
-            self.blocks = [StoredBlock(array.blocks[i]) for i in range(len(self.sizes))]
+        numbers = range(len(self.sizes))
+        self.blocks: list[Any] = (
+            _row_blocks(array) if in_memory else [StoredBlock(array.blocks[i]) for i in numbers]
+        )
         block_bytes = int(array.nbytes) // max(1, len(self.sizes))
         together = max(1, GATHERED_BYTES // max(1, block_bytes))
         self._per_task = together if in_memory else max(together, BLOCKS_PER_TASK)

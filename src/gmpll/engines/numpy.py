@@ -17,7 +17,7 @@ from sklearn.utils import check_random_state
 
 from gmpll._threads import balanced_blocks, in_threads
 from gmpll.arrays import Array, array_namespace
-from gmpll.engines.base import InMemory, Neighbors
+from gmpll.engines.base import Engine, Neighbors
 
 __all__ = ["APPROXIMATE_ROWS", "NumpyEngine", "nearest_of_both", "neighbor_recall"]
 
@@ -37,11 +37,12 @@ MAP_BYTES = 2**22
 BLOCK_ROWS = 50_000
 
 
-class NumpyEngine(InMemory):
+class NumpyEngine(Engine):
     """See :class:`gmpll.engines.base.Engine`."""
 
     name = "numpy"
     xp = array_namespace(np.zeros(1))
+    rows_called = "NumPy arrays"
 
     def map_rows(self, function: Callable[..., Array], X: Array, *others: Array) -> Array:
         """Apply a function to blocks of rows."""
@@ -173,31 +174,6 @@ def neighbor_recall(
 
     A sample of rows is searched exactly. A neighbour counts as true if it is no farther than the
     farthest of the exact ones, so that ties do not matter.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n_rows, n_features)
-        The rows that were searched.
-    found : Neighbors
-        Neighbours of all rows.
-    random_state : int or RandomState, default=0
-        Draws the sample.
-    n_jobs : int, default=None
-        Parallel search, as in scikit-learn.
-
-    Returns
-    -------
-    float
-        Between 0 and 1.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gmpll.engines import engine_of
-    >>> from gmpll.engines.numpy import neighbor_recall
-    >>> rows = np.random.RandomState(0).randn(50, 3)
-    >>> neighbor_recall(rows, engine_of(rows).nearest_neighbors(rows, 5))
-    1.0
     """
     n_rows, k = found.indices.shape
     if k == 0:
@@ -209,17 +185,7 @@ def neighbor_recall(
 
 
 def nearest_of_both(first: Neighbors, second: Neighbors, k: int) -> Neighbors:
-    """Merge two lists of neighbours of the same rows; of equally near ones the first wins.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gmpll.engines import Neighbors
-    >>> from gmpll.engines.numpy import nearest_of_both
-    >>> few = Neighbors(np.array([[1.0, 3.0]]), np.array([[7, 8]]))
-    >>> nearest_of_both(few, Neighbors(np.array([[2.0]]), np.array([[9]])), 2).indices
-    array([[7, 9]])
-    """
+    """Merge two lists of neighbours of the same rows; of equally near ones the first wins."""
     distances = np.hstack([first.distances, second.distances.astype(first.distances.dtype)])
     indices = np.hstack([first.indices, second.indices.astype(first.indices.dtype)])
     order = np.argsort(distances, axis=1, kind="stable")[:, :k]

@@ -21,7 +21,7 @@ import torch
 from numpy.typing import NDArray
 
 from gmpll.arrays import Array, array_namespace, to_host
-from gmpll.engines.base import InMemory, Neighbors
+from gmpll.engines.base import Engine, Neighbors
 from gmpll.engines.halves import ROW_SCALE, padded, split
 
 __all__ = ["GroupedSearch", "TorchEngine", "tensor_neighbors"]
@@ -37,11 +37,12 @@ SPARE_GROUPS = 14
 MAX_UNCERTAIN_SHARE = 0.05
 
 
-class TorchEngine(InMemory):
+class TorchEngine(Engine):
     """See :class:`gmpll.engines.base.Engine`."""
 
     name = "torch"
     xp = array_namespace(torch.zeros(1))
+    rows_called = "tensors"
 
     def map_rows(self, function: Callable[..., Array], X: Array, *others: Array) -> Array:
         """Apply the function to all rows at once."""
@@ -66,24 +67,8 @@ class TorchEngine(InMemory):
         """Return quantiles of the standard normal distribution."""
         return torch.special.ndtri(probabilities)
 
-    def choose_search(self, search: Any, n_rows: int, n_features: int) -> str:
-        """Return ``"exact"``."""
-        if search not in ("auto", "exact"):
-            raise ValueError(
-                f"The neighbours of tensors are searched exactly, not by {search!r}: "
-                "leave that out, or pass NumPy arrays."
-            )
-        return "exact"
-
     def nearest_neighbors(
-        self,
-        rows: Array,
-        k: int,
-        queries: Array | None = None,
-        *,
-        search: Any = "exact",
-        random_state: int | np.random.RandomState = 0,
-        n_jobs: int | None = None,
+        self, rows: Array, k: int, queries: Array | None = None, **options: Any
     ) -> Neighbors:
         """Find the k nearest rows, in two steps for many rows on CUDA."""
         return tensor_neighbors(rows, k, queries)

@@ -116,7 +116,7 @@ class KernelProduct(TiledProduct):
         kept = []
         for level in self.levels.others or [self.levels.base]:
             parts, base_sums = difference_matrix(
-                rows, len(self.unit_rows), self._n_parts, **self._lines(level)
+                rows, len(self.unit_rows), self._n_parts, self._affinities(level)
             )
             kept.append(parts)
         return kept[: len(self.levels.others)], base_sums
@@ -159,8 +159,8 @@ class KernelProduct(TiledProduct):
                 self._halves,
                 split(padded(weights, n_right, width), self._n_parts),
                 base_weights if number == 0 else None,
+                self._affinities(level),
                 same=same,
-                **self._lines(level),
             )
             product += found[:, :n_classes]
             if base is not None:
@@ -172,26 +172,22 @@ class KernelProduct(TiledProduct):
         return self._half(self.unit_rows, self._n_parts)
 
     def _half(self, rows: torch.Tensor, n_parts: int) -> list[torch.Tensor]:
-        from gmpll.matching._triton import BLOCK, feature_width
+        from gmpll.engines.triton_products import BLOCK, feature_width
 
         width, _ = feature_width(rows.shape[1])
         return split(ROW_SCALE * padded(rows, _aligned(len(rows), BLOCK), width), n_parts)
 
-    def _lines(self, level: float) -> dict[str, Any]:
+    def _affinities(self, level: float) -> Any:
         """Return affinities at a level and at the base as the kernels take them."""
-        from gmpll.matching._triton import AffinityLine
+        from gmpll.matching._triton import Affinities
 
-        def line(level: float) -> AffinityLine:
+        def line(level: float) -> tuple[float, float]:
             """Over the similarity (1 + c) / 2, not over the cosine."""
             slope = (2.0 * level - 1.0) * 2.0 * self.final.steepness
-            return AffinityLine(slope, self.final.offset - 0.5 * slope)
+            return slope, self.final.offset - 0.5 * slope
 
-        return {
-            "line": line(level),
-            "base_line": line(self.levels.base),
-            "threshold": self.final.threshold,
-            "half_scale": 0.5 / ROW_SCALE**2,
-        }
+        lines = (*line(level), *line(self.levels.base))
+        return Affinities(0.5 / ROW_SCALE**2, *lines, self.final.threshold)
 
 
 def _store_bytes(rows: torch.Tensor, fused: bool) -> int:
