@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from gmpll.matching import DenseLayout
-from gmpll.matching.packed import PackedLayout
+from gmpll.matching.affinity import PackedLayout
 from problems import random_problem
 
 

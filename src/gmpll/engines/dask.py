@@ -48,6 +48,8 @@ from gmpll.engines.numpy import NumpyEngine, nearest_of_both
 
 __all__ = ["BlockWeights", "DaskEngine", "QueryWeights", "as_rows"]
 
+Floats = NDArray[np.floating]
+
 #: A recipe for reading a block is sent along with every task that reads it. Larger ones hold data.
 RECIPE_BYTES = 2**20
 #: A task reads this many stored blocks, one after the other: a lost worker costs no more.
@@ -113,7 +115,7 @@ class DaskEngine(Engine):
         row_bytes = array.dtype.itemsize * math.prod(array.shape[1:])
         empty = np.zeros((1, k, *array.shape[1:]), array.dtype)
         made = function(empty, *(np.zeros((1, *o.shape[1:]), o.dtype) for o in others))
-        blocks = _row_blocks(indices), *(_row_blocks(_cut_like(o, indices)) for o in others)
+        blocks = [_row_blocks(_cut_like(array, indices)) for array in (indices, *others)]
         piece = max(1, GATHERED_BYTES // max(1, k * row_bytes))
         gather, apply = dask.delayed(_gather, pure=False), dask.delayed(function, pure=False)
         results = []
@@ -122,12 +124,11 @@ class DaskEngine(Engine):
             for start in range(0, size, piece):
                 part = slice(start, start + piece)
                 found: Any = None
-                for held, starts in rows.parts():
-                    found = gather(near[part], held, starts, found)
+                for held in rows.parts():
+                    found = gather(near[part], held, found)
                 parts.append(apply(found, *(other[part] for other in rest)))
-            whole = parts[0] if len(parts) == 1 else dask.delayed(np.concatenate)(parts)
-            results.append(da.from_delayed(whole, (size, *made.shape[1:]), dtype=made.dtype))
-        return da.concatenate(results)
+            results.append(parts[0] if len(parts) == 1 else dask.delayed(np.concatenate)(parts))
+        return _from_blocks(results, indices.chunks[0], made)
 
     def rows_on_host(self, X: Array, rows: slice | NDArray[np.integer]) -> NDArray[Any]:
         """Compute some rows."""
@@ -153,14 +154,15 @@ class DaskEngine(Engine):
             searched, sizes = _row_blocks(queries), queries.chunks[0]
             starts = [UNSEEN] * len(sizes)
         find = dask.delayed(_search, pure=False)
-        distances, indices = [], []
-        for block, start, size in zip(searched, starts, sizes, strict=True):
+        found = []
+        for block, start in zip(searched, starts, strict=True):
             best: Any = None
-            for others, other_starts in blocks.parts():
-                best = find(block, start, others, other_starts, k, best)
-            distances.append(da.from_delayed(best[0], (size, k), dtype=np.float64))
-            indices.append(da.from_delayed(best[1], (size, k), dtype=np.int64))
-        return Neighbors(da.concatenate(distances), da.concatenate(indices))
+            for held in blocks.parts():
+                best = find(block, start, held, k, best)
+            found.append(best)
+        like = (np.empty((0, k)), np.empty((0, k), dtype=np.int64))
+        parts = [[best[place] for best in found] for place in (0, 1)]
+        return Neighbors(*map(_from_blocks, parts, [sizes] * 2, like))
 
     def symmetric_weights(self, indices: Array, values: Array) -> BlockWeights:
         """Return the weights in parts.
@@ -180,17 +182,13 @@ class DaskEngine(Engine):
             for j in aimed
         }
         join = dask.delayed(_joined_both_ways, pure=False)
-        edges = []
+        edges: list[list[Edges]] = []
         for i in range(len(sizes)):
             related = [j for j in range(len(sizes)) if (i, j) in pieces or (j, i) in pieces]
-            edges.append(
-                [
-                    Edges(
-                        join([pieces.get((i, j)) for j in to], [pieces.get((j, i)) for j in to]), to
-                    )
-                    for to in _groups(related, sizes, PART_ROWS)
-                ]
-            )
+            edges.append([])
+            for to in _groups(related, sizes, PART_ROWS):
+                there, back = [pieces.get((i, j)) for j in to], [pieces.get((j, i)) for j in to]
+                edges[-1].append(Edges(join(there, back), to))
         made = iter(dask.persist(*(part.weights for parts in edges for part in parts)))
         return BlockWeights(
             [[Edges(next(made), part.to) for part in parts] for parts in edges], sizes
@@ -233,8 +231,8 @@ class BlockWeights:
             total: Any = dask.delayed(np.zeros)((size, P.shape[1]), dtype=P.dtype)
             for part in parts:  # one after the other: a task holds the rows of one part only
                 total = product(part.weights, [blocks[j] for j in part.to], total)
-            results.append(da.from_delayed(total, (size, P.shape[1]), dtype=P.dtype))
-        return da.concatenate(results)
+            results.append(total)
+        return _from_blocks(results, self.sizes, P)
 
     def __add__(self, other: BlockWeights) -> BlockWeights:
         """Return the sum."""
@@ -258,11 +256,11 @@ class QueryWeights:
         results = []
         for size, *blocks in zip(first.chunks[0], *arrays, strict=True):
             total: Any = dask.delayed(np.zeros)((size, P.shape[1]), dtype=P.dtype)
-            for held, starts in rows.parts():
+            for held in rows.parts():
                 for indices, values in zip(blocks[::2], blocks[1::2], strict=True):
-                    total = product(indices, values, held, starts, total)
-            results.append(da.from_delayed(total, (size, P.shape[1]), dtype=P.dtype))
-        return da.concatenate(results)
+                    total = product(indices, values, held, total)
+            results.append(total)
+        return _from_blocks(results, first.chunks[0], P)
 
     def __add__(self, other: QueryWeights) -> QueryWeights:
         """Return the sum."""
@@ -311,16 +309,18 @@ class RowBlocks:
         together = max(1, GATHERED_BYTES // max(1, block_bytes))
         self._per_task = together if in_memory else max(together, BLOCKS_PER_TASK)
 
-    def parts(self) -> list[tuple[list[Any], list[int]]]:
-        """Return what one task goes through, as blocks and their starts, for all tasks."""
-        step = self._per_task
-        return [
-            (self.blocks[first : first + step], self.starts[first : first + step])
-            for first in range(0, len(self.blocks), step)
-        ]
+    def parts(self) -> list[Held]:
+        """Return what one task goes through, for all tasks."""
+        held, step = list(zip(self.blocks, self.starts, strict=True)), self._per_task
+        return [held[first : first + step] for first in range(0, len(held), step)]
 
 
-def loaded(block: StoredBlock | NDArray[Any]) -> NDArray[Any]:
+#: Rows inside a task, and with them the number of their first row.
+Block = StoredBlock | NDArray[Any]
+Held = list[tuple[Block, int]]
+
+
+def loaded(block: Block) -> NDArray[Any]:
     """Return the rows of a block, inside a task."""
     return np.asarray(block.load() if isinstance(block, StoredBlock) else block)
 
@@ -361,17 +361,10 @@ def _groups(numbers: Iterable[int], sizes: Sequence[int], most: int) -> list[lis
 # Inside of tasks
 
 
-def _search(
-    block: StoredBlock | NDArray[Any],
-    start: int,
-    others: list[StoredBlock | NDArray[Any]],
-    starts: list[int],
-    k: int,
-    best: Neighbors | None,
-) -> Neighbors:
+def _search(block: Block, start: int, held: Held, k: int, best: Neighbors | None) -> Neighbors:
     """Search some blocks for neighbours of one, and keep the best of these and earlier ones."""
     queries = loaded(block)
-    for other, other_start in zip(others, starts, strict=True):
+    for other, other_start in held:
         if other_start == start:
             distances, indices = _NUMPY.nearest_neighbors(queries, k)
         else:
@@ -382,14 +375,9 @@ def _search(
     return best
 
 
-def _gather(
-    indices: NDArray[np.integer],
-    held: list[StoredBlock | NDArray[Any]],
-    starts: list[int],
-    found: NDArray[Any] | None,
-) -> NDArray[Any]:
+def _gather(indices: NDArray[np.integer], held: Held, found: NDArray[Any] | None) -> NDArray[Any]:
     """Put the rows that some blocks hold into their places."""
-    for block, start in zip(held, starts, strict=True):
+    for block, start in held:
         rows = loaded(block)
         if found is None:
             found = np.zeros((*indices.shape, *rows.shape[1:]), dtype=rows.dtype)
@@ -406,9 +394,7 @@ def _aims(indices: NDArray[np.integer], bounds: NDArray[np.integer]) -> list[int
     return np.unique(np.searchsorted(bounds, indices.ravel(), side="right") - 1).tolist()
 
 
-def _edges(
-    indices: NDArray[np.integer], values: NDArray[np.floating], start: int, stop: int
-) -> sp.csr_array:
+def _edges(indices: NDArray[np.integer], values: Floats, start: int, stop: int) -> sp.csr_array:
     """Return the edges to the rows from ``start`` to ``stop``."""
     inside = (indices >= start) & (indices < stop)
     columns = (indices[inside] - start).astype(np.int32)
@@ -427,20 +413,14 @@ def _joined_both_ways(
     return sp.hstack(joined, format="csr")
 
 
-def _product(
-    weights: sp.csr_array, P: list[NDArray[np.floating]], total: NDArray[np.floating]
-) -> NDArray[np.floating]:
+def _product(weights: sp.csr_array, P: list[Floats], total: Floats) -> Floats:
     return total + weights @ np.concatenate(P)
 
 
 def _query_product(
-    indices: NDArray[np.integer],
-    values: NDArray[np.floating],
-    held: list[StoredBlock | NDArray[Any]],
-    starts: list[int],
-    total: NDArray[np.floating],
-) -> NDArray[np.floating]:
-    for block, start in zip(held, starts, strict=True):
+    indices: NDArray[np.integer], values: Floats, held: Held, total: Floats
+) -> Floats:
+    for block, start in held:
         P = loaded(block)
         total = total + _edges(indices, values, start, start + len(P)) @ P
     return total
@@ -497,7 +477,7 @@ def _in_files(arrays: Sequence[da.Array], folder: Path) -> tuple[list[da.Array],
     parts = [block for group in blocks for block in group]
     dask.compute(*(write(*pair) for pair in zip(parts, names, strict=True)))
     kept = [
-        _from_blocks([read(str(file)) for file in group], array)
+        _from_blocks([read(str(file)) for file in group], array.chunks[0], array)
         for group, array in zip(files, arrays, strict=True)
     ]
     return list(dask.persist(*kept)), names
@@ -516,15 +496,11 @@ def _in_scheduler(array: da.Array) -> da.Array:
     values = dask.compute(*_row_blocks(array))
     # One at a time: what is sent along with a task is meant to be small.
     kept = [dask.persist(dask.delayed(np.asarray, pure=False)(value))[0] for value in values]
-    return _from_blocks(kept, array)
+    return _from_blocks(kept, array.chunks[0], array)
 
 
-def _from_blocks(blocks: Sequence[Delayed], like: da.Array) -> da.Array:
-    rest = like.shape[1:]
-    sizes = like.chunks[0]
-    return da.concatenate(
-        [
-            da.from_delayed(block, (size, *rest), dtype=like.dtype)
-            for block, size in zip(blocks, sizes, strict=True)
-        ]
-    )
+def _from_blocks(blocks: Sequence[Delayed], sizes: Sequence[int], like: Array) -> da.Array:
+    """Put blocks of so many rows, with the columns and the type of an array, under each other."""
+    rest, dtype = like.shape[1:], like.dtype
+    pairs = zip(blocks, sizes, strict=True)
+    return da.concatenate([da.from_delayed(b, (size, *rest), dtype=dtype) for b, size in pairs])

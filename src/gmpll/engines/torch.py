@@ -22,9 +22,8 @@ from numpy.typing import NDArray
 
 from gmpll.arrays import Array, array_namespace, to_host
 from gmpll.engines.base import Engine, Neighbors
-from gmpll.engines.halves import ROW_SCALE, padded, split
 
-__all__ = ["GroupedSearch", "TorchEngine", "tensor_neighbors"]
+__all__ = ["ROW_SCALE", "GroupedSearch", "TorchEngine", "padded", "split", "tensor_neighbors"]
 
 #: Memory for a block of scores or of compared rows, off and on CUDA.
 BLOCK_BYTES = 2**26
@@ -35,6 +34,9 @@ MIN_GROUPED_ROWS = 2**15
 SPARE_GROUPS = 14
 #: If more than this share of the rows is not certified, the inner products need more bits.
 MAX_UNCERTAIN_SHARE = 0.05
+#: Rows are scaled to about this length, so that the second parts of their entries are no subnormal
+#: numbers and their inner products stay far from overflow.
+ROW_SCALE = 64.0
 
 
 class TorchEngine(Engine):
@@ -134,12 +136,8 @@ def tensor_neighbors(
 ) -> Neighbors:
     """Find the k nearest rows by Euclidean distance, exactly.
 
-    Parameters
-    ----------
-    rows, k, queries
-        As in :meth:`gmpll.engines.base.Engine.nearest_neighbors`.
-    grouped : bool, default=None
-        Whether to search in two steps, which needs Triton; by default for many rows on CUDA.
+    ``grouped`` says whether to search in two steps, which needs Triton; by default for many rows on
+    CUDA.
     """
     searched = rows if queries is None else queries
     k = min(k, rows.shape[0] - (queries is None))
@@ -191,6 +189,30 @@ def _query_blocks(like: torch.Tensor, numbers_per_query: int, n_queries: int) ->
     n_bytes = CUDA_BLOCK_BYTES if like.is_cuda else BLOCK_BYTES
     size = max(1, n_bytes // (like.element_size() * max(numbers_per_query, 1)))
     return [slice(start, start + size) for start in range(0, max(n_queries, 1), size)]
+
+
+# Sums of half-precision matrices, the numbers that tensor cores multiply fastest
+
+
+def split(values: torch.Tensor, n_parts: int) -> list[torch.Tensor]:
+    """Write values as a sum of half-precision numbers, the largest first."""
+    parts = []
+    for _ in range(n_parts):
+        parts.append(values.to(torch.float16))
+        values = values - parts[-1].to(values.dtype)
+    return parts
+
+
+def padded(values: torch.Tensor, n_rows: int, n_columns: int) -> torch.Tensor:
+    """Add rows and columns of zeros."""
+    if values.shape == (n_rows, n_columns):
+        return values
+    larger = values.new_zeros((n_rows, n_columns))
+    larger[: values.shape[0], : values.shape[1]] = values
+    return larger
+
+
+# The search in two steps
 
 
 class GroupedSearch:

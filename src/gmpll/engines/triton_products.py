@@ -1,6 +1,6 @@
 """Inner products of all pairs of rows on the chip: what the kernels for tensors share.
 
-Operands are half-precision numbers, or sums of two of them (:mod:`gmpll.engines.halves`), and
+Operands are half-precision numbers, or sums of two of them (:mod:`gmpll.engines.torch`), and
 products are accumulated in single precision.
 
 :func:`group_maxima` serves the exact search for nearest neighbours. The k best columns of a row

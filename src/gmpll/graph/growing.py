@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from functools import reduce
+from operator import add
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -103,24 +105,17 @@ class GrowingGraphs(LocalGraphs):
         """
         if isinstance(graphs, cls):
             return graphs
-        return cls(
-            [
-                GrowingGraph(
-                    graph.rows,
-                    graph.n_neighbors,
-                    neighbor_search=graph.search,
-                    random_state=random_state,
-                    n_jobs=graph.n_jobs,
-                )
-                for graph in graphs.graphs
-            ]
-        )
+        grown = []
+        for graph in graphs.graphs:
+            options = {"neighbor_search": graph.search, "n_jobs": graph.n_jobs}
+            k = graph.n_neighbors
+            grown.append(GrowingGraph(graph.rows, k, random_state=random_state, **options))
+        return cls(grown)
 
     def with_rows(self, views: Sequence[NDArray[np.floating]]) -> GrowingGraphs:
         """Return the graphs of these rows and of added ones, given in each view."""
-        return GrowingGraphs(
-            [graph.with_rows(rows) for graph, rows in zip(self.graphs, views, strict=True)]
-        )
+        pairs = zip(self.graphs, views, strict=True)
+        return GrowingGraphs([graph.with_rows(rows) for graph, rows in pairs])
 
 
 class NewEdges(NamedTuple):
@@ -162,11 +157,8 @@ def edges_of_new_rows(graphs: LocalGraphs, views: Sequence[NDArray[np.floating]]
     """
     for rows in views:
         _check_on_host(rows)
-    parts = [_edges_in_view(graph, rows) for graph, rows in zip(graphs.graphs, views, strict=True)]
-    return NewEdges(
-        sum((part.to_graph for part in parts[1:]), start=parts[0].to_graph),
-        sum((part.among for part in parts[1:]), start=parts[0].among),
-    )
+    parts = map(_edges_in_view, graphs.graphs, views)
+    return NewEdges(*(reduce(add, edges) for edges in zip(*parts, strict=True)))
 
 
 def _neighbors_of_new(graph: LocalGraph, rows: NDArray[np.floating]) -> Neighbors:

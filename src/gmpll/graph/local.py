@@ -149,25 +149,8 @@ class LocalGraphs:
         The lowest of the views.
     """
 
-    def __init__(
-        self,
-        views: Sequence[Array],
-        n_neighbors: int,
-        *,
-        neighbor_search: Any = "auto",
-        random_state: int | np.random.RandomState = 0,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.graphs = [
-            LocalGraph(
-                rows,
-                n_neighbors,
-                neighbor_search=neighbor_search,
-                random_state=random_state,
-                n_jobs=n_jobs,
-            )
-            for rows in views
-        ]
+    def __init__(self, views: Sequence[Array], n_neighbors: int, **options: Any) -> None:
+        self.graphs = [LocalGraph(rows, n_neighbors, **options) for rows in views]
         self.combine()
 
     def combine(self) -> None:
@@ -189,12 +172,8 @@ class LocalGraphs:
             Their nearest rows in the first view where these are known already.
         """
         known = [near, *[None] * (len(views) - 1)]
-        return self._sum(
-            [
-                graph.to_queries(rows, found)
-                for graph, rows, found in zip(self.graphs, views, known, strict=True)
-            ]
-        )
+        triples = zip(self.graphs, views, known, strict=True)
+        return self._sum([graph.to_queries(rows, found) for graph, rows, found in triples])
 
     def _sum(self, weights: list[Any]) -> Any:
         return reduce(engine_of(self.graphs[0].rows).sum_of_weights, weights)

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from gmpll.graph.cosine import cosine_similarity_tile, row_blocks
 from gmpll.matching.affinity import (
     AffinityStatistics,
+    PackedLayout,
     Standardization,
     check_label_similarity,
 )
 from gmpll.matching.full_tiles import KeptTiles
-from gmpll.matching.packed import PackedLayout
 
 __all__ = ["AssignmentAffinity"]
 

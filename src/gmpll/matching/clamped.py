@@ -28,26 +28,8 @@ class ClampedAffinity:
     .. math:: (K p)_i = \Big(\sum_{j\ \text{fixed}} W_{ij} \bar p_j
               + \sum_{j\ \text{new}} W_{ij} p_j\Big) A_2
 
-    Parameters
-    ----------
-    edges : NewEdges
-        Weights to the fixed rows and among the new ones.
-    fixed : ndarray of shape (n_fixed, n_classes)
-        Probabilities of the fixed rows.
-    label_similarity : ndarray of shape (n_classes, n_classes), default=None
-        The identity by default.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import scipy.sparse as sp
-    >>> from gmpll.graph.growing import NewEdges
-    >>> from gmpll.matching import match
-    >>> from gmpll.matching.clamped import ClampedAffinity
-    >>> edges = NewEdges(sp.csr_array([[0.5, 0.2]]), sp.csr_array((1, 1)))
-    >>> affinity = ClampedAffinity(edges, np.eye(2))
-    >>> match(affinity, np.array([[True, True]]), max_iter=1).probabilities.round(2)
-    array([[0.71, 0.29]])
+    ``fixed`` are the probabilities of the fixed rows; the label similarity is the identity by
+    default.
     """
 
     def __init__(

@@ -110,18 +110,15 @@ def full_affinity(
         raise ValueError(
             f"alpha={alpha} is available for NumPy arrays only: use alpha=0, or pass NumPy arrays."
         )
+    options: dict[str, Any] = {"beta": beta, "label_similarity": label_similarity}
     n_samples, n_classes = mask.shape
     if on_numpy:
         levels = LabelLevels(check_label_similarity(label_similarity, n_classes))
         by_level = len(levels.others) * n_samples**2 * n_classes
         by_pair = ELEMENTWISE_COST * int(mask.sum()) ** 2
         if alpha > 0 or (by_level > by_pair and not levels.only_equal):
-            return AssignmentAffinity(
-                rows, mask, alpha=alpha, beta=beta, label_similarity=label_similarity
-            )
-    return FullAffinity(
-        rows, mask, beta=beta, label_similarity=label_similarity, precision=precision
-    )
+            return AssignmentAffinity(rows, mask, alpha=alpha, **options)
+    return FullAffinity(rows, mask, precision=precision, **options)
 
 
 class FullAffinity:
@@ -218,17 +215,7 @@ def _product_of(rows: Array, precision: str | None) -> Any:
 def affinity_statistics(
     rows: Array, mask: Array, similarity: NDArray[np.float64]
 ) -> AffinityStatistics:
-    """Return mean and deviation of K over all pairs of assignments, in double precision.
-
-    Parameters
-    ----------
-    rows : array of shape (n_samples, n_features)
-        Instances as rows of length one (or zero).
-    mask : array of shape (n_samples, n_classes), bool
-        Candidates.
-    similarity : ndarray of shape (n_classes, n_classes)
-        Label similarity.
-    """
+    """Return mean and deviation of K over all pairs of assignments, in double precision."""
     xp = array_namespace(rows)
     wide = xp.astype(rows, _widest(rows))
     sets = xp.astype(mask, wide.dtype)

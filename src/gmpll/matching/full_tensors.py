@@ -12,15 +12,14 @@ less where it can keep them.
 from __future__ import annotations
 
 import math
-from functools import cached_property, partial
+from functools import cached_property
 from importlib.util import find_spec
 from typing import Any
 
 import torch
 
-from gmpll.engines.halves import ROW_SCALE, padded, split
-from gmpll.matching.affinity import AffinityStatistics
-from gmpll.matching.full_tiles import STORE_BYTES, TILE, LabelLevels, TiledProduct
+from gmpll.engines.torch import ROW_SCALE, padded, split
+from gmpll.matching.full_tiles import STORE_BYTES, TILE, TiledProduct
 
 __all__ = ["KernelProduct", "tensor_product"]
 
@@ -39,15 +38,12 @@ LABEL_ALIGNMENT = 16
 
 def tensor_product(
     rows: torch.Tensor,
-    mask: torch.Tensor,
-    levels: LabelLevels,
-    statistics: AffinityStatistics,
-    *,
-    beta: float,
+    *given: Any,
     precision: str | None,
     tile: int | None = None,
     store_bytes: int | None = None,
     fused: bool | None = None,
+    **options: Any,
 ) -> TiledProduct:
     """Return the product for tensors: by the Triton kernels if ``fused``.
 
@@ -60,21 +56,12 @@ def tensor_product(
         precision = "high" if rows.is_cuda and rows.dtype == torch.float32 else "highest"
     if fused is None:
         fused = rows.is_cuda and precision in PARTS and find_spec("triton") is not None
-    if store_bytes is None:
-        store_bytes = _store_bytes(rows, fused)
-    if tile is None:
-        tile = CUDA_TILE if rows.is_cuda else TILE
-    make: Any = partial(KernelProduct, n_parts=PARTS[precision]) if fused else TiledProduct
-    return make(
-        rows.contiguous(),
-        mask,
-        levels,
-        statistics,
-        beta=beta,
-        precision="high" if fused else precision,
-        tile=tile,
-        store_bytes=store_bytes,
-    )
+    options["store_bytes"] = _store_bytes(rows, fused) if store_bytes is None else store_bytes
+    options["tile"] = tile or (CUDA_TILE if rows.is_cuda else TILE)
+    if not fused:
+        return TiledProduct(rows.contiguous(), *given, precision=precision, **options)
+    n_parts = PARTS[precision]
+    return KernelProduct(rows.contiguous(), *given, precision="high", n_parts=n_parts, **options)
 
 
 class KernelProduct(TiledProduct):
