@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 from triton.runtime.errors import OutOfResources
 
 __all__ = ["BLOCK", "GROUP", "feature_width", "group_maxima", "run_first_that_fits"]
@@ -156,9 +157,7 @@ def feature_width(n_features: int) -> tuple[int, int]:
     return triton.cdiv(n_features, FEATURE_STEP) * FEATURE_STEP, FEATURE_STEP
 
 
-def group_maxima(
-    left: list[torch.Tensor], right: list[torch.Tensor], handicap: torch.Tensor
-) -> torch.Tensor:
+def group_maxima(left: list[Tensor], right: list[Tensor], handicap: Tensor) -> Tensor:
     """Largest inner product, less the column's handicap, of every row with a group of columns.
 
     Rows are one or two float16 parts whose sum they are, padded with zeros to a multiple of

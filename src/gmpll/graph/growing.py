@@ -60,12 +60,9 @@ class GrowingGraph(LocalGraph):
         super().relate(near)
 
     def with_rows(self, added: NDArray[np.floating]) -> GrowingGraph:
-        """Return the graph of these rows and the added ones; this one stays as it is.
+        """Return the graph of these rows and of added ones after them; this one stays as it is.
 
-        Parameters
-        ----------
-        added : ndarray of shape (n_added, n_features)
-            Rows that come after those of the graph. Their neighbours are searched exactly.
+        The neighbours of the added rows, (n_added, n_features), are searched exactly.
         """
         k, m = self.n_neighbors, len(self.rows)
         among_added = nearest_neighbors(added, k, self.rows, n_jobs=self.n_jobs)
@@ -96,12 +93,7 @@ class GrowingGraphs(LocalGraphs):
     def of(cls, graphs: LocalGraphs, *, random_state: int | np.random.RandomState) -> GrowingGraphs:
         """Search the neighbours of the rows of other graphs, which did not keep them.
 
-        Parameters
-        ----------
-        graphs : LocalGraphs
-            Returned as they are if they can grow already.
-        random_state : int or RandomState
-            Seed of an approximate search.
+        The random state seeds an approximate search. Graphs that can grow are returned themselves.
         """
         if isinstance(graphs, cls):
             return graphs
@@ -157,7 +149,7 @@ def edges_of_new_rows(graphs: LocalGraphs, views: Sequence[NDArray[np.floating]]
     """
     for rows in views:
         _check_on_host(rows)
-    parts = map(_edges_in_view, graphs.graphs, views)
+    parts = [_edges_in_view(graph, rows) for graph, rows in zip(graphs.graphs, views, strict=True)]
     return NewEdges(*(reduce(add, edges) for edges in zip(*parts, strict=True)))
 
 

@@ -107,14 +107,8 @@ class LocalGraph:
         """Weights from unseen rows to the rows of the graph, (n_queries, n_samples).
 
         Their neighbours are always searched for exactly: what is said of an unseen row must not
-        depend on the rows that come with it.
-
-        Parameters
-        ----------
-        queries : array of shape (n_queries, n_features)
-            Unseen rows.
-        near : Neighbors, default=None
-            Their nearest rows, at least ``n_neighbors``, where these are known already.
+        depend on the rows that come with it. ``near`` are their nearest rows, at least
+        ``n_neighbors``, where these are known already.
         """
         engine = engine_of(self.rows)
         k = self.n_neighbors
@@ -162,14 +156,9 @@ class LocalGraphs:
         self.recall = min(graph.recall for graph in self.graphs)
 
     def to_queries(self, views: Sequence[Array], near: Neighbors | None = None) -> Any:
-        """Weights from unseen rows to the rows of the graph, (n_queries, n_samples).
+        """Weights from unseen rows, given in each view, to the rows of the graph.
 
-        Parameters
-        ----------
-        views : sequence of arrays of shape (n_queries, n_features_v)
-            Unseen rows in each view.
-        near : Neighbors, default=None
-            Their nearest rows in the first view where these are known already.
+        ``near`` are their nearest rows in the first view where these are known already.
         """
         known = [near, *[None] * (len(views) - 1)]
         triples = zip(self.graphs, views, known, strict=True)

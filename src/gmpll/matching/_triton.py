@@ -18,6 +18,7 @@ from typing import NamedTuple
 import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
 from gmpll.engines.triton_products import (
     BLOCK,
@@ -215,14 +216,14 @@ def label_width(n_labels: int) -> tuple[int, int]:
 
 
 def affinity_product(
-    left: list[torch.Tensor],
-    right: list[torch.Tensor],
-    weights: list[torch.Tensor],
-    base_weights: torch.Tensor | None,
+    left: list[Tensor],
+    right: list[Tensor],
+    weights: list[Tensor],
+    base_weights: Tensor | None,
     affinities: Affinities,
     *,
     same: bool,
-) -> tuple[torch.Tensor, torch.Tensor | None]:
+) -> tuple[Tensor, Tensor | None]:
     """Multiply the difference of two affinities between rows with weights of the columns.
 
     Rows and weights are lists of one or two half-precision parts that they are the sum of, padded
@@ -255,8 +256,8 @@ def affinity_product(
 
 
 def difference_matrix(
-    rows: list[torch.Tensor], n_inside: int, n_parts: int, affinities: Affinities
-) -> tuple[list[torch.Tensor], torch.Tensor]:
+    rows: list[Tensor], n_inside: int, n_parts: int, affinities: Affinities
+) -> tuple[list[Tensor], Tensor]:
     """Make the difference of two affinities between all rows, and the row sums of the second.
 
     The rows are two parts, of which ``n_inside`` rows are no padding; the difference is the sum of

@@ -10,14 +10,16 @@ from gmpll.matching.affinity import DenseLayout
 
 __all__ = ["ClampedAffinity"]
 
+Floats = NDArray[np.float64]
+
 
 class _ClampedLayout(DenseLayout):
     """New rows alone, but the masses of the labels are those of all rows."""
 
-    def __init__(self, fixed_mass: NDArray[np.float64]) -> None:
+    def __init__(self, fixed_mass: Floats) -> None:
         self._fixed_mass = fixed_mass
 
-    def class_mass(self, p: NDArray[np.float64]) -> NDArray[np.float64]:
+    def class_mass(self, p: Floats) -> Floats:
         """Return the sum of the probabilities of every label over all rows."""
         return self._fixed_mass + p.sum(axis=0)
 
@@ -33,17 +35,14 @@ class ClampedAffinity:
     """
 
     def __init__(
-        self,
-        edges: NewEdges,
-        fixed: NDArray[np.float64],
-        label_similarity: NDArray[np.float64] | None = None,
+        self, edges: NewEdges, fixed: Floats, label_similarity: Floats | None = None
     ) -> None:
         self.layout = _ClampedLayout(fixed.sum(axis=0))
         self._among = edges.among
         self._similarity = label_similarity
         self._support = edges.to_graph @ fixed
 
-    def apply(self, p: NDArray[np.float64]) -> NDArray[np.float64]:
+    def apply(self, p: Floats) -> Floats:
         """Return K p of the new rows."""
         support = self._support + self._among @ p
         return support if self._similarity is None else support @ self._similarity

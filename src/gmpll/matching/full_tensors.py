@@ -17,6 +17,7 @@ from importlib.util import find_spec
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from gmpll.engines.torch import ROW_SCALE, padded, split
 from gmpll.matching.full_tiles import STORE_BYTES, TILE, TiledProduct
@@ -37,7 +38,7 @@ LABEL_ALIGNMENT = 16
 
 
 def tensor_product(
-    rows: torch.Tensor,
+    rows: Tensor,
     *given: Any,
     precision: str | None,
     tile: int | None = None,
@@ -72,9 +73,9 @@ class KernelProduct(TiledProduct):
         self._n_parts = n_parts
         entries = _aligned(len(self.unit_rows), KEPT_ALIGNMENT) ** 2
         self.stored = 2 * n_parts * len(self.levels.others) * entries <= self.store_bytes
-        self._base: torch.Tensor | None = None
+        self._base: Tensor | None = None
 
-    def __call__(self, p: torch.Tensor) -> torch.Tensor:
+    def __call__(self, p: Tensor) -> Tensor:
         """Return K p."""
         if self.stored:
             product, base = self._stored_product(p), self._matrices[1]
@@ -88,14 +89,14 @@ class KernelProduct(TiledProduct):
         # Affinities are not negative; where they cancel, rounding errors are.
         return (product[:n] + base[:n, None]).clamp_(min=0.0).to(p.dtype)
 
-    def to_queries(self, queries: torch.Tensor, P: torch.Tensor) -> torch.Tensor:
+    def to_queries(self, queries: Tensor, P: Tensor) -> Tensor:
         """Return the support of unseen rows by these, (n_queries, n_classes)."""
         left = self._half(queries.to(self.unit_rows), self._n_parts)
         product, base = self._fused_product(left, P, P.sum(dim=1), same=False)
         return (product + base[:, None]).clamp_(min=0.0)[: len(queries)].to(P.dtype)
 
     @cached_property
-    def _matrices(self) -> tuple[list[list[torch.Tensor]], torch.Tensor]:
+    def _matrices(self) -> tuple[list[list[Tensor]], Tensor]:
         """The parts of F_v - F_v0 for every level but the base, and the row sums of F_v0."""
         from gmpll.matching._triton import difference_matrix
 
@@ -108,7 +109,7 @@ class KernelProduct(TiledProduct):
             kept.append(parts)
         return kept[: len(self.levels.others)], base_sums
 
-    def _stored_product(self, P: torch.Tensor) -> torch.Tensor:
+    def _stored_product(self, P: Tensor) -> Tensor:
         n, n_classes = P.shape
         product = self.unit_rows.new_zeros((n, n_classes))
         spread = self.levels.spread(P.to(self.unit_rows.dtype))
@@ -119,13 +120,8 @@ class KernelProduct(TiledProduct):
         return product
 
     def _fused_product(
-        self,
-        left: list[torch.Tensor],
-        P: torch.Tensor,
-        base_weights: torch.Tensor | None,
-        *,
-        same: bool,
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+        self, left: list[Tensor], P: Tensor, base_weights: Tensor | None, *, same: bool
+    ) -> tuple[Tensor, Tensor]:
         """Sum of (F_v - F_v0) P B_v over the levels, and F_v0 times ``base_weights``."""
         from gmpll.matching._triton import affinity_product, label_width
 
@@ -155,10 +151,10 @@ class KernelProduct(TiledProduct):
         return product, base_product
 
     @cached_property
-    def _halves(self) -> list[torch.Tensor]:
+    def _halves(self) -> list[Tensor]:
         return self._half(self.unit_rows, self._n_parts)
 
-    def _half(self, rows: torch.Tensor, n_parts: int) -> list[torch.Tensor]:
+    def _half(self, rows: Tensor, n_parts: int) -> list[Tensor]:
         from gmpll.engines.triton_products import BLOCK, feature_width
 
         width, _ = feature_width(rows.shape[1])
@@ -177,7 +173,7 @@ class KernelProduct(TiledProduct):
         return Affinities(0.5 / ROW_SCALE**2, *lines, self.final.threshold)
 
 
-def _store_bytes(rows: torch.Tensor, fused: bool) -> int:
+def _store_bytes(rows: Tensor, fused: bool) -> int:
     if not rows.is_cuda:
         return STORE_BYTES
     free, _ = torch.cuda.mem_get_info(rows.device)
@@ -191,10 +187,10 @@ def _aligned(n: int, alignment: int) -> int:
     return math.ceil(n / alignment) * alignment
 
 
-def _product_of_parts(left: list[torch.Tensor], right: list[torch.Tensor]) -> torch.Tensor:
+def _product_of_parts(left: list[Tensor], right: list[Tensor]) -> Tensor:
     """Multiply sums of half-precision matrices; the products of rests do not matter."""
     width = right[0].shape[1]
-    pieces: list[torch.Tensor] = []
+    pieces: list[Tensor] = []
     for place, part in enumerate(left):
         factors = torch.cat(right[: len(left) - place], dim=1)
         pieces.extend(_single_precision_product(part, factors).split(width, dim=1))
@@ -204,7 +200,7 @@ def _product_of_parts(left: list[torch.Tensor], right: list[torch.Tensor]) -> to
     return total
 
 
-def _single_precision_product(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+def _single_precision_product(left: Tensor, right: Tensor) -> Tensor:
     if left.is_cuda:
         return torch.mm(left, right, out_dtype=torch.float32)
     return left.float() @ right.float()

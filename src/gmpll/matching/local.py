@@ -134,12 +134,8 @@ class LocalAffinity:
     def to_queries(self, queries: Any, P: Array) -> Array:
         """Return the support of unseen instances by these, (n_queries, n_classes).
 
-        Parameters
-        ----------
-        queries : like ``weights``, of shape (n_queries, n_samples)
-            Weights of their edges to these instances.
-        P : array of shape (n_samples, n_classes)
-            Probabilities of these instances.
+        ``queries`` are the (n_queries, n_samples) weights of their edges to these instances, whose
+        (n_samples, n_classes) probabilities are P.
         """
         support = _product(queries, P)
         if self.label_similarity is None:

@@ -56,17 +56,10 @@ class MatchingProblem:
         P = uniform_start(self.mask)
         if self.priors is not None:
             P = confidences_within(self.priors, self.mask)
+        once: dict[str, Any] = {"max_iter": 1, "tol": 0.0, "balance": self.balance}
+        known: dict[str, Any] = {"priors": self.priors, "expected_mass": self.expected_mass}
         path = [P[rows]]
         for _ in range(n_iterations):
-            P = match(
-                affinity,
-                self.mask,
-                balance=self.balance,
-                max_iter=1,
-                tol=0.0,
-                start=P,
-                priors=self.priors,
-                expected_mass=self.expected_mass,
-            ).probabilities
+            P = match(affinity, self.mask, start=P, **once, **known).probabilities
             path.append(P[rows])
         return np.stack(path, axis=1)
