@@ -32,7 +32,6 @@ NEEDS = {
     "gmpll.engines.cells": "neighbors",
     "gmpll.engines.dask": "dask",
     "gmpll.engines.dask_inputs": "dask",
-    "gmpll.engines.halves": "torch",
     "gmpll.engines.torch": "torch",
     "gmpll.engines.triton_products": "torch",
     "gmpll.graph._compiled": "neighbors",

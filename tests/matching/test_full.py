@@ -12,6 +12,7 @@ from gmpll.matching import full_blocks as module
 from gmpll.matching.affinity import AffinityStatistics
 from gmpll.matching.full import affinity_statistics
 from gmpll.matching.full_blocks import DOUBLE_PAIRS, DOUBLE_ROWS, LOOKUP_COST
+from gmpll.matching.full_tiles import LabelLevels
 from literal import affinity, algorithm_1, assignments, standardize_features
 from problems import problems, random_label_similarity, random_problem
 
@@ -357,7 +358,9 @@ def test_an_iteration_goes_label_by_label_where_that_takes_fewer_steps():
 
 def test_single_precision_needs_a_deviation_that_it_can_tell():
     def precision(std, n_samples=DOUBLE_ROWS + 1):
-        return module._sufficient_precision(n_samples, AffinityStatistics(9, 0.5, std))
+        rows, mask = np.zeros((n_samples, 1)), np.ones((n_samples, 1), dtype=bool)
+        given = (rows, mask, LabelLevels(np.eye(1)), AffinityStatistics(9, 0.5, std))
+        return module.BlockProduct(*given, beta=0.6, precision=None).rows.dtype
 
     enough = float(np.finfo(np.float32).eps) / 1e-4
     assert precision(enough * 1.001) == np.float32

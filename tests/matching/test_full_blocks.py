@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from gmpll.graph.views import unit_rows
 from gmpll.matching import full_blocks
+from gmpll.matching.affinity import PackedLayout
 from gmpll.matching.full_blocks import (
     PADDING,
     Batch,
@@ -14,7 +15,6 @@ from gmpll.matching.full_blocks import (
     same_less_different,
 )
 from gmpll.matching.full_tiles import FinalAffinity
-from gmpll.matching.packed import PackedLayout
 from literal import similarity, standardize_features
 from problems import problems, random_problem
 

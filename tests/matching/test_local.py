@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from gmpll.arrays import to_host
 from gmpll.graph.local import LocalGraph
-from gmpll.matching import DenseLayout, LocalAffinity, local, match, per_label, uniform_start
-from gmpll.matching.packed import PackedLayout
-from gmpll.matching.per_label import PerLabelAffinity
+from gmpll.matching import DenseLayout, LocalAffinity, local, match, uniform_start
+from gmpll.matching.affinity import PackedLayout
+from gmpll.matching.local import PerLabelAffinity
 from literal import assignments
 from problems import problems, random_label_similarity, random_problem
 
@@ -127,8 +127,8 @@ def test_blocks_and_threads_do_not_change_products(monkeypatch):
     weights = LocalGraph(X, 6).weights
     P = np.where(mask, np.random.RandomState(0).random_sample(mask.shape), 0.0)
     whole = LocalAffinity(weights, mask).to_queries(weights, P)
-    for module, size in ((local, "BLOCK_EDGES"), (per_label, "BLOCK_ENTRIES")):
-        monkeypatch.setattr(module, size, 10)
+    for size in ("BLOCK_EDGES", "BLOCK_ENTRIES"):
+        monkeypatch.setattr(local, size, 10)
     for module in ("gmpll.matching.local", "gmpll._threads"):
         monkeypatch.setattr(f"{module}.n_threads", lambda: 3)
     np.testing.assert_array_equal(LocalAffinity(weights, mask).to_queries(weights, P), whole)
@@ -212,8 +212,7 @@ def test_threads_are_used_only_where_there_is_enough_to_do(monkeypatch):
         started.append(len(parts))
         return [work(part) for part in parts]
 
-    for module in (local, per_label):
-        monkeypatch.setattr(module, "in_threads", in_threads)
+    monkeypatch.setattr(local, "in_threads", in_threads)
     parts = PerLabelAffinity(weights, mask)
     started.clear()
     for n_threads, size, few in ((1, 10, True), (3, weights.nnz + 1, True), (3, 10, False)):
@@ -230,7 +229,7 @@ def test_threads_are_used_only_where_there_is_enough_to_do(monkeypatch):
     started.clear()
     n_entries = sum(block.matrix.nnz for block in parts._blocks)
     for size, few in ((n_entries + 1, True), (n_entries, False)):
-        monkeypatch.setattr(per_label, "BLOCK_ENTRIES", size)
+        monkeypatch.setattr(local, "BLOCK_ENTRIES", size)
         p = parts.layout.pack(P)
         np.testing.assert_allclose(parts.apply(p), parts.layout.pack(weights @ P))
         assert bool(started) != few

@@ -4,7 +4,7 @@ import pytest
 from gmpll.arrays import to_host
 from gmpll.graph.local import LocalGraph
 from gmpll.matching import DenseLayout, LocalAffinity, match, uniform_start
-from gmpll.matching.per_label import PerLabelAffinity
+from gmpll.matching.local import PerLabelAffinity
 from problems import random_problem
 
 

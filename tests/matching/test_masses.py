@@ -4,8 +4,8 @@ import pytest
 from gmpll.arrays import to_host
 from gmpll.graph.local import LocalGraphs
 from gmpll.matching import DenseLayout, LocalAffinity, match
+from gmpll.matching.affinity import PackedLayout
 from gmpll.matching.masses import HALF_AN_INSTANCE, N_STEPS, normalise_masses
-from gmpll.matching.packed import PackedLayout
 from literal import standardize_features
 from problems import random_problem
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gmpll.arrays import Array
 
-__all__ = ["Engine", "InMemory", "Neighbors", "Weights"]
+__all__ = ["Engine", "Neighbors", "Weights"]
 
 
 class Neighbors(NamedTuple):
@@ -42,28 +42,31 @@ class Engine(Protocol):
         The library.
     xp : module
         Its namespace after the array API standard.
+    rows_called : str
+        What messages call its rows.
     """
 
     name: str
     xp: Any
+    rows_called: str
 
     def small(self, *arrays: Array) -> tuple[Array, ...]:
         """Return small results (a number per feature, a matrix of labels) where they can be used.
 
         Dask computes all of them together, as NumPy arrays; other engines change nothing.
         """
-        ...
+        return arrays
 
     def keep(self, *arrays: Array) -> tuple[Array, ...]:
         """Return arrays that are not computed again; Dask persists them together."""
-        ...
+        return arrays
 
     def keeper(self) -> Callable[[Array], Array]:
         """Return a function that keeps the array of every iteration of a loop.
 
         On a Dask cluster it also cuts off, every so many iterations, what the array was made from.
         """
-        ...
+        return lambda array: array
 
     def map_rows(self, function: Callable[..., Array], X: Array, *others: Array) -> Array:
         """Apply a function of whole rows; it may be given blocks of rows, one after the other.
@@ -107,7 +110,12 @@ class Engine(Protocol):
 
     def choose_search(self, search: Any, n_rows: int, n_features: int) -> Any:
         """Return what ``"auto"`` means for rows of this shape; refuse what the engine cannot do."""
-        ...
+        if search not in ("auto", "exact"):
+            raise ValueError(
+                f"The neighbours of {self.rows_called} are searched exactly, not by {search!r}: "
+                "leave that out, or pass NumPy arrays."
+            )
+        return "exact"
 
     def nearest_neighbors(
         self,
@@ -155,19 +163,3 @@ class Engine(Protocol):
     def sum_of_weights(self, first: Any, second: Any) -> Weights:
         """Return the sum of two weights of the same shape."""
         ...
-
-
-class InMemory:
-    """The engines whose arrays are there when they are made: nothing has to be kept."""
-
-    def small(self, *arrays: Array) -> tuple[Array, ...]:
-        """Return the arrays themselves."""
-        return arrays
-
-    def keep(self, *arrays: Array) -> tuple[Array, ...]:
-        """Return the arrays themselves."""
-        return arrays
-
-    def keeper(self) -> Callable[[Array], Array]:
-        """Return a function that returns its argument."""
-        return lambda array: array

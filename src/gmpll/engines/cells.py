@@ -26,6 +26,10 @@ from gmpll._threads import balanced_blocks, in_threads
 
 __all__ = ["neighbors_in_cells"]
 
+Floats = NDArray[np.float32]
+Numbers = NDArray[np.int32]
+Places = NDArray[np.intp]
+
 #: Mean size of a cell, at least twice the number of neighbours.
 CELL_ROWS = 100
 #: A larger group or cell than this many times the mean is cut.
@@ -44,22 +48,10 @@ PRODUCT_ROWS = 256
 
 def neighbors_in_cells(
     rows: NDArray[np.floating], k: int, rng: np.random.RandomState
-) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
-    """Find nearly the k nearest other rows of every row.
+) -> tuple[Floats, Numbers]:
+    """Find distances and indices of nearly the k nearest other rows of every row, nearest first.
 
-    Parameters
-    ----------
-    rows : ndarray of shape (n_rows, n_features)
-        Rows, more than k.
-    k : int
-        How many.
-    rng : RandomState
-        Draws the cells.
-
-    Returns
-    -------
-    distances, indices : ndarray of shape (n_rows, k)
-        Nearest first; infinity and -1 where a row has met too few.
+    There are more than k rows. A row that has met too few gets infinity and -1.
     """
     n_rows = len(rows)
     # Around the mean the products that stand for distances lose the least to rounding, and
@@ -74,7 +66,7 @@ def neighbors_in_cells(
     cell_rows = max(CELL_ROWS, 2 * k)
     largest = MAX_EXCESS * cell_rows
 
-    def join(group_and_seed: tuple[NDArray[np.intp], int]) -> int:
+    def join(group_and_seed: tuple[Places, int]) -> int:
         group, seed = group_and_seed
         drawn = np.random.RandomState(seed)
         within, norms = rows[group], half_norms[group]
@@ -99,11 +91,8 @@ def neighbors_in_cells(
 
 
 def _draw_groups(
-    rows: NDArray[np.float32],
-    half_norms: NDArray[np.float32],
-    cell_rows: int,
-    rng: np.random.RandomState,
-) -> list[NDArray[np.intp]]:
+    rows: Floats, half_norms: Floats, cell_rows: int, rng: np.random.RandomState
+) -> list[Places]:
     """Put every row to the nearest of some random rows; largest groups first."""
     n_rows = len(rows)
     group_rows = max(GROUP_CELLS * cell_rows, math.isqrt(cell_rows * n_rows))
@@ -122,7 +111,7 @@ def _draw_groups(
         in_threads(choose, balanced_blocks(n_rows, BLOCK_ROWS))
     order = np.argsort(nearest, kind="stable")
     groups = np.split(order, np.cumsum(np.bincount(nearest, minlength=n_groups))[:-1])
-    pieces: list[NDArray[np.intp]] = []
+    pieces: list[Places] = []
     for group in groups:
         if len(group) > MAX_EXCESS * group_rows:  # copies of one row, say: cut elsewhere every time
             pieces.extend(np.array_split(rng.permutation(group), -(-len(group) // group_rows)))
@@ -133,13 +122,13 @@ def _draw_groups(
 
 @compiled
 def _join_cells(
-    rows: NDArray[np.float32],
-    half_norms: NDArray[np.float32],
-    names: NDArray[np.intp],
-    centres: NDArray[np.intp],
+    rows: Floats,
+    half_norms: Floats,
+    names: Places,
+    centres: Places,
     largest: int,
-    indices: NDArray[np.int32],
-    distances: NDArray[np.float32],
+    indices: Numbers,
+    distances: Floats,
 ) -> int:
     """Compare all rows of a group that share a cell; return how many neighbours were found.
 
@@ -183,9 +172,7 @@ def _join_cells(
 
 
 @compiled
-def _cells(
-    rows: NDArray[np.float32], half_norms: NDArray[np.float32], centres: NDArray[np.intp]
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _cells(rows: Floats, half_norms: Floats, centres: Places) -> tuple[Places, Places]:
     """Return the rows in the order of their nearest centres, and where each centre's rows end."""
     n_rows, n_cells = len(rows), len(centres)
     nearest = np.zeros(n_rows, dtype=np.intp)
@@ -217,9 +204,7 @@ def _cells(
 
 
 @compiled
-def _keep(
-    indices: NDArray[np.int32], distances: NDArray[np.float32], k: int, name: int, distance: float
-) -> int:
+def _keep(indices: Numbers, distances: Floats, k: int, name: int, distance: float) -> int:
     """Put a row in the place of the farthest neighbour unless it is there; say if it was put."""
     for c in range(k):
         if indices[c] == name:
@@ -242,13 +227,7 @@ def _keep(
 
 
 @compiled
-def _measure(
-    rows: NDArray[np.float32],
-    indices: NDArray[np.int32],
-    distances: NDArray[np.float32],
-    start: int,
-    stop: int,
-) -> None:
+def _measure(rows: Floats, indices: Numbers, distances: Floats, start: int, stop: int) -> None:
     """Replace what stood for distances by distances, and sort by them."""
     for row in range(start, stop):
         for c in range(indices.shape[1]):

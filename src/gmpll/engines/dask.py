@@ -42,18 +42,13 @@ from dask.optimization import cull
 from numpy.typing import NDArray
 
 from gmpll.arrays import Array, array_namespace
-from gmpll.engines.base import Neighbors
-from gmpll.engines.dask_inputs import as_candidate_rows, as_rows, check_finite
+from gmpll.engines.base import Engine, Neighbors
+from gmpll.engines.dask_inputs import as_rows
 from gmpll.engines.numpy import NumpyEngine, nearest_of_both
 
-__all__ = [
-    "BlockWeights",
-    "DaskEngine",
-    "QueryWeights",
-    "as_candidate_rows",
-    "as_rows",
-    "check_finite",
-]
+__all__ = ["BlockWeights", "DaskEngine", "QueryWeights", "as_rows"]
+
+Floats = NDArray[np.floating]
 
 #: A recipe for reading a block is sent along with every task that reads it. Larger ones hold data.
 RECIPE_BYTES = 2**20
@@ -72,11 +67,12 @@ _RUN = f"gmpll-{uuid.uuid4().hex[:12]}"
 _NUMPY = NumpyEngine()
 
 
-class DaskEngine:
+class DaskEngine(Engine):
     """See :class:`gmpll.engines.base.Engine`."""
 
     name = "dask"
     xp = array_namespace(da.zeros(1))
+    rows_called = "rows in Dask arrays"
 
     def small(self, *arrays: Array) -> tuple[Array, ...]:
         """Compute the arrays together."""
@@ -119,7 +115,7 @@ class DaskEngine:
         row_bytes = array.dtype.itemsize * math.prod(array.shape[1:])
         empty = np.zeros((1, k, *array.shape[1:]), array.dtype)
         made = function(empty, *(np.zeros((1, *o.shape[1:]), o.dtype) for o in others))
-        blocks = _row_blocks(indices), *(_row_blocks(_cut_like(o, indices)) for o in others)
+        blocks = [_row_blocks(_cut_like(array, indices)) for array in (indices, *others)]
         piece = max(1, GATHERED_BYTES // max(1, k * row_bytes))
         gather, apply = dask.delayed(_gather, pure=False), dask.delayed(function, pure=False)
         results = []
@@ -128,12 +124,11 @@ class DaskEngine:
             for start in range(0, size, piece):
                 part = slice(start, start + piece)
                 found: Any = None
-                for held, starts in rows.parts():
-                    found = gather(near[part], held, starts, found)
+                for held in rows.parts():
+                    found = gather(near[part], held, found)
                 parts.append(apply(found, *(other[part] for other in rest)))
-            whole = parts[0] if len(parts) == 1 else dask.delayed(np.concatenate)(parts)
-            results.append(da.from_delayed(whole, (size, *made.shape[1:]), dtype=made.dtype))
-        return da.concatenate(results)
+            results.append(parts[0] if len(parts) == 1 else dask.delayed(np.concatenate)(parts))
+        return _from_blocks(results, indices.chunks[0], made)
 
     def rows_on_host(self, X: Array, rows: slice | NDArray[np.integer]) -> NDArray[Any]:
         """Compute some rows."""
@@ -147,24 +142,8 @@ class DaskEngine:
         """Return quantiles of the standard normal distribution; blocks are NumPy arrays."""
         return _NUMPY.ndtri(probabilities)
 
-    def choose_search(self, search: Any, n_rows: int, n_features: int) -> str:
-        """Return ``"exact"``."""
-        if search not in ("auto", "exact"):
-            raise ValueError(
-                f"The neighbours of rows in Dask arrays are searched exactly, not by {search!r}: "
-                "leave that out, or pass NumPy arrays."
-            )
-        return "exact"
-
     def nearest_neighbors(
-        self,
-        rows: Array,
-        k: int,
-        queries: Array | None = None,
-        *,
-        search: Any = "exact",
-        random_state: int | np.random.RandomState = 0,
-        n_jobs: int | None = None,
+        self, rows: Array, k: int, queries: Array | None = None, **options: Any
     ) -> Neighbors:
         """Find the k nearest rows, one pair of partitions at a time."""
         blocks = RowBlocks(rows)
@@ -175,14 +154,15 @@ class DaskEngine:
             searched, sizes = _row_blocks(queries), queries.chunks[0]
             starts = [UNSEEN] * len(sizes)
         find = dask.delayed(_search, pure=False)
-        distances, indices = [], []
-        for block, start, size in zip(searched, starts, sizes, strict=True):
+        found = []
+        for block, start in zip(searched, starts, strict=True):
             best: Any = None
-            for others, other_starts in blocks.parts():
-                best = find(block, start, others, other_starts, k, best)
-            distances.append(da.from_delayed(best[0], (size, k), dtype=np.float64))
-            indices.append(da.from_delayed(best[1], (size, k), dtype=np.int64))
-        return Neighbors(da.concatenate(distances), da.concatenate(indices))
+            for held in blocks.parts():
+                best = find(block, start, held, k, best)
+            found.append(best)
+        like = (np.empty((0, k)), np.empty((0, k), dtype=np.int64))
+        parts = [[best[place] for best in found] for place in (0, 1)]
+        return Neighbors(*map(_from_blocks, parts, [sizes] * 2, like))
 
     def symmetric_weights(self, indices: Array, values: Array) -> BlockWeights:
         """Return the weights in parts.
@@ -202,17 +182,13 @@ class DaskEngine:
             for j in aimed
         }
         join = dask.delayed(_joined_both_ways, pure=False)
-        edges = []
+        edges: list[list[Edges]] = []
         for i in range(len(sizes)):
             related = [j for j in range(len(sizes)) if (i, j) in pieces or (j, i) in pieces]
-            edges.append(
-                [
-                    Edges(
-                        join([pieces.get((i, j)) for j in to], [pieces.get((j, i)) for j in to]), to
-                    )
-                    for to in _groups(related, sizes, PART_ROWS)
-                ]
-            )
+            edges.append([])
+            for to in _groups(related, sizes, PART_ROWS):
+                there, back = [pieces.get((i, j)) for j in to], [pieces.get((j, i)) for j in to]
+                edges[-1].append(Edges(join(there, back), to))
         made = iter(dask.persist(*(part.weights for parts in edges for part in parts)))
         return BlockWeights(
             [[Edges(next(made), part.to) for part in parts] for parts in edges], sizes
@@ -228,29 +204,16 @@ class DaskEngine:
 
 
 class Edges(NamedTuple):
-    """Edges from the rows of a partition to those of some partitions.
+    """Edges from the rows of a partition to those of the partitions ``to``, one after the other."""
 
-    Attributes
-    ----------
-    weights : Delayed
-        Of a csr_array; its columns are the rows of the partitions ``to``, one after the other.
-    to : list of int
-        Numbers of those partitions.
-    """
-
-    weights: Any
+    weights: Any  # Delayed, of a csr_array
     to: list[int]
 
 
 class BlockWeights:
-    """Symmetric weights: the edges of every partition of rows, in parts.
+    """Symmetric weights: the edges of every partition of ``sizes`` rows, in parts.
 
-    Parameters
-    ----------
-    edges : list of list of Edges
-        For every partition. Between two partitions without an edge there is nothing.
-    sizes : sequence of int
-        Numbers of rows.
+    Between two partitions without an edge there is nothing.
     """
 
     def __init__(self, edges: list[list[Edges]], sizes: Sequence[int]) -> None:
@@ -268,8 +231,8 @@ class BlockWeights:
             total: Any = dask.delayed(np.zeros)((size, P.shape[1]), dtype=P.dtype)
             for part in parts:  # one after the other: a task holds the rows of one part only
                 total = product(part.weights, [blocks[j] for j in part.to], total)
-            results.append(da.from_delayed(total, (size, P.shape[1]), dtype=P.dtype))
-        return da.concatenate(results)
+            results.append(total)
+        return _from_blocks(results, self.sizes, P)
 
     def __add__(self, other: BlockWeights) -> BlockWeights:
         """Return the sum."""
@@ -278,15 +241,7 @@ class BlockWeights:
 
 
 class QueryWeights:
-    """Weights from queries to rows, made when they are multiplied.
-
-    Parameters
-    ----------
-    edges : list of (indices, values)
-        Dask arrays of shape (n_queries, k) each; the weights of all pairs add up.
-    shape : tuple of int
-        Numbers of queries and rows.
-    """
+    """Weights from queries to rows, of (indices, values) that add up, made when multiplied."""
 
     def __init__(self, edges: list[tuple[Array, Array]], shape: tuple[int, int]) -> None:
         self.edges = edges
@@ -301,11 +256,11 @@ class QueryWeights:
         results = []
         for size, *blocks in zip(first.chunks[0], *arrays, strict=True):
             total: Any = dask.delayed(np.zeros)((size, P.shape[1]), dtype=P.dtype)
-            for held, starts in rows.parts():
+            for held in rows.parts():
                 for indices, values in zip(blocks[::2], blocks[1::2], strict=True):
-                    total = product(indices, values, held, starts, total)
-            results.append(da.from_delayed(total, (size, P.shape[1]), dtype=P.dtype))
-        return da.concatenate(results)
+                    total = product(indices, values, held, total)
+            results.append(total)
+        return _from_blocks(results, first.chunks[0], P)
 
     def __add__(self, other: QueryWeights) -> QueryWeights:
         """Return the sum."""
@@ -320,11 +275,6 @@ class StoredBlock:
 
     An ordinary dependency of a task is kept in the memory of a worker until its last user is
     done; here every pair of partitions meets, so that would be all data at once.
-
-    Parameters
-    ----------
-    block : dask.array.Array
-        Of a single chunk.
     """
 
     def __init__(self, block: da.Array) -> None:
@@ -338,23 +288,11 @@ class StoredBlock:
 
 
 class RowBlocks:
-    """The row partitions of an array.
+    """The row partitions of an array with a single column chunk.
 
-    Parameters
-    ----------
-    array : dask.array.Array
-        With a single column chunk. If it is persisted in the cluster, or holds its data itself,
-        its blocks are passed between workers; otherwise tasks read them from where they are
-        stored.
-
-    Attributes
-    ----------
-    blocks : list
-        :class:`StoredBlock` or Delayed; :func:`loaded` makes arrays of them inside a task.
-    starts : list of int
-        Number of the first row of each block.
-    sizes : tuple of int
-        Numbers of rows.
+    If it is persisted in the cluster, or holds its data itself, its blocks are passed between
+    workers; otherwise tasks read them from where they are stored. :func:`loaded` makes arrays of
+    the ``blocks`` inside a task; ``starts`` are the numbers of their first rows.
     """
 
     def __init__(self, array: da.Array) -> None:
@@ -363,25 +301,26 @@ class RowBlocks:
         in_memory = bool(futures_of(array))
         if not in_memory and _embedded_bytes(array.blocks[0]) > RECIPE_BYTES:
             array, in_memory = array.persist(), True
-        self.blocks: list[Any]
-        if in_memory:
-            self.blocks = _row_blocks(array)
-        else:
-            self.blocks = [StoredBlock(array.blocks[i]) for i in range(len(self.sizes))]
+        numbers = range(len(self.sizes))
+        self.blocks: list[Any] = (
+            _row_blocks(array) if in_memory else [StoredBlock(array.blocks[i]) for i in numbers]
+        )
         block_bytes = int(array.nbytes) // max(1, len(self.sizes))
         together = max(1, GATHERED_BYTES // max(1, block_bytes))
         self._per_task = together if in_memory else max(together, BLOCKS_PER_TASK)
 
-    def parts(self) -> list[tuple[list[Any], list[int]]]:
-        """Return what one task goes through, as blocks and their starts, for all tasks."""
-        step = self._per_task
-        return [
-            (self.blocks[first : first + step], self.starts[first : first + step])
-            for first in range(0, len(self.blocks), step)
-        ]
+    def parts(self) -> list[Held]:
+        """Return what one task goes through, for all tasks."""
+        held, step = list(zip(self.blocks, self.starts, strict=True)), self._per_task
+        return [held[first : first + step] for first in range(0, len(held), step)]
 
 
-def loaded(block: StoredBlock | NDArray[Any]) -> NDArray[Any]:
+#: Rows inside a task, and with them the number of their first row.
+Block = StoredBlock | NDArray[Any]
+Held = list[tuple[Block, int]]
+
+
+def loaded(block: Block) -> NDArray[Any]:
     """Return the rows of a block, inside a task."""
     return np.asarray(block.load() if isinstance(block, StoredBlock) else block)
 
@@ -422,17 +361,10 @@ def _groups(numbers: Iterable[int], sizes: Sequence[int], most: int) -> list[lis
 # Inside of tasks
 
 
-def _search(
-    block: StoredBlock | NDArray[Any],
-    start: int,
-    others: list[StoredBlock | NDArray[Any]],
-    starts: list[int],
-    k: int,
-    best: Neighbors | None,
-) -> Neighbors:
+def _search(block: Block, start: int, held: Held, k: int, best: Neighbors | None) -> Neighbors:
     """Search some blocks for neighbours of one, and keep the best of these and earlier ones."""
     queries = loaded(block)
-    for other, other_start in zip(others, starts, strict=True):
+    for other, other_start in held:
         if other_start == start:
             distances, indices = _NUMPY.nearest_neighbors(queries, k)
         else:
@@ -443,14 +375,9 @@ def _search(
     return best
 
 
-def _gather(
-    indices: NDArray[np.integer],
-    held: list[StoredBlock | NDArray[Any]],
-    starts: list[int],
-    found: NDArray[Any] | None,
-) -> NDArray[Any]:
+def _gather(indices: NDArray[np.integer], held: Held, found: NDArray[Any] | None) -> NDArray[Any]:
     """Put the rows that some blocks hold into their places."""
-    for block, start in zip(held, starts, strict=True):
+    for block, start in held:
         rows = loaded(block)
         if found is None:
             found = np.zeros((*indices.shape, *rows.shape[1:]), dtype=rows.dtype)
@@ -467,9 +394,7 @@ def _aims(indices: NDArray[np.integer], bounds: NDArray[np.integer]) -> list[int
     return np.unique(np.searchsorted(bounds, indices.ravel(), side="right") - 1).tolist()
 
 
-def _edges(
-    indices: NDArray[np.integer], values: NDArray[np.floating], start: int, stop: int
-) -> sp.csr_array:
+def _edges(indices: NDArray[np.integer], values: Floats, start: int, stop: int) -> sp.csr_array:
     """Return the edges to the rows from ``start`` to ``stop``."""
     inside = (indices >= start) & (indices < stop)
     columns = (indices[inside] - start).astype(np.int32)
@@ -488,20 +413,14 @@ def _joined_both_ways(
     return sp.hstack(joined, format="csr")
 
 
-def _product(
-    weights: sp.csr_array, P: list[NDArray[np.floating]], total: NDArray[np.floating]
-) -> NDArray[np.floating]:
+def _product(weights: sp.csr_array, P: list[Floats], total: Floats) -> Floats:
     return total + weights @ np.concatenate(P)
 
 
 def _query_product(
-    indices: NDArray[np.integer],
-    values: NDArray[np.floating],
-    held: list[StoredBlock | NDArray[Any]],
-    starts: list[int],
-    total: NDArray[np.floating],
-) -> NDArray[np.floating]:
-    for block, start in zip(held, starts, strict=True):
+    indices: NDArray[np.integer], values: Floats, held: Held, total: Floats
+) -> Floats:
+    for block, start in held:
         P = loaded(block)
         total = total + _edges(indices, values, start, start + len(P)) @ P
     return total
@@ -558,7 +477,7 @@ def _in_files(arrays: Sequence[da.Array], folder: Path) -> tuple[list[da.Array],
     parts = [block for group in blocks for block in group]
     dask.compute(*(write(*pair) for pair in zip(parts, names, strict=True)))
     kept = [
-        _from_blocks([read(str(file)) for file in group], array)
+        _from_blocks([read(str(file)) for file in group], array.chunks[0], array)
         for group, array in zip(files, arrays, strict=True)
     ]
     return list(dask.persist(*kept)), names
@@ -577,15 +496,11 @@ def _in_scheduler(array: da.Array) -> da.Array:
     values = dask.compute(*_row_blocks(array))
     # One at a time: what is sent along with a task is meant to be small.
     kept = [dask.persist(dask.delayed(np.asarray, pure=False)(value))[0] for value in values]
-    return _from_blocks(kept, array)
+    return _from_blocks(kept, array.chunks[0], array)
 
 
-def _from_blocks(blocks: Sequence[Delayed], like: da.Array) -> da.Array:
-    rest = like.shape[1:]
-    sizes = like.chunks[0]
-    return da.concatenate(
-        [
-            da.from_delayed(block, (size, *rest), dtype=like.dtype)
-            for block, size in zip(blocks, sizes, strict=True)
-        ]
-    )
+def _from_blocks(blocks: Sequence[Delayed], sizes: Sequence[int], like: Array) -> da.Array:
+    """Put blocks of so many rows, with the columns and the type of an array, under each other."""
+    rest, dtype = like.shape[1:], like.dtype
+    pairs = zip(blocks, sizes, strict=True)
+    return da.concatenate([da.from_delayed(b, (size, *rest), dtype=dtype) for b, size in pairs])

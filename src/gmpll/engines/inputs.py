@@ -25,15 +25,7 @@ __all__ = ["check_features", "keeps_library", "labels_of", "on_host"]
 
 
 def keeps_library(X: Any) -> bool:
-    """Whether X is to be kept as it is: a Dask array, or a tensor that scikit-learn dispatches.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gmpll.engines.inputs import keeps_library
-    >>> keeps_library(np.zeros((2, 2)))
-    False
-    """
+    """Whether X is to be kept as it is: a Dask array, or a tensor that scikit-learn dispatches."""
     if is_dask_array(X):
         return True
     if not is_torch_array(X):
@@ -51,14 +43,8 @@ def keeps_library(X: Any) -> bool:
 def check_features(estimator: Any, X: Array, *, reset: bool) -> Array:
     """Return rows of floating-point numbers; raise where there are none, or not as many as fit saw.
 
-    Parameters
-    ----------
-    estimator : estimator
-        Gets ``n_features_in_`` where ``reset`` is true, else has it.
-    X : tensor or dask.array.Array of shape (n_samples, n_features)
-        Rows. Single and double precision are kept, everything else becomes double.
-    reset : bool
-        Whether this is ``fit``.
+    Single and double precision are kept, everything else becomes double. In ``fit``, where
+    ``reset`` is true, the estimator gets ``n_features_in_``.
     """
     if X.ndim != 2 or 0 in X.shape:
         raise ValueError(

@@ -17,9 +17,11 @@ from sklearn.utils import check_random_state
 
 from gmpll._threads import balanced_blocks, in_threads
 from gmpll.arrays import Array, array_namespace
-from gmpll.engines.base import InMemory, Neighbors
+from gmpll.engines.base import Engine, Neighbors
 
-__all__ = ["APPROXIMATE_ROWS", "NumpyEngine", "nearest_of_both", "neighbor_recall"]
+__all__ = ["APPROXIMATE_ROWS", "NumpyEngine", "nearest_of_both", "neighbor_recall", "rows_of"]
+
+Floats = NDArray[np.floating]
 
 #: From this many rows on ``"auto"`` searches approximately. An exact search takes O(m^2 d) time,
 #: for 64 features on two cores about half a minute here; the approximate one takes a fifth of that.
@@ -37,11 +39,12 @@ MAP_BYTES = 2**22
 BLOCK_ROWS = 50_000
 
 
-class NumpyEngine(InMemory):
+class NumpyEngine(Engine):
     """See :class:`gmpll.engines.base.Engine`."""
 
     name = "numpy"
     xp = array_namespace(np.zeros(1))
+    rows_called = "NumPy arrays"
 
     def map_rows(self, function: Callable[..., Array], X: Array, *others: Array) -> Array:
         """Apply a function to blocks of rows."""
@@ -163,7 +166,7 @@ class NumpyEngine(InMemory):
 
 
 def neighbor_recall(
-    rows: NDArray[np.floating],
+    rows: Floats,
     found: Neighbors,
     *,
     random_state: int | np.random.RandomState = 0,
@@ -173,31 +176,6 @@ def neighbor_recall(
 
     A sample of rows is searched exactly. A neighbour counts as true if it is no farther than the
     farthest of the exact ones, so that ties do not matter.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n_rows, n_features)
-        The rows that were searched.
-    found : Neighbors
-        Neighbours of all rows.
-    random_state : int or RandomState, default=0
-        Draws the sample.
-    n_jobs : int, default=None
-        Parallel search, as in scikit-learn.
-
-    Returns
-    -------
-    float
-        Between 0 and 1.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gmpll.engines import engine_of
-    >>> from gmpll.engines.numpy import neighbor_recall
-    >>> rows = np.random.RandomState(0).randn(50, 3)
-    >>> neighbor_recall(rows, engine_of(rows).nearest_neighbors(rows, 5))
-    1.0
     """
     n_rows, k = found.indices.shape
     if k == 0:
@@ -209,17 +187,7 @@ def neighbor_recall(
 
 
 def nearest_of_both(first: Neighbors, second: Neighbors, k: int) -> Neighbors:
-    """Merge two lists of neighbours of the same rows; of equally near ones the first wins.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gmpll.engines import Neighbors
-    >>> from gmpll.engines.numpy import nearest_of_both
-    >>> few = Neighbors(np.array([[1.0, 3.0]]), np.array([[7, 8]]))
-    >>> nearest_of_both(few, Neighbors(np.array([[2.0]]), np.array([[9]])), 2).indices
-    array([[7, 9]])
-    """
+    """Merge two lists of neighbours of the same rows; of equally near ones the first wins."""
     distances = np.hstack([first.distances, second.distances.astype(first.distances.dtype)])
     indices = np.hstack([first.indices, second.indices.astype(first.indices.dtype)])
     order = np.argsort(distances, axis=1, kind="stable")[:, :k]
@@ -253,7 +221,7 @@ def _in_blocks(
 # Neighbours
 
 
-def _completed(found: Neighbors, rows: NDArray[np.floating], n_jobs: int | None) -> Neighbors:
+def _completed(found: Neighbors, rows: Floats, n_jobs: int | None) -> Neighbors:
     """Search exactly for the rows with which the approximate search had no luck."""
     missed = np.flatnonzero((found.indices < 0).any(axis=1))
     if missed.size:
@@ -263,7 +231,7 @@ def _completed(found: Neighbors, rows: NDArray[np.floating], n_jobs: int | None)
 
 
 def _neighbors_of_some(
-    rows: NDArray[np.floating], chosen: NDArray[np.intp], k: int, n_jobs: int | None
+    rows: Floats, chosen: NDArray[np.intp], k: int, n_jobs: int | None
 ) -> Neighbors:
     """Search exactly for the neighbours of some rows, which are not their own neighbours."""
     search = NearestNeighbors(n_neighbors=k + 1, n_jobs=n_jobs).fit(rows)
@@ -286,14 +254,14 @@ def _combined(first: sp.csr_array, second: sp.csr_array, operation: str) -> sp.c
     """Combine two canonical matrices entry by entry, blocks of rows in parallel."""
 
     def combine(block: slice) -> Any:
-        return getattr(_rows_of(first, block), operation)(_rows_of(second, block))
+        return getattr(rows_of(first, block), operation)(rows_of(second, block))
 
     blocks = balanced_blocks(first.shape[0], BLOCK_ROWS)
     return _stacked(in_threads(combine, blocks), first.shape)
 
 
-def _rows_of(matrix: sp.csr_array, block: slice) -> sp.csr_array:
-    """Return a block of rows without copying its entries."""
+def rows_of(matrix: sp.csr_array, block: slice) -> sp.csr_array:
+    """Return a block of rows of a canonical matrix without copying its entries."""
     starts = matrix.indptr[block.start : block.stop + 1]
     entries = slice(starts[0], starts[-1])
     part = sp.csr_array(

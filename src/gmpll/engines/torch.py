@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from gmpll.arrays import Array, array_namespace, to_host
-from gmpll.engines.base import InMemory, Neighbors
-from gmpll.engines.halves import ROW_SCALE, padded, split
+from gmpll.engines.base import Engine, Neighbors
 
-__all__ = ["GroupedSearch", "TorchEngine", "tensor_neighbors"]
+__all__ = ["ROW_SCALE", "GroupedSearch", "TorchEngine", "padded", "split", "tensor_neighbors"]
 
 #: Memory for a block of scores or of compared rows, off and on CUDA.
 BLOCK_BYTES = 2**26
@@ -35,13 +35,17 @@ MIN_GROUPED_ROWS = 2**15
 SPARE_GROUPS = 14
 #: If more than this share of the rows is not certified, the inner products need more bits.
 MAX_UNCERTAIN_SHARE = 0.05
+#: Rows are scaled to about this length, so that the second parts of their entries are no subnormal
+#: numbers and their inner products stay far from overflow.
+ROW_SCALE = 64.0
 
 
-class TorchEngine(InMemory):
+class TorchEngine(Engine):
     """See :class:`gmpll.engines.base.Engine`."""
 
     name = "torch"
     xp = array_namespace(torch.zeros(1))
+    rows_called = "tensors"
 
     def map_rows(self, function: Callable[..., Array], X: Array, *others: Array) -> Array:
         """Apply the function to all rows at once."""
@@ -66,29 +70,13 @@ class TorchEngine(InMemory):
         """Return quantiles of the standard normal distribution."""
         return torch.special.ndtri(probabilities)
 
-    def choose_search(self, search: Any, n_rows: int, n_features: int) -> str:
-        """Return ``"exact"``."""
-        if search not in ("auto", "exact"):
-            raise ValueError(
-                f"The neighbours of tensors are searched exactly, not by {search!r}: "
-                "leave that out, or pass NumPy arrays."
-            )
-        return "exact"
-
     def nearest_neighbors(
-        self,
-        rows: Array,
-        k: int,
-        queries: Array | None = None,
-        *,
-        search: Any = "exact",
-        random_state: int | np.random.RandomState = 0,
-        n_jobs: int | None = None,
+        self, rows: Array, k: int, queries: Array | None = None, **options: Any
     ) -> Neighbors:
         """Find the k nearest rows, in two steps for many rows on CUDA."""
         return tensor_neighbors(rows, k, queries)
 
-    def symmetric_weights(self, indices: Array, values: Array) -> torch.Tensor:
+    def symmetric_weights(self, indices: Array, values: Array) -> Tensor:
         """Return a sparse CSR tensor."""
         n, k = indices.shape
         own = torch.arange(n, device=indices.device).repeat_interleave(k)
@@ -96,13 +84,13 @@ class TorchEngine(InMemory):
         keys = torch.cat([own * n + other, other * n + own])
         return _from_keys(keys, values.flatten().repeat(2), (n, n), "amax")
 
-    def query_weights(self, indices: Array, values: Array, n_rows: int) -> torch.Tensor:
+    def query_weights(self, indices: Array, values: Array, n_rows: int) -> Tensor:
         """Return a sparse CSR tensor."""
         n, k = indices.shape
         starts = torch.arange(n + 1, device=indices.device) * k
         return _csr(starts, indices.flatten(), values.flatten(), (n, n_rows))
 
-    def sum_of_weights(self, first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
+    def sum_of_weights(self, first: Tensor, second: Tensor) -> Tensor:
         """Return the sum of two sparse CSR tensors as another one."""
         keys = torch.cat([_keys(first), _keys(second)])
         return _from_keys(keys, torch.cat([first.values(), second.values()]), first.shape, "sum")
@@ -111,9 +99,7 @@ class TorchEngine(InMemory):
 # Sparse weights
 
 
-def _from_keys(
-    keys: torch.Tensor, values: torch.Tensor, shape: Sequence[int], reduce: str
-) -> torch.Tensor:
+def _from_keys(keys: Tensor, values: Tensor, shape: Sequence[int], reduce: str) -> Tensor:
     """Return entries by their numbers in the matrix, row after row; those of a number joined."""
     n_rows, n_columns = shape
     keys, place = torch.unique(keys, return_inverse=True)
@@ -122,15 +108,13 @@ def _from_keys(
     return _csr(starts, keys % n_columns, joined, (n_rows, n_columns))
 
 
-def _keys(weights: torch.Tensor) -> torch.Tensor:
+def _keys(weights: Tensor) -> Tensor:
     starts = weights.crow_indices().to(torch.int64)
     owners = torch.arange(weights.shape[0], device=starts.device).repeat_interleave(starts.diff())
     return owners * weights.shape[1] + weights.col_indices()
 
 
-def _csr(
-    starts: torch.Tensor, columns: torch.Tensor, values: torch.Tensor, size: tuple[int, int]
-) -> torch.Tensor:
+def _csr(starts: Tensor, columns: Tensor, values: Tensor, size: tuple[int, int]) -> Tensor:
     narrow = torch.int32 if max(*size, len(columns)) < 2**31 else torch.int64
     with warnings.catch_warnings():
         # PyTorch calls its sparse rows a beta; only their product with a matrix is used here.
@@ -145,16 +129,12 @@ def _csr(
 
 
 def tensor_neighbors(
-    rows: torch.Tensor, k: int, queries: torch.Tensor | None = None, *, grouped: bool | None = None
+    rows: Tensor, k: int, queries: Tensor | None = None, *, grouped: bool | None = None
 ) -> Neighbors:
     """Find the k nearest rows by Euclidean distance, exactly.
 
-    Parameters
-    ----------
-    rows, k, queries
-        As in :meth:`gmpll.engines.base.Engine.nearest_neighbors`.
-    grouped : bool, default=None
-        Whether to search in two steps, which needs Triton; by default for many rows on CUDA.
+    ``grouped`` says whether to search in two steps, which needs Triton; by default for many rows on
+    CUDA.
     """
     searched = rows if queries is None else queries
     k = min(k, rows.shape[0] - (queries is None))
@@ -172,14 +152,12 @@ def tensor_neighbors(
     return _nearest_first(rows, searched, indices)
 
 
-def _handicaps(rows: torch.Tensor) -> torch.Tensor:
+def _handicaps(rows: Tensor) -> Tensor:
     """Half the squared lengths: of two rows the one with larger x.y - |y|^2 / 2 is nearer to x."""
     return 0.5 * rows.square().sum(dim=1)
 
 
-def _search_all(
-    rows: torch.Tensor, k: int, queries: torch.Tensor, own: torch.Tensor | None
-) -> torch.Tensor:
+def _search_all(rows: Tensor, k: int, queries: Tensor, own: Tensor | None) -> Tensor:
     """Score blocks of queries against all rows; ``own`` are the queries' own places in rows."""
     handicaps = _handicaps(rows)
     found = torch.empty((len(queries), k), dtype=torch.int64, device=rows.device)
@@ -191,7 +169,7 @@ def _search_all(
     return found
 
 
-def _nearest_first(rows: torch.Tensor, queries: torch.Tensor, indices: torch.Tensor) -> Neighbors:
+def _nearest_first(rows: Tensor, queries: Tensor, indices: Tensor) -> Neighbors:
     """Measure distances by differences, which are exactly zero for copies, and sort by them."""
     distances = rows.new_empty(indices.shape)
     order = torch.empty_like(indices)
@@ -201,17 +179,38 @@ def _nearest_first(rows: torch.Tensor, queries: torch.Tensor, indices: torch.Ten
     return Neighbors(distances, indices.gather(1, order))
 
 
-def _query_blocks(like: torch.Tensor, numbers_per_query: int, n_queries: int) -> list[slice]:
+def _query_blocks(like: Tensor, numbers_per_query: int, n_queries: int) -> list[slice]:
     """Cut queries into blocks for which so many numbers each fit in a part of the memory."""
     n_bytes = CUDA_BLOCK_BYTES if like.is_cuda else BLOCK_BYTES
     size = max(1, n_bytes // (like.element_size() * max(numbers_per_query, 1)))
     return [slice(start, start + size) for start in range(0, max(n_queries, 1), size)]
 
 
+# Sums of half-precision matrices, the numbers that tensor cores multiply fastest
+
+
+def split(values: Tensor, n_parts: int) -> list[Tensor]:
+    """Write values as a sum of half-precision numbers, the largest first."""
+    parts = []
+    for _ in range(n_parts):
+        parts.append(values.to(torch.float16))
+        values = values - parts[-1].to(values.dtype)
+    return parts
+
+
+def padded(values: Tensor, n_rows: int, n_columns: int) -> Tensor:
+    """Add rows and columns of zeros."""
+    if values.shape == (n_rows, n_columns):
+        return values
+    larger = values.new_zeros((n_rows, n_columns))
+    larger[: values.shape[0], : values.shape[1]] = values
+    return larger
+
+
 class GroupedSearch:
     """Exact search that looks into few groups of rows per query."""
 
-    def __init__(self, rows: torch.Tensor, k: int) -> None:
+    def __init__(self, rows: Tensor, k: int) -> None:
         from gmpll.engines.triton_products import BLOCK, GROUP, feature_width
 
         self.rows, self.k, self.group = rows, k, GROUP
@@ -223,9 +222,9 @@ class GroupedSearch:
         self.n_groups = min(k + 2 + SPARE_GROUPS, self._n_padded // GROUP)
         self._longest = float(self._handicaps.max().mul(2.0).sqrt())
         self._scale = 2.0 ** math.floor(math.log2(ROW_SCALE / max(self._longest, 1e-30)))
-        self._halves: dict[int, list[torch.Tensor]] = {}
+        self._halves: dict[int, list[Tensor]] = {}
 
-    def __call__(self, queries: torch.Tensor, own: torch.Tensor | None) -> torch.Tensor:
+    def __call__(self, queries: Tensor, own: Tensor | None) -> Tensor:
         """Return the k nearest rows of every query."""
         found = torch.empty((len(queries), self.k), dtype=torch.int64, device=queries.device)
         n_parts = 1
@@ -243,14 +242,12 @@ class GroupedSearch:
             found[left] = _search_all(self.rows, self.k, queries[left], places)
         return found
 
-    def _chunks(self, queries: torch.Tensor) -> list[slice]:
+    def _chunks(self, queries: Tensor) -> list[slice]:
         size = CUDA_BLOCK_BYTES // (4 * (self._n_padded // self.group))
         size = max(1, size // 1024) * 1024
         return [slice(start, start + size) for start in range(0, len(queries), size)]
 
-    def _search(
-        self, queries: torch.Tensor, own: torch.Tensor | None, n_parts: int
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    def _search(self, queries: Tensor, own: Tensor | None, n_parts: int) -> tuple[Tensor, Tensor]:
         """Return neighbours, and whether nothing outside the groups looked into can be nearer."""
         maxima, groups = self._maxima(queries, n_parts).topk(self.n_groups, dim=1)
         found, worst = self._compare(queries, own, groups)
@@ -265,7 +262,7 @@ class GroupedSearch:
         accumulated = (self._width + 8) * 2.0**-23
         return 1.01 * self._longest * (relative + accumulated)
 
-    def _maxima(self, queries: torch.Tensor, n_parts: int) -> torch.Tensor:
+    def _maxima(self, queries: Tensor, n_parts: int) -> Tensor:
         from gmpll.engines.triton_products import BLOCK, group_maxima
 
         if n_parts not in self._halves:
@@ -281,12 +278,12 @@ class GroupedSearch:
             maxima[:, -empty:] = -math.inf
         return maxima / self._scale**2
 
-    def _half(self, rows: torch.Tensor, n: int, n_parts: int) -> list[torch.Tensor]:
+    def _half(self, rows: Tensor, n: int, n_parts: int) -> list[Tensor]:
         return split(self._scale * padded(rows, n, self._width), n_parts)
 
     def _compare(
-        self, queries: torch.Tensor, own: torch.Tensor | None, groups: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+        self, queries: Tensor, own: Tensor | None, groups: Tensor
+    ) -> tuple[Tensor, Tensor]:
         """Return the k best rows of the groups, and the score of the last of them."""
         found = torch.empty((len(queries), self.k), dtype=torch.int64, device=queries.device)
         worst = queries.new_empty(len(queries))

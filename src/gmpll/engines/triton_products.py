@@ -1,6 +1,6 @@
 """Inner products of all pairs of rows on the chip: what the kernels for tensors share.
 
-Operands are half-precision numbers, or sums of two of them (:mod:`gmpll.engines.halves`), and
+Operands are half-precision numbers, or sums of two of them (:mod:`gmpll.engines.torch`), and
 products are accumulated in single precision.
 
 :func:`group_maxima` serves the exact search for nearest neighbours. The k best columns of a row
@@ -13,15 +13,15 @@ group to memory and to look into a few groups afterwards.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 from triton.runtime.errors import OutOfResources
 
-__all__ = ["BLOCK", "GROUP", "Launch", "feature_width", "group_maxima", "run_first_that_fits"]
+__all__ = ["BLOCK", "GROUP", "feature_width", "group_maxima", "run_first_that_fits"]
 
 #: Operands are padded to multiples of this many rows, so that no tile needs a border.
 BLOCK = 128
@@ -54,6 +54,16 @@ _working: dict[tuple[Any, ...], Launch] = {}
 
 
 @triton.jit
+def loaded(main_at, rest_at, PARTS: tl.constexpr):
+    """Load the parts of some rows; a single one stands for both."""
+    main = tl.load(main_at)
+    rest = main
+    if PARTS == 2:
+        rest = tl.load(rest_at)
+    return main, rest
+
+
+@triton.jit
 def _added_products(left, left_rest, right, right_rest, products, PARTS: tl.constexpr):
     products = tl.dot(left, tl.trans(right), products)
     if PARTS == 2:  # the product of the two rests is below single precision
@@ -79,20 +89,13 @@ def inner_products(
     """Inner products of a block of rows, of which the first step is loaded, with columns."""
     products = tl.zeros((ROWS, COLUMNS), dtype=tl.float32)
     if STEPS == 1:
-        right = tl.load(right_at)
-        right_rest = right
-        if PARTS == 2:
-            right_rest = tl.load(right_rest_at)
+        right, right_rest = loaded(right_at, right_rest_at, PARTS)
         products = _added_products(left, left_rest, right, right_rest, products, PARTS)
     else:
         for step in range(STEPS):
-            left_piece = tl.load(left_at + step * FEATURES)
-            right_piece = tl.load(right_at + step * FEATURES)
-            left_piece_rest = left_piece
-            right_piece_rest = right_piece
-            if PARTS == 2:
-                left_piece_rest = tl.load(left_rest_at + step * FEATURES)
-                right_piece_rest = tl.load(right_rest_at + step * FEATURES)
+            at = step * FEATURES
+            left_piece, left_piece_rest = loaded(left_at + at, left_rest_at + at, PARTS)
+            right_piece, right_piece_rest = loaded(right_at + at, right_rest_at + at, PARTS)
             products = _added_products(
                 left_piece, left_piece_rest, right_piece, right_piece_rest, products, PARTS
             )
@@ -122,10 +125,7 @@ def _group_maxima_kernel(
     rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     features = tl.arange(0, FEATURES)
     at = rows.to(tl.int64)[:, None] * n_features + features[None, :]
-    left = tl.load(left_ptr + at)
-    left_rest = left
-    if PARTS == 2:
-        left_rest = tl.load(left_rest_ptr + at)
+    left, left_rest = loaded(left_ptr + at, left_rest_ptr + at, PARTS)
     first = tl.program_id(1) * columns_per_program
     for start in range(first, min(first + columns_per_program, n_columns), COLUMNS):
         columns = start + tl.arange(0, COLUMNS)
@@ -157,75 +157,54 @@ def feature_width(n_features: int) -> tuple[int, int]:
     return triton.cdiv(n_features, FEATURE_STEP) * FEATURE_STEP, FEATURE_STEP
 
 
-def group_maxima(
-    left: list[torch.Tensor],
-    right: list[torch.Tensor],
-    handicap: torch.Tensor,
-    launch: Launch | None = None,
-) -> torch.Tensor:
+def group_maxima(left: list[Tensor], right: list[Tensor], handicap: Tensor) -> Tensor:
     """Largest inner product, less the column's handicap, of every row with a group of columns.
 
-    Parameters
-    ----------
-    left, right : lists of float16 tensors of shape (multiple of BLOCK, feature_width)
-        One or two parts whose sum are the rows; zero where padded.
-    handicap : float32 tensor of shape (len(right),)
-        What is subtracted from the products with a column.
-    launch : Launch, default=None
-        How to cut the work; chosen by default.
-
-    Returns
-    -------
-    float32 tensor of shape (len(left), len(right) // GROUP)
+    Rows are one or two float16 parts whose sum they are, padded with zeros to a multiple of
+    ``BLOCK`` rows and ``feature_width``. The maxima are (len(left), len(right) // GROUP).
     """
     n_rows, n_features = left[0].shape
     n_columns = right[0].shape[0]
     _, step = feature_width(n_features)
-    shape = (n_rows, n_columns // GROUP)
-    maxima = torch.empty(shape, dtype=torch.float32, device=left[0].device)
+    n_groups = n_columns // GROUP
+    maxima = torch.empty((n_rows, n_groups), dtype=torch.float32, device=left[0].device)
     share = triton.cdiv(triton.cdiv(n_columns, BLOCK), COLUMN_SHARES) * BLOCK
-
-    def run(chosen: Launch) -> None:
-        _group_maxima_kernel[(n_rows // chosen.rows, triton.cdiv(n_columns, share))](
-            left[0],
-            left[-1],
-            right[0],
-            right[-1],
-            handicap,
-            maxima,
-            n_columns,
-            n_features,
-            shape[1],
-            share,
-            PARTS=len(left),
-            STEPS=n_features // step,
-            ROWS=chosen.rows,
-            COLUMNS=chosen.columns,
-            FEATURES=step,
-            GROUP=GROUP,
-            num_warps=chosen.warps,
-            num_stages=chosen.stages,
-        )
-
-    if launch is None:
-        run_first_that_fits(
-            run, LAUNCHES[len(left)], ("maxima", left[0].device, len(left), n_features)
-        )
-    else:
-        run(launch)
+    operands = (left[0], left[-1], right[0], right[-1], handicap, maxima)
+    run_first_that_fits(
+        "maxima",
+        _group_maxima_kernel,
+        (n_rows, triton.cdiv(n_columns, share)),
+        (*operands, n_columns, n_features, n_groups, share),
+        LAUNCHES[len(left)],
+        PARTS=len(left),
+        STEPS=n_features // step,
+        FEATURES=step,
+        GROUP=GROUP,
+    )
     return maxima
 
 
 def run_first_that_fits(
-    run: Callable[[Launch], None], launches: list[Launch], key: tuple[Any, ...]
+    name: str,
+    kernel: Any,
+    grid: tuple[int, int],
+    arguments: tuple[Any, ...],
+    launches: list[Launch],
+    **constants: Any,
 ) -> None:
-    """Launch a kernel as well as the chip allows, and remember how."""
-    if key in _working:
-        run(_working[key])
-        return
+    """Launch a kernel, on a grid of rows and shares, as well as the chip allows; remember how."""
+    key = (name, arguments[0].device, *constants.values())
+    launches = [_working[key]] if key in _working else launches
     for launch in launches:
         try:
-            run(launch)
+            kernel[(grid[0] // launch.rows, grid[1])](
+                *arguments,
+                **constants,
+                ROWS=launch.rows,
+                COLUMNS=launch.columns,
+                num_warps=launch.warps,
+                num_stages=launch.stages,
+            )
         except OutOfResources:
             if launch is launches[-1]:
                 raise

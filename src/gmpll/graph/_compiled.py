@@ -7,6 +7,8 @@ lock: blocks of rows run in parallel threads.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,20 +16,35 @@ from gmpll._compiling import compiled
 
 __all__ = ["reconstruct"]
 
+Floats = NDArray[np.float64]
+
 #: Most steps; a fraction of them is taken.
 STEPS_PER_VARIABLE = 10
 
 
+class _Problem(NamedTuple):
+    """What is minimised for a query, and the space to do it in; one query follows the other."""
+
+    gram: Floats
+    linear: Floats
+    sum_to_one: bool
+    factor: Floats
+    solution: Floats
+    passive: NDArray[np.bool_]
+    barred: NDArray[np.bool_]
+    members: NDArray[np.intp]
+
+
 @compiled
 def reconstruct(
-    queries: NDArray[np.float64],
-    rows: NDArray[np.float64],
+    queries: Floats,
+    rows: Floats,
     neighbors: NDArray[np.intp],
     sum_to_one: bool,
     ridge: float,
     tolerance: float,
     independence: float,
-    weights: NDArray[np.float64],
+    weights: Floats,
 ) -> None:
     """Write the weights of every query into ``weights``; see the pure NumPy version for the terms.
 
@@ -39,11 +56,12 @@ def reconstruct(
     vectors = np.empty((k, d))
     gram = np.empty((k, k))
     linear = np.empty(k)
-    factor = np.empty((k, k))
     solution = np.empty(k)
     passive = np.empty(k, dtype=np.bool_)
     barred = np.empty(k, dtype=np.bool_)
     members = np.empty(k, dtype=np.intp)
+    factor = np.empty((k, k))
+    problem = _Problem(gram, linear, sum_to_one, factor, solution, passive, barred, members)
     for query in range(n_queries):
         w = weights[query]
         for c in range(k):
@@ -72,32 +90,28 @@ def reconstruct(
             bound = max(bound, abs(linear[a]))
         barred[:] = False
         passive[:] = True
-        independent = _minimise(
-            gram, linear, passive, sum_to_one, factor, solution, members, independence
-        )
+        independent = _minimise(problem, independence)
         if independent and solution.min() > 0:
             w[:] = solution
             continue
-        if independent:
-            _start_at_positive_part(solution, w, passive, sum_to_one)
-        else:
-            _start_at_best_vertex(gram, w, passive, sum_to_one)
-        _descend(
-            gram,
-            linear,
-            w,
-            passive,
-            barred,
-            sum_to_one,
-            tolerance * bound,
-            factor,
-            solution,
-            members,
-        )
+        total = 0.0
+        for c in range(k):  # start at the positive part
+            passive[c] = independent and solution[c] > 0
+            w[c] = solution[c] if passive[c] else 0.0
+            total += w[c]
+        if sum_to_one and independent:
+            if total > 0:
+                for c in range(k):
+                    w[c] /= total
+        elif sum_to_one:  # or at the nearest neighbour alone; without the sum, at zero
+            nearest = np.argmin(np.diag(gram))
+            w[nearest] = 1.0
+            passive[nearest] = True
+        _descend(problem, w, tolerance * bound)
 
 
 @compiled
-def _gram_matrix(vectors: NDArray[np.float64], gram: NDArray[np.float64]) -> None:
+def _gram_matrix(vectors: Floats, gram: Floats) -> None:
     """Write all inner products; two rows with two at a time, so that every load serves twice."""
     k, d = vectors.shape
     even = k - k % 2
@@ -122,21 +136,13 @@ def _gram_matrix(vectors: NDArray[np.float64], gram: NDArray[np.float64]) -> Non
 
 
 @compiled
-def _minimise(
-    gram: NDArray[np.float64],
-    linear: NDArray[np.float64],
-    passive: NDArray[np.bool_],
-    sum_to_one: bool,
-    factor: NDArray[np.float64],
-    solution: NDArray[np.float64],
-    members: NDArray[np.intp],
-    independence: float,
-) -> bool:
+def _minimise(problem: _Problem, independence: float) -> bool:
     """Solve without sign constraints on the passive variables, others zero, by Cholesky.
 
     The diagonal of ``factor`` holds reciprocals: divisions would take most of the time. Returns
     whether every pivot was larger than ``independence``.
     """
+    gram, linear, sum_to_one, factor, solution, passive, _, members = problem
     n = 0
     for c in range(len(passive)):
         solution[c] = 0.0
@@ -173,53 +179,13 @@ def _minimise(
 
 
 @compiled
-def _start_at_positive_part(
-    solution: NDArray[np.float64],
-    w: NDArray[np.float64],
-    passive: NDArray[np.bool_],
-    sum_to_one: bool,
-) -> None:
-    total = 0.0
-    for c in range(len(w)):
-        passive[c] = solution[c] > 0
-        w[c] = solution[c] if passive[c] else 0.0
-        total += w[c]
-    if sum_to_one and total > 0:
-        for c in range(len(w)):
-            w[c] /= total
-
-
-@compiled
-def _start_at_best_vertex(
-    gram: NDArray[np.float64], w: NDArray[np.float64], passive: NDArray[np.bool_], sum_to_one: bool
-) -> None:
-    """Start at the nearest neighbour alone; without the sum, at zero."""
-    w[:] = 0.0
-    passive[:] = False
-    if sum_to_one:
-        nearest = np.argmin(np.diag(gram))
-        w[nearest] = 1.0
-        passive[nearest] = True
-
-
-@compiled
-def _descend(
-    gram: NDArray[np.float64],
-    linear: NDArray[np.float64],
-    w: NDArray[np.float64],
-    passive: NDArray[np.bool_],
-    barred: NDArray[np.bool_],
-    sum_to_one: bool,
-    tolerance: float,
-    factor: NDArray[np.float64],
-    solution: NDArray[np.float64],
-    members: NDArray[np.intp],
-) -> None:
+def _descend(problem: _Problem, w: Floats, tolerance: float) -> None:
     """Walk over sets of passive variables, the objective falling, to the minimiser."""
+    solution, passive, barred = problem.solution, problem.passive, problem.barred
     k = len(w)
     newest = -1
     for _ in range(STEPS_PER_VARIABLE * k):  # rounding errors must not let it go round in circles
-        _minimise(gram, linear, passive, sum_to_one, factor, solution, members, 0.0)
+        _minimise(problem, 0.0)
         step = np.inf
         for c in range(k):
             if passive[c] and solution[c] <= 0:
@@ -237,27 +203,20 @@ def _descend(
             newest = -1
             continue
         w[:] = solution
-        newest = _most_promising(gram, linear, w, passive, barred, sum_to_one, tolerance)
+        newest = _most_promising(problem, w, tolerance)
         if newest < 0:
             return
         passive[newest] = True
 
 
 @compiled
-def _most_promising(
-    gram: NDArray[np.float64],
-    linear: NDArray[np.float64],
-    w: NDArray[np.float64],
-    passive: NDArray[np.bool_],
-    barred: NDArray[np.bool_],
-    sum_to_one: bool,
-    tolerance: float,
-) -> int:
+def _most_promising(problem: _Problem, w: Floats, tolerance: float) -> int:
     """Return the variable whose entry lets the objective fall fastest, -1 if none does."""
+    gram, linear, passive, barred = problem.gram, problem.linear, problem.passive, problem.barred
     k = len(w)
     # The multiplier of the sum is the common residual of the passive variables.
     multiplier = 0.0
-    if sum_to_one:
+    if problem.sum_to_one:
         for a in range(k):
             residual = linear[a]
             for b in range(k):

@@ -21,10 +21,7 @@ SNAP = 1e-12
 
 
 def cosine_similarity_tile(
-    rows: NDArray[np.floating],
-    columns: NDArray[np.floating],
-    *,
-    same: bool = False,
+    rows: NDArray[np.floating], columns: NDArray[np.floating], *, same: bool = False
 ) -> NDArray[np.floating]:
     """Similarity in [0, 1] between unit (or zero) rows.
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from functools import reduce
+from operator import add
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -58,12 +60,9 @@ class GrowingGraph(LocalGraph):
         super().relate(near)
 
     def with_rows(self, added: NDArray[np.floating]) -> GrowingGraph:
-        """Return the graph of these rows and the added ones; this one stays as it is.
+        """Return the graph of these rows and of added ones after them; this one stays as it is.
 
-        Parameters
-        ----------
-        added : ndarray of shape (n_added, n_features)
-            Rows that come after those of the graph. Their neighbours are searched exactly.
+        The neighbours of the added rows, (n_added, n_features), are searched exactly.
         """
         k, m = self.n_neighbors, len(self.rows)
         among_added = nearest_neighbors(added, k, self.rows, n_jobs=self.n_jobs)
@@ -94,33 +93,21 @@ class GrowingGraphs(LocalGraphs):
     def of(cls, graphs: LocalGraphs, *, random_state: int | np.random.RandomState) -> GrowingGraphs:
         """Search the neighbours of the rows of other graphs, which did not keep them.
 
-        Parameters
-        ----------
-        graphs : LocalGraphs
-            Returned as they are if they can grow already.
-        random_state : int or RandomState
-            Seed of an approximate search.
+        The random state seeds an approximate search. Graphs that can grow are returned themselves.
         """
         if isinstance(graphs, cls):
             return graphs
-        return cls(
-            [
-                GrowingGraph(
-                    graph.rows,
-                    graph.n_neighbors,
-                    neighbor_search=graph.search,
-                    random_state=random_state,
-                    n_jobs=graph.n_jobs,
-                )
-                for graph in graphs.graphs
-            ]
-        )
+        grown = []
+        for graph in graphs.graphs:
+            options = {"neighbor_search": graph.search, "n_jobs": graph.n_jobs}
+            k = graph.n_neighbors
+            grown.append(GrowingGraph(graph.rows, k, random_state=random_state, **options))
+        return cls(grown)
 
     def with_rows(self, views: Sequence[NDArray[np.floating]]) -> GrowingGraphs:
         """Return the graphs of these rows and of added ones, given in each view."""
-        return GrowingGraphs(
-            [graph.with_rows(rows) for graph, rows in zip(self.graphs, views, strict=True)]
-        )
+        pairs = zip(self.graphs, views, strict=True)
+        return GrowingGraphs([graph.with_rows(rows) for graph, rows in pairs])
 
 
 class NewEdges(NamedTuple):
@@ -163,10 +150,7 @@ def edges_of_new_rows(graphs: LocalGraphs, views: Sequence[NDArray[np.floating]]
     for rows in views:
         _check_on_host(rows)
     parts = [_edges_in_view(graph, rows) for graph, rows in zip(graphs.graphs, views, strict=True)]
-    return NewEdges(
-        sum((part.to_graph for part in parts[1:]), start=parts[0].to_graph),
-        sum((part.among for part in parts[1:]), start=parts[0].among),
-    )
+    return NewEdges(*(reduce(add, edges) for edges in zip(*parts, strict=True)))
 
 
 def _neighbors_of_new(graph: LocalGraph, rows: NDArray[np.floating]) -> Neighbors:

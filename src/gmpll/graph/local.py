@@ -107,14 +107,8 @@ class LocalGraph:
         """Weights from unseen rows to the rows of the graph, (n_queries, n_samples).
 
         Their neighbours are always searched for exactly: what is said of an unseen row must not
-        depend on the rows that come with it.
-
-        Parameters
-        ----------
-        queries : array of shape (n_queries, n_features)
-            Unseen rows.
-        near : Neighbors, default=None
-            Their nearest rows, at least ``n_neighbors``, where these are known already.
+        depend on the rows that come with it. ``near`` are their nearest rows, at least
+        ``n_neighbors``, where these are known already.
         """
         engine = engine_of(self.rows)
         k = self.n_neighbors
@@ -149,25 +143,8 @@ class LocalGraphs:
         The lowest of the views.
     """
 
-    def __init__(
-        self,
-        views: Sequence[Array],
-        n_neighbors: int,
-        *,
-        neighbor_search: Any = "auto",
-        random_state: int | np.random.RandomState = 0,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.graphs = [
-            LocalGraph(
-                rows,
-                n_neighbors,
-                neighbor_search=neighbor_search,
-                random_state=random_state,
-                n_jobs=n_jobs,
-            )
-            for rows in views
-        ]
+    def __init__(self, views: Sequence[Array], n_neighbors: int, **options: Any) -> None:
+        self.graphs = [LocalGraph(rows, n_neighbors, **options) for rows in views]
         self.combine()
 
     def combine(self) -> None:
@@ -179,22 +156,13 @@ class LocalGraphs:
         self.recall = min(graph.recall for graph in self.graphs)
 
     def to_queries(self, views: Sequence[Array], near: Neighbors | None = None) -> Any:
-        """Weights from unseen rows to the rows of the graph, (n_queries, n_samples).
+        """Weights from unseen rows, given in each view, to the rows of the graph.
 
-        Parameters
-        ----------
-        views : sequence of arrays of shape (n_queries, n_features_v)
-            Unseen rows in each view.
-        near : Neighbors, default=None
-            Their nearest rows in the first view where these are known already.
+        ``near`` are their nearest rows in the first view where these are known already.
         """
         known = [near, *[None] * (len(views) - 1)]
-        return self._sum(
-            [
-                graph.to_queries(rows, found)
-                for graph, rows, found in zip(self.graphs, views, known, strict=True)
-            ]
-        )
+        triples = zip(self.graphs, views, known, strict=True)
+        return self._sum([graph.to_queries(rows, found) for graph, rows, found in triples])
 
     def _sum(self, weights: list[Any]) -> Any:
         return reduce(engine_of(self.graphs[0].rows).sum_of_weights, weights)

@@ -17,13 +17,8 @@ def nearest_neighbors(
 
     Parameters
     ----------
-    rows : array of shape (n_rows, n_features)
-        Where to search.
-    k : int
-        How many; fewer are returned where there are not so many.
-    queries : array of shape (n_queries, n_features), default=None
-        Whose neighbours; by default those of ``rows`` themselves, where no row is its own
-        neighbour (its duplicates are).
+    rows, k, queries
+        As in :meth:`gmpll.engines.Engine.nearest_neighbors`.
     n_jobs : int, default=None
         Processes or threads, as in scikit-learn.
 

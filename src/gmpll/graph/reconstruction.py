@@ -28,6 +28,8 @@ from gmpll.engines import engine_of
 
 __all__ = ["nonnegative_quadratic", "reconstruction_weights"]
 
+Floats = NDArray[np.float64]
+
 #: Relative ridge that makes the minimiser unique where neighbours coincide.
 RIDGE = 1e-12
 #: Relative size below which a gradient counts as zero; well above the ridge, whose own gradient
@@ -74,55 +76,39 @@ def reconstruction_weights(
     engine = engine_of(rows)
     many = neighbors.shape[0] >= COMPILED_QUERIES and neighbors.shape[1] > 0
     if engine.name == "numpy" and many and find_spec("numba") is not None:
-        return _reconstruct_compiled(queries, rows, neighbors, sum_to_one)
+        from gmpll.graph._compiled import reconstruct
+
+        x, z = (np.ascontiguousarray(values, dtype=np.float64) for values in (queries, rows))
+        near = np.ascontiguousarray(neighbors, dtype=np.intp)
+        weights = np.zeros(near.shape)
+        limits = (sum_to_one, RIDGE, OPTIMALITY_TOLERANCE, INDEPENDENCE)
+        in_threads(
+            lambda part: reconstruct(x[part], z, near[part], *limits, weights[part]),
+            balanced_blocks(len(x), COMPILED_BLOCK),
+        )
+        return weights
     solve = partial(_reconstruct, sum_to_one=sum_to_one)
     return engine.map_neighbors(solve, rows, neighbors, queries)
 
 
-def _reconstruct_compiled(
-    queries: NDArray[np.floating],
-    rows: NDArray[np.floating],
-    neighbors: NDArray[np.integer],
-    sum_to_one: bool,
-) -> NDArray[np.float64]:
-    from gmpll.graph._compiled import reconstruct
-
-    x = np.ascontiguousarray(queries, dtype=np.float64)
-    z = np.ascontiguousarray(rows, dtype=np.float64)
-    near = np.ascontiguousarray(neighbors, dtype=np.intp)
-    weights = np.zeros(near.shape)
-    limits = (sum_to_one, RIDGE, OPTIMALITY_TOLERANCE, INDEPENDENCE)
-    in_threads(
-        lambda part: reconstruct(x[part], z, near[part], *limits, weights[part]),
-        balanced_blocks(len(x), COMPILED_BLOCK),
-    )
-    return weights
-
-
 def _reconstruct(near: Array, queries: Array, *, sum_to_one: bool) -> Array:
     """Make the small problems of a block of queries where its rows are; solve them on the host."""
-    xp = array_namespace(queries)
-    gram, linear = _quadratic_forms(queries, near, sum_to_one)
-    problems = [to_host(values).astype(np.float64, copy=False) for values in (gram, linear)]
-    weights = nonnegative_quadratic(*problems, sum_to_one=sum_to_one)
-    return xp.asarray(weights, dtype=gram.dtype, device=device(gram))
-
-
-def _quadratic_forms(queries: Array, near: Array, sum_to_one: bool) -> tuple[Array, Array]:
-    """Return matrix and vector of every query's objective."""
     xp = array_namespace(queries)
     query = queries[:, None, :]
     if sum_to_one:
         # On the simplex x - sum w_c x_c = sum w_c (x - x_c): the linear term disappears.
         offsets = query - near
         gram = offsets @ xp.matrix_transpose(offsets)
-        return gram, xp.zeros(gram.shape[:2], dtype=gram.dtype, device=device(gram))
-    return near @ xp.matrix_transpose(near), (near @ xp.matrix_transpose(query))[:, :, 0]
+        linear = xp.zeros(gram.shape[:2], dtype=gram.dtype, device=device(gram))
+    else:
+        gram = near @ xp.matrix_transpose(near)
+        linear = (near @ xp.matrix_transpose(query))[:, :, 0]
+    problems = [to_host(values).astype(np.float64, copy=False) for values in (gram, linear)]
+    weights = nonnegative_quadratic(*problems, sum_to_one=sum_to_one)
+    return xp.asarray(weights, dtype=gram.dtype, device=device(gram))
 
 
-def nonnegative_quadratic(
-    gram: NDArray[np.float64], linear: NDArray[np.float64], *, sum_to_one: bool
-) -> NDArray[np.float64]:
+def nonnegative_quadratic(gram: Floats, linear: Floats, *, sum_to_one: bool) -> Floats:
     """Minimise ``w G w / 2 - b w`` over ``w >= 0`` (and ``sum(w) = 1``), many at once.
 
     Parameters
@@ -163,7 +149,13 @@ def nonnegative_quadratic(
         residual = linear[done] - np.einsum("nij,nj->ni", gram[done], weights[done])
         if sum_to_one:  # the multiplier of the sum is the common residual of the passive ones
             residual -= (residual * weights[done]).sum(axis=1, keepdims=True)
-        moved_on = done[_enter_best(residual, passive, barred, newest, done, tolerance)]
+        # The variable that promises most enters.
+        promise = np.where(passive[done] | barred[done], -np.inf, residual)
+        best = np.argmax(promise, axis=1)
+        gains = promise[np.arange(len(done)), best] > tolerance[done]
+        moved_on, best = done[gains], best[gains]
+        passive[moved_on, best] = True
+        newest[moved_on] = best
 
         stuck = todo[~free]
         if stuck.size:
@@ -172,9 +164,7 @@ def nonnegative_quadratic(
     return weights
 
 
-def _start(
-    gram: NDArray[np.float64], linear: NDArray[np.float64], sum_to_one: bool
-) -> NDArray[np.float64]:
+def _start(gram: Floats, linear: Floats, sum_to_one: bool) -> Floats:
     """Return feasible weights: the minimiser itself where that has no negative one."""
     inverse = np.linalg.inv(gram)
     if sum_to_one:
@@ -195,11 +185,8 @@ def _start(
 
 
 def _minimise_on_passive(
-    gram: NDArray[np.float64],
-    linear: NDArray[np.float64],
-    passive: NDArray[np.bool_],
-    sum_to_one: bool,
-) -> NDArray[np.float64]:
+    gram: Floats, linear: Floats, passive: NDArray[np.bool_], sum_to_one: bool
+) -> Floats:
     """Solve each problem without sign constraints on its passive variables, others zero."""
     n, k = linear.shape
     size = k + sum_to_one
@@ -216,30 +203,13 @@ def _minimise_on_passive(
     return np.linalg.solve(system, right[:, :, None])[:, :k, 0]
 
 
-def _enter_best(
-    residual: NDArray[np.float64],
-    passive: NDArray[np.bool_],
-    barred: NDArray[np.bool_],
-    newest: NDArray[np.intp],
-    problems: NDArray[np.intp],
-    tolerance: NDArray[np.float64],
-) -> NDArray[np.bool_]:
-    """Free the variable that promises most in each problem; say where there was one."""
-    promise = np.where(passive[problems] | barred[problems], -np.inf, residual)
-    best = np.argmax(promise, axis=1)
-    gains = promise[np.arange(len(problems)), best] > tolerance[problems]
-    passive[problems[gains], best[gains]] = True
-    newest[problems[gains]] = best[gains]
-    return gains
-
-
 def _step_to_boundary(
-    weights: NDArray[np.float64],
+    weights: Floats,
     passive: NDArray[np.bool_],
     barred: NDArray[np.bool_],
     newest: NDArray[np.intp],
     problems: NDArray[np.intp],
-    solution: NDArray[np.float64],
+    solution: Floats,
 ) -> None:
     """Go towards the solution until a weight becomes zero, and fix that one there."""
     current, free = weights[problems], passive[problems]

@@ -175,7 +175,19 @@ def _deviations(variance: Array, mean: Array, n_samples: int) -> Array:
     return xp.sqrt(xp.where(constant, xp.ones_like(variance), variance))
 
 
-class CosineView:
+class _ScaledView:
+    """A view into which z-scores lead."""
+
+    def __init__(self, X: Array) -> None:
+        self._scaling = Scaling(X)
+        self.rows = self.transform(X)
+
+    def transform(self, X: Array) -> Array:
+        """Map rows into this space."""
+        return self._scaling.transform(X)
+
+
+class CosineView(_ScaledView):
     """Z-scored, row-normalised features: the cosine becomes an inner product.
 
     The z-scores use the statistics of the rows it was made from, so unseen rows are mapped with
@@ -200,10 +212,6 @@ class CosineView:
            [ 1.,  0.]])
     """
 
-    def __init__(self, X: Array) -> None:
-        self._scaling = Scaling(X)
-        self.rows = self.transform(X)
-
     def transform(self, X: Array) -> Array:
         """Map rows into this space."""
         return engine_of(X).map_rows(partial(_direction, self._scaling), X)
@@ -213,7 +221,7 @@ def _direction(scaling: Scaling, X: Array) -> Array:
     return _unit_rows(scaling(X))
 
 
-class EuclideanView:
+class EuclideanView(_ScaledView):
     """Z-scored features as they are: how far a row is from the mean counts too.
 
     Parameters
@@ -233,14 +241,6 @@ class EuclideanView:
     >>> EuclideanView(np.array([[1.0], [2.0], [3.0]])).rows.round(2).ravel()
     array([-1.22,  0.  ,  1.22])
     """
-
-    def __init__(self, X: Array) -> None:
-        self._scaling = Scaling(X)
-        self.rows = self.transform(X)
-
-    def transform(self, X: Array) -> Array:
-        """Map rows into this space."""
-        return self._scaling.transform(X)
 
 
 class OutlierCompression:
@@ -373,12 +373,8 @@ class _NormalScores:
         self._factors = np.where(ordinary, 1.0, 2.0**-spread)
         chosen: Any = slice(None)
         if n_samples > RANK_SAMPLE:
-            chosen = resample(
-                np.arange(n_samples),
-                replace=False,
-                n_samples=RANK_SAMPLE,
-                random_state=random_state,
-            )
+            sampling = {"n_samples": RANK_SAMPLE, "random_state": random_state}
+            chosen = resample(np.arange(n_samples), replace=False, **sampling)
         sample = _evened(self._compression(engine.rows_on_host(X, chosen)), self._factors)
         ranks = QuantileTransformer(n_quantiles=min(N_QUANTILES, n_samples), subsample=None)
         self._quantiles = np.ascontiguousarray(ranks.fit(sample).quantiles_.T)

@@ -3,15 +3,6 @@
 The affinity between assignments is an *operator*: it can be applied to matching probabilities, but
 the u x u matrix of the paper is never built. Everything here runs on NumPy arrays, PyTorch tensors
 on any device, and Dask arrays.
-
->>> import numpy as np
->>> from gmpll.matching import full_affinity, match
->>> rows = np.array([[1.0, 0.0], [0.8, 0.6], [0.0, 1.0]])
->>> mask = np.array([[True, False], [True, True], [False, True]])
->>> match(full_affinity(rows, mask, beta=0.3), mask).probabilities.round(2)
-array([[1., 0.],
-       [1., 0.],
-       [0., 1.]])
 """
 
 from gmpll.matching.affinity import (

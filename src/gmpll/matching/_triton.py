@@ -18,6 +18,7 @@ from typing import NamedTuple
 import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
 from gmpll.engines.triton_products import (
     BLOCK,
@@ -25,32 +26,27 @@ from gmpll.engines.triton_products import (
     Launch,
     feature_width,
     inner_products,
+    loaded,
     run_first_that_fits,
 )
 
-__all__ = [
-    "BLOCK",
-    "AffinityLine",
-    "affinity_product",
-    "difference_matrix",
-    "feature_width",
-    "label_width",
-]
+__all__ = ["Affinities", "affinity_product", "difference_matrix", "label_width"]
 
 #: Columns of the probabilities that a program handles.
 LARGEST_LABEL_BLOCK = 128
-#: Tried in this order, by the number of parts; a chip with less shared memory takes a later one.
-LAUNCHES = {
-    1: [Launch(128, 64, 8, 3), Launch(128, 64, 8, 2), Launch(64, 32, 4, 1)],
-    2: [Launch(128, 64, 8, 3), Launch(128, 64, 8, 2), Launch(64, 32, 4, 1)],
-}
+#: Tried in this order; a chip with less shared memory takes a later one.
+LAUNCHES = [Launch(128, 64, 8, 3), Launch(128, 64, 8, 2), Launch(64, 32, 4, 1)]
 
 
-class AffinityLine(NamedTuple):
-    """Standardised affinity as a line over the similarity, before the threshold."""
+class Affinities(NamedTuple):
+    """Two standardised affinities as lines over the similarity, dropped below the threshold."""
 
+    half_scale: float  # half the factor that turns inner products of rows into cosines
     slope: float
     shift: float
+    base_slope: float
+    base_shift: float
+    threshold: float
 
 
 @triton.jit
@@ -112,11 +108,7 @@ def _affinity_product_kernel(
     labels = tl.program_id(1) * LABELS + tl.arange(0, LABELS)
     features = tl.arange(0, FEATURES)
     at = rows.to(tl.int64)[:, None] * n_features + features[None, :]
-    left = tl.load(left_ptr + at)
-    left_rest = left
-    if PARTS == 2:
-        left_rest = tl.load(left_rest_ptr + at)
-
+    left, left_rest = loaded(left_ptr + at, left_rest_ptr + at, PARTS)
     product = tl.zeros((ROWS, LABELS), dtype=tl.float32)
     base_product = tl.zeros((ROWS,), dtype=tl.float32)
     for start in range(0, n_columns, COLUMNS):
@@ -136,16 +128,7 @@ def _affinity_product_kernel(
             FEATURES,
         )
         difference, base = _tile_affinities(
-            cosine,
-            rows,
-            columns,
-            half_scale,
-            slope,
-            shift,
-            base_slope,
-            base_shift,
-            threshold,
-            SAME,
+            cosine, rows, columns, half_scale, slope, shift, base_slope, base_shift, threshold, SAME
         )
         if WITH_BASE:
             base_weights = tl.load(base_weights_ptr + columns)
@@ -195,8 +178,7 @@ def _difference_matrix_kernel(
     rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     features = tl.arange(0, FEATURES)
     at = rows.to(tl.int64)[:, None] * n_features + features[None, :]
-    left = tl.load(rows_ptr + at)
-    left_rest = tl.load(rows_rest_ptr + at)
+    left, left_rest = loaded(rows_ptr + at, rows_rest_ptr + at, 2)
     sums = tl.zeros((ROWS,), dtype=tl.float32)
     first = tl.program_id(1) * columns_per_program
     for start in range(first, min(first + columns_per_program, n_rows), COLUMNS):
@@ -216,16 +198,7 @@ def _difference_matrix_kernel(
             FEATURES,
         )
         difference, base = _tile_affinities(
-            cosine,
-            rows,
-            columns,
-            half_scale,
-            slope,
-            shift,
-            base_slope,
-            base_shift,
-            threshold,
-            True,
+            cosine, rows, columns, half_scale, slope, shift, base_slope, base_shift, threshold, True
         )
         sums += tl.sum(base * tl.load(inside_ptr + columns)[None, :], axis=1)
         place = rows.to(tl.int64)[:, None] * n_rows + columns[None, :]
@@ -243,25 +216,20 @@ def label_width(n_labels: int) -> tuple[int, int]:
 
 
 def affinity_product(
-    left: list[torch.Tensor],
-    right: list[torch.Tensor],
-    weights: list[torch.Tensor],
-    base_weights: torch.Tensor | None,
+    left: list[Tensor],
+    right: list[Tensor],
+    weights: list[Tensor],
+    base_weights: Tensor | None,
+    affinities: Affinities,
     *,
-    line: AffinityLine,
-    base_line: AffinityLine,
-    threshold: float,
-    half_scale: float,
     same: bool,
-) -> tuple[torch.Tensor, torch.Tensor | None]:
+) -> tuple[Tensor, Tensor | None]:
     """Multiply the difference of two affinities between rows with weights of the columns.
 
     Rows and weights are lists of one or two half-precision parts that they are the sum of, padded
-    with zeros to a multiple of ``BLOCK`` rows, ``feature_width`` and ``label_width`` columns. The
-    affinities are ``line`` and, subtracted from it, ``base_line`` over the similarity; those below
-    the threshold are dropped. ``half_scale`` is half the factor that turns inner products of the
-    rows into cosines. ``same`` says whether left and right are the same rows, fully similar to
-    themselves. The second product is that of the base with ``base_weights``, if there are any.
+    with zeros to a multiple of ``BLOCK`` rows, ``feature_width`` and ``label_width`` columns.
+    ``same`` says whether left and right are the same rows, fully similar to themselves. The second
+    product is that of the base with ``base_weights``, if there are any.
     """
     n_rows, n_features = left[0].shape
     n_labels = weights[0].shape[1]
@@ -269,97 +237,49 @@ def affinity_product(
     _, label_block = label_width(n_labels)
     product = torch.empty((n_rows, n_labels), dtype=torch.float32, device=left[0].device)
     base_product = torch.empty(n_rows, dtype=torch.float32, device=left[0].device)
-
-    def run(chosen: Launch) -> None:
-        _affinity_product_kernel[(n_rows // chosen.rows, n_labels // label_block)](
-            left[0],
-            left[-1],
-            right[0],
-            right[-1],
-            weights[0],
-            weights[-1],
-            base_product if base_weights is None else base_weights,
-            product,
-            base_product,
-            right[0].shape[0],
-            n_features,
-            n_labels,
-            half_scale,
-            line.slope,
-            line.shift,
-            base_line.slope,
-            base_line.shift,
-            threshold,
-            PARTS=len(left),
-            SAME=same,
-            WITH_BASE=base_weights is not None,
-            STEPS=n_features // step,
-            ROWS=chosen.rows,
-            COLUMNS=chosen.columns,
-            FEATURES=step,
-            LABELS=label_block,
-            num_warps=chosen.warps,
-            num_stages=chosen.stages,
-        )
-
-    with_base = base_weights is not None
-    key = ("affinity", left[0].device, len(left), n_features, label_block, with_base)
-    run_first_that_fits(run, LAUNCHES[len(left)], key)
+    of_base = (base_product if base_weights is None else base_weights, product, base_product)
+    operands = (left[0], left[-1], right[0], right[-1], weights[0], weights[-1], *of_base)
+    run_first_that_fits(
+        "affinity",
+        _affinity_product_kernel,
+        (n_rows, n_labels // label_block),
+        (*operands, right[0].shape[0], n_features, n_labels, *affinities),
+        LAUNCHES,
+        PARTS=len(left),
+        SAME=same,
+        WITH_BASE=base_weights is not None,
+        STEPS=n_features // step,
+        FEATURES=step,
+        LABELS=label_block,
+    )
     return product, None if base_weights is None else base_product
 
 
 def difference_matrix(
-    rows: list[torch.Tensor],
-    n_inside: int,
-    n_parts: int,
-    *,
-    line: AffinityLine,
-    base_line: AffinityLine,
-    threshold: float,
-    half_scale: float,
-) -> tuple[list[torch.Tensor], torch.Tensor]:
+    rows: list[Tensor], n_inside: int, n_parts: int, affinities: Affinities
+) -> tuple[list[Tensor], Tensor]:
     """Make the difference of two affinities between all rows, and the row sums of the second.
 
     The rows are two parts, of which ``n_inside`` rows are no padding; the difference is the sum of
-    ``n_parts`` matrices, without meaning, but finite, where padded. The rest is as in
-    :func:`affinity_product`.
+    ``n_parts`` matrices, without meaning, but finite, where padded.
     """
     n_rows, n_features = rows[0].shape
     device = rows[0].device
     _, step = feature_width(n_features)
-    parts = [
-        torch.empty((n_rows, n_rows), dtype=torch.float16, device=device) for _ in range(n_parts)
-    ]
+    shape = (n_rows, n_rows)
+    parts = [torch.empty(shape, dtype=torch.float16, device=device) for _ in range(n_parts)]
     inside = (torch.arange(n_rows, device=device) < n_inside).float()
     share = triton.cdiv(n_rows // BLOCK, COLUMN_SHARES) * BLOCK
     n_shares = triton.cdiv(n_rows, share)
     sums = torch.empty((n_shares, n_rows), dtype=torch.float32, device=device)
-
-    def run(chosen: Launch) -> None:
-        _difference_matrix_kernel[(n_rows // chosen.rows, n_shares)](
-            rows[0],
-            rows[1],
-            inside,
-            parts[0],
-            parts[-1],
-            sums,
-            n_rows,
-            n_features,
-            share,
-            half_scale,
-            line.slope,
-            line.shift,
-            base_line.slope,
-            base_line.shift,
-            threshold,
-            KEPT_PARTS=n_parts,
-            STEPS=n_features // step,
-            ROWS=chosen.rows,
-            COLUMNS=chosen.columns,
-            FEATURES=step,
-            num_warps=chosen.warps,
-            num_stages=chosen.stages,
-        )
-
-    run_first_that_fits(run, LAUNCHES[2], ("difference", device, n_parts, n_features))
+    run_first_that_fits(
+        "difference",
+        _difference_matrix_kernel,
+        (n_rows, n_shares),
+        (*rows, inside, parts[0], parts[-1], sums, n_rows, n_features, share, *affinities),
+        LAUNCHES,
+        KEPT_PARTS=n_parts,
+        STEPS=n_features // step,
+        FEATURES=step,
+    )
     return parts, sums.sum(dim=0)

@@ -3,7 +3,7 @@ r"""What the matching needs to know of the affinity K between assignments.
 An assignment is a pair (instance, candidate label). The matching probabilities p stand in a
 :class:`Layout`: as an (n_samples, n_classes) array that is zero outside the candidates
 (:class:`DenseLayout`), or as a vector over the assignments alone
-(:class:`gmpll.matching.packed.PackedLayout`). An affinity says in which of them it takes p and
+(:class:`PackedLayout`). An affinity says in which of them it takes p and
 returns K p. Arrays are of the library that the affinity was made from.
 """
 
@@ -23,9 +23,12 @@ __all__ = [
     "DenseLayout",
     "Layout",
     "Operator",
+    "PackedLayout",
     "Standardization",
     "check_label_similarity",
 ]
+
+Floats = NDArray[np.floating]
 
 #: Standardised affinities below this are rounding errors of zero: whether an instance has any
 #: support must not depend on them.
@@ -119,6 +122,61 @@ class DenseLayout:
     def per_label(self, values: Array) -> Array:
         """Return the values themselves, one for every column."""
         return values
+
+
+class PackedLayout:
+    """Probabilities as a NumPy vector over the assignments, sorted by label.
+
+    Of 171 labels an instance may have two as candidates: nearly all of a matrix of probabilities is
+    zero and stays so.
+    ``instance`` and ``label`` are those of the assignments; ``counts`` says how many instances
+    have a label among their candidates.
+    """
+
+    def __init__(self, mask: NDArray[np.bool_]) -> None:
+        self.shape = mask.shape
+        instances = [np.flatnonzero(column) for column in mask.T]
+        self.instance = np.concatenate(instances)
+        self.counts = np.array([len(rows) for rows in instances])
+        self._present = np.flatnonzero(self.counts)
+        self._starts = (np.cumsum(self.counts) - self.counts)[self._present]
+
+    @property
+    def label(self) -> NDArray[np.intp]:
+        """The label of every assignment; made anew, for it is seldom needed."""
+        return np.repeat(np.arange(self.shape[1]), self.counts)
+
+    def pack(self, P: Floats) -> Floats:
+        """Leave out what is not a candidate; a single row stands for all."""
+        return np.broadcast_to(P, self.shape)[self.instance, self.label]
+
+    def unpack(self, p: Floats) -> Floats:
+        """Put the zeros back in."""
+        result = np.zeros(self.shape, dtype=p.dtype)
+        result[self.instance, self.label] = p
+        return result
+
+    def normalise(self, support: Floats, fallback: Floats) -> Floats:
+        """Let instances sum to one; one without any support keeps its ``fallback``."""
+        total = np.bincount(self.instance, weights=support, minlength=self.shape[0])
+        unsupported = np.flatnonzero(total <= 0)
+        total[unsupported] = 1.0
+        result = support / total.take(self.instance)
+        if unsupported.size:
+            total[unsupported] = 0.0
+            np.copyto(result, fallback, where=total.take(self.instance) == 0)
+        return result
+
+    def class_mass(self, p: Floats) -> NDArray[np.float64]:
+        """Return the sum of the probabilities of every label."""
+        mass = np.zeros(self.shape[1])
+        if self._present.size:
+            mass[self._present] = np.add.reduceat(p, self._starts)
+        return mass
+
+    def per_label(self, values: Floats) -> Floats:
+        """Return for every assignment the value of its label."""
+        return np.repeat(values, self.counts)
 
 
 @dataclass(frozen=True)

@@ -18,13 +18,16 @@ from numpy.typing import NDArray
 from gmpll.graph.cosine import cosine_similarity_tile, row_blocks
 from gmpll.matching.affinity import (
     AffinityStatistics,
+    PackedLayout,
     Standardization,
     check_label_similarity,
 )
 from gmpll.matching.full_tiles import KeptTiles
-from gmpll.matching.packed import PackedLayout
 
 __all__ = ["AssignmentAffinity"]
+
+Floats = NDArray[np.floating]
+Places = NDArray[np.intp]
 
 #: Size of a block of rows of K.
 BLOCK_BYTES = 2**26
@@ -37,16 +40,8 @@ class AssignmentAffinity:
 
     Parameters
     ----------
-    rows : ndarray of shape (n_samples, n_features)
-        Instances as rows of length one (or zero).
-    mask : ndarray of shape (n_samples, n_classes), bool
-        Candidates.
-    alpha : float, default=0.0
-        Weight of the imbalance bias.
-    beta : float, default=0.6
-        Standardised affinities below this are dropped.
-    label_similarity : ndarray of shape (n_classes, n_classes), default=None
-        The identity by default.
+    rows, mask, alpha, beta, label_similarity
+        As in :func:`full_affinity`; NumPy arrays.
 
     Attributes
     ----------
@@ -58,12 +53,12 @@ class AssignmentAffinity:
 
     def __init__(
         self,
-        rows: NDArray[np.floating],
+        rows: Floats,
         mask: NDArray[np.bool_],
         *,
         alpha: float = 0.0,
         beta: float = 0.6,
-        label_similarity: NDArray[np.floating] | None = None,
+        label_similarity: Floats | None = None,
     ) -> None:
         self.rows = rows
         self.alpha = alpha
@@ -75,22 +70,12 @@ class AssignmentAffinity:
         self._standardize = Standardization(self.statistics, beta)
         self._blocks = KeptTiles(8 * len(self.label) ** 2 <= STORE_BYTES)
 
-    def apply(self, p: NDArray[np.floating]) -> NDArray[np.floating]:
+    def apply(self, p: Floats) -> Floats:
         """Return K p."""
         return np.concatenate([block @ p for block in self._final_blocks()])
 
-    def to_queries(
-        self, queries: NDArray[np.floating], P: NDArray[np.floating]
-    ) -> NDArray[np.floating]:
-        """Return the support of unseen instances by these, (n_queries, n_classes).
-
-        Parameters
-        ----------
-        queries : ndarray of shape (n_queries, n_features)
-            Unseen rows of length one or zero. They do not support each other.
-        P : ndarray of shape (n_samples, n_classes)
-            Probabilities of the instances of this affinity.
-        """
+    def to_queries(self, queries: Floats, P: Floats) -> Floats:
+        """Return the support of unseen instances as :meth:`FullAffinity.to_queries` does."""
         n_classes = len(self.similarity)
         p = self.layout.pack(P)
         support = np.zeros((queries.shape[0], n_classes))
@@ -106,7 +91,7 @@ class AssignmentAffinity:
     def _rows_per_block(self, assignments_per_row: int = 1) -> int:
         return max(1, BLOCK_BYTES // (8 * max(len(self.label), 1) * assignments_per_row))
 
-    def _raw_blocks(self) -> Iterator[tuple[slice, NDArray[np.float64]]]:
+    def _raw_blocks(self) -> Iterator[tuple[slice, Floats]]:
         """Blocks of rows of K as initialised by Eq. (5)."""
         for block in row_blocks(len(self.label), self._rows_per_block()):
             owners, place = np.unique(self.instance[block], return_inverse=True)
@@ -114,28 +99,26 @@ class AssignmentAffinity:
             A[np.arange(len(owners)), owners] = 1.0
             yield block, self._unbiased(A[place][:, self.instance], self.label[block])
 
-    def _unbiased(self, A: NDArray[np.floating], labels: NDArray[np.intp]) -> NDArray[np.float64]:
+    def _unbiased(self, A: Floats, labels: Places) -> Floats:
         v = self.similarity[labels][:, self.label]
         return v * A + (1.0 - v) * (1.0 - A)
 
-    def _biased(
-        self, raw: NDArray[np.float64], support_count: NDArray[np.intp]
-    ) -> NDArray[np.float64]:
+    def _biased(self, raw: Floats, support_count: Places) -> Floats:
         if self.alpha == 0:
             return raw
         together = support_count[:, None] + self._support_count[None, :]
         return raw * (1.0 + self.alpha * np.log2(together))
 
-    def _count_supporters(self) -> NDArray[np.intp]:
+    def _count_supporters(self) -> Places:
         if self.alpha == 0:
             return np.zeros(len(self.label), dtype=np.intp)
         return np.concatenate([np.count_nonzero(raw > 0, axis=1) for _, raw in self._raw_blocks()])
 
-    def _biased_blocks(self) -> Iterator[NDArray[np.float64]]:
+    def _biased_blocks(self) -> Iterator[Floats]:
         for block, raw in self._raw_blocks():
             yield self._biased(raw, self._support_count[block])
 
-    def _final_blocks(self) -> Iterator[NDArray[np.floating]]:
+    def _final_blocks(self) -> Iterator[Floats]:
         return self._blocks.or_made(self._standardize(block) for block in self._biased_blocks())
 
     def _pass_over_statistics(self) -> AffinityStatistics:

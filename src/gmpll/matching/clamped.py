@@ -10,14 +10,16 @@ from gmpll.matching.affinity import DenseLayout
 
 __all__ = ["ClampedAffinity"]
 
+Floats = NDArray[np.float64]
+
 
 class _ClampedLayout(DenseLayout):
     """New rows alone, but the masses of the labels are those of all rows."""
 
-    def __init__(self, fixed_mass: NDArray[np.float64]) -> None:
+    def __init__(self, fixed_mass: Floats) -> None:
         self._fixed_mass = fixed_mass
 
-    def class_mass(self, p: NDArray[np.float64]) -> NDArray[np.float64]:
+    def class_mass(self, p: Floats) -> Floats:
         """Return the sum of the probabilities of every label over all rows."""
         return self._fixed_mass + p.sum(axis=0)
 
@@ -28,40 +30,19 @@ class ClampedAffinity:
     .. math:: (K p)_i = \Big(\sum_{j\ \text{fixed}} W_{ij} \bar p_j
               + \sum_{j\ \text{new}} W_{ij} p_j\Big) A_2
 
-    Parameters
-    ----------
-    edges : NewEdges
-        Weights to the fixed rows and among the new ones.
-    fixed : ndarray of shape (n_fixed, n_classes)
-        Probabilities of the fixed rows.
-    label_similarity : ndarray of shape (n_classes, n_classes), default=None
-        The identity by default.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import scipy.sparse as sp
-    >>> from gmpll.graph.growing import NewEdges
-    >>> from gmpll.matching import match
-    >>> from gmpll.matching.clamped import ClampedAffinity
-    >>> edges = NewEdges(sp.csr_array([[0.5, 0.2]]), sp.csr_array((1, 1)))
-    >>> affinity = ClampedAffinity(edges, np.eye(2))
-    >>> match(affinity, np.array([[True, True]]), max_iter=1).probabilities.round(2)
-    array([[0.71, 0.29]])
+    ``fixed`` are the probabilities of the fixed rows; the label similarity is the identity by
+    default.
     """
 
     def __init__(
-        self,
-        edges: NewEdges,
-        fixed: NDArray[np.float64],
-        label_similarity: NDArray[np.float64] | None = None,
+        self, edges: NewEdges, fixed: Floats, label_similarity: Floats | None = None
     ) -> None:
         self.layout = _ClampedLayout(fixed.sum(axis=0))
         self._among = edges.among
         self._similarity = label_similarity
         self._support = edges.to_graph @ fixed
 
-    def apply(self, p: NDArray[np.float64]) -> NDArray[np.float64]:
+    def apply(self, p: Floats) -> Floats:
         """Return K p of the new rows."""
         support = self._support + self._among @ p
         return support if self._similarity is None else support @ self._similarity

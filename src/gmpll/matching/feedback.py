@@ -40,27 +40,10 @@ def feedback(
     priors: Array | None = None,
     expected_mass: Array | None = None,
 ) -> Array:
-    """Refine matching probabilities by a regression's leave-one-out predictions.
+    """Refine matching probabilities P of a mask by a regression's leave-one-out predictions.
 
-    Parameters
-    ----------
-    predict : callable
-        Maps confidences (n_samples, n_classes) to what a regression trained on them says of every
-        row without having seen it.
-    mask : array of shape (n_samples, n_classes), bool
-        Candidates.
-    P : array of shape (n_samples, n_classes)
-        Probabilities to start from.
-    balance, expected_mass
-        As in :func:`gmpll.matching.match`.
-    n_iterations : int, default=FEEDBACK_ITERATIONS
-        How many predictions are taken.
-    priors : array of shape (n_samples, n_classes), default=None
-        What is known of the assignments besides, as in :func:`gmpll.matching.match`.
-
-    Returns
-    -------
-    array of shape (n_samples, n_classes)
+    ``predict`` maps confidences to what a regression trained on them says of every row without
+    having seen it; all are (n_samples, n_classes). The rest is as in :func:`gmpll.matching.match`.
     """
     xp = array_namespace(P)
     layout = DenseLayout()

@@ -110,18 +110,15 @@ def full_affinity(
         raise ValueError(
             f"alpha={alpha} is available for NumPy arrays only: use alpha=0, or pass NumPy arrays."
         )
+    options: dict[str, Any] = {"beta": beta, "label_similarity": label_similarity}
     n_samples, n_classes = mask.shape
     if on_numpy:
         levels = LabelLevels(check_label_similarity(label_similarity, n_classes))
         by_level = len(levels.others) * n_samples**2 * n_classes
         by_pair = ELEMENTWISE_COST * int(mask.sum()) ** 2
         if alpha > 0 or (by_level > by_pair and not levels.only_equal):
-            return AssignmentAffinity(
-                rows, mask, alpha=alpha, beta=beta, label_similarity=label_similarity
-            )
-    return FullAffinity(
-        rows, mask, beta=beta, label_similarity=label_similarity, precision=precision
-    )
+            return AssignmentAffinity(rows, mask, alpha=alpha, **options)
+    return FullAffinity(rows, mask, precision=precision, **options)
 
 
 class FullAffinity:
@@ -170,7 +167,14 @@ class FullAffinity:
         self.beta = beta
         self.similarity = check_label_similarity(label_similarity, mask.shape[1])
         self.statistics = affinity_statistics(rows, mask, self.similarity)
-        self.product = _product_of(rows, precision)(
+        if precision is not None and precision not in PRECISIONS:
+            raise ValueError(
+                f"precision={precision!r} is unknown: choose one of {', '.join(PRECISIONS)}."
+            )
+        product: Any = BlockProduct if isinstance(rows, np.ndarray) else TiledProduct
+        if is_torch_array(rows):
+            from gmpll.matching.full_tensors import tensor_product as product
+        self.product = product(
             rows,
             mask,
             LabelLevels(self.similarity),
@@ -190,45 +194,18 @@ class FullAffinity:
         return self.product(p)
 
     def to_queries(self, queries: Array, P: Array) -> Array:
-        """Return the support of unseen instances by these, (n_queries, n_classes).
+        """Return the support of unseen rows of length one or zero, (n_queries, n_classes).
 
-        Parameters
-        ----------
-        queries : array of shape (n_queries, n_features)
-            Unseen rows of length one or zero. They do not support each other.
-        P : array of shape (n_samples, n_classes)
-            Probabilities of the instances of this affinity.
+        P are the (n_samples, n_classes) probabilities of the instances of this affinity. The unseen
+        ones do not support each other.
         """
         return self.product.to_queries(queries, P)
-
-
-def _product_of(rows: Array, precision: str | None) -> Any:
-    """Return what makes the product for the library of the rows."""
-    if precision is not None and precision not in PRECISIONS:
-        raise ValueError(
-            f"precision={precision!r} is unknown: choose one of {', '.join(PRECISIONS)}."
-        )
-    if is_torch_array(rows):
-        from gmpll.matching.full_tensors import tensor_product
-
-        return tensor_product
-    return BlockProduct if isinstance(rows, np.ndarray) else TiledProduct
 
 
 def affinity_statistics(
     rows: Array, mask: Array, similarity: NDArray[np.float64]
 ) -> AffinityStatistics:
-    """Return mean and deviation of K over all pairs of assignments, in double precision.
-
-    Parameters
-    ----------
-    rows : array of shape (n_samples, n_features)
-        Instances as rows of length one (or zero).
-    mask : array of shape (n_samples, n_classes), bool
-        Candidates.
-    similarity : ndarray of shape (n_classes, n_classes)
-        Label similarity.
-    """
+    """Return mean and deviation of K over all pairs of assignments, in double precision."""
     xp = array_namespace(rows)
     wide = xp.astype(rows, _widest(rows))
     sets = xp.astype(mask, wide.dtype)

@@ -17,11 +17,12 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from gmpll.graph.cosine import row_blocks, upper_triangle
-from gmpll.matching.affinity import AffinityStatistics, DenseLayout, Layout
+from gmpll.matching.affinity import AffinityStatistics, DenseLayout, Layout, PackedLayout
 from gmpll.matching.full_tiles import FinalAffinity, KeptTiles, TiledProduct
-from gmpll.matching.packed import PackedLayout
 
 __all__ = ["BlockProduct", "LabelBlocks", "affinity_sums", "difference_matrix"]
+
+Floats = NDArray[np.floating]
 
 #: More pairs of assignments with the same label than this are kept in single precision, which
 #: halves the time of an iteration: fewer fit into the caches anyway.
@@ -75,7 +76,7 @@ class BlockProduct(TiledProduct):
             return False
         return VECTOR_COST * self._label_pairs <= float(n_samples) ** 2 * n_classes
 
-    def __call__(self, p: NDArray[np.floating]) -> NDArray[np.floating]:
+    def __call__(self, p: Floats) -> Floats:
         """Return K p."""
         if not self.by_label:
             return super().__call__(p)
@@ -95,9 +96,8 @@ class BlockProduct(TiledProduct):
         dtype = np.dtype(np.float32) if single else self.rows.dtype
         gram, differences = self.gram(), None
         if gram is not None:
-            self.base_support = affinity_sums(
-                self.rows, self.final, self.levels.base, self.tile, gram
-            )
+            base = self.levels.base
+            self.base_support = affinity_sums(self.rows, self.final, base, self.tile, gram)
             differences = difference_matrix(gram, self.final, dtype)
         return LabelBlocks(
             self.rows,
@@ -114,7 +114,7 @@ class BlockProduct(TiledProduct):
         assert isinstance(self.layout, PackedLayout)
         return self.base_support[self.layout.instance]
 
-    def gram(self) -> NDArray[np.floating] | None:
+    def gram(self) -> Floats | None:
         """Return all inner products, if looking them up is cheaper than making some anew."""
         n_samples, n_features = self.rows.shape
         size = self.rows.itemsize * n_samples**2
@@ -125,26 +125,17 @@ class BlockProduct(TiledProduct):
         return gram
 
     def _dtype(
-        self, rows: NDArray[np.floating], statistics: AffinityStatistics, precision: str | None
+        self, rows: Floats, statistics: AffinityStatistics, precision: str | None
     ) -> DTypeLike:
         if precision is not None:
             return np.dtype(np.float64 if precision == "highest" else np.float32)
-        return np.dtype(_sufficient_precision(len(rows), statistics))
-
-
-def _sufficient_precision(n_samples: int, statistics: AffinityStatistics) -> DTypeLike:
-    if n_samples <= DOUBLE_ROWS:
-        return np.float64
-    rounding = float(np.finfo(np.float32).eps) / max(statistics.std, np.finfo(np.float64).tiny)
-    return np.float32 if rounding <= SINGLE_ROUNDING else np.float64
+        rounding = float(np.finfo(np.float32).eps) / max(statistics.std, np.finfo(np.float64).tiny)
+        single = len(rows) > DOUBLE_ROWS and rounding <= SINGLE_ROUNDING
+        return np.dtype(np.float32 if single else np.float64)
 
 
 def affinity_sums(
-    rows: NDArray[np.floating],
-    affinity: FinalAffinity,
-    level: float,
-    tile: int,
-    gram: NDArray[np.floating] | None = None,
+    rows: Floats, affinity: FinalAffinity, level: float, tile: int, gram: Floats | None = None
 ) -> NDArray[np.float64]:
     """Return the row sums of F_v of scaled rows; ``gram`` are their products if at hand."""
     n_samples = len(rows)
@@ -178,8 +169,8 @@ def affinity_sums(
 
 
 def same_less_different(
-    affinity: FinalAffinity, products: NDArray[np.floating], dtype: DTypeLike | None = None
-) -> NDArray[np.floating]:
+    affinity: FinalAffinity, products: Floats, dtype: DTypeLike | None = None
+) -> Floats:
     """Return f_1 - f_0 from inner products of scaled rows, which are overwritten.
 
     Thresholds are decided before anything is rounded to the given type, by default that of the
@@ -203,12 +194,11 @@ class Batch(NamedTuple):
 
     def size(self) -> int:
         """Return the number of entries."""
-        return _area(self.first, self.second) // self.n_blocks
+        first, second = (place.stop - place.start for place in (self.first, self.second))
+        return first * second // self.n_blocks
 
 
-def difference_matrix(
-    gram: NDArray[np.floating], affinity: FinalAffinity, dtype: DTypeLike
-) -> NDArray[np.floating]:
+def difference_matrix(gram: Floats, affinity: FinalAffinity, dtype: DTypeLike) -> Floats:
     """Return F_1 - F_0, rounded, from all inner products of scaled rows, which are overwritten."""
     differences = np.empty(gram.shape, dtype=dtype)
     for rows in row_blocks(len(gram), max(1, CACHED_ENTRIES // max(len(gram), 1))):
@@ -233,13 +223,13 @@ class LabelBlocks:
 
     def __init__(
         self,
-        rows: NDArray[np.floating],
+        rows: Floats,
         layout: PackedLayout,
         affinity: FinalAffinity,
         *,
         tile: int,
         store_bytes: int,
-        differences: NDArray[np.floating] | None = None,
+        differences: Floats | None = None,
         dtype: DTypeLike | None = None,
     ) -> None:
         self.rows = rows
@@ -266,7 +256,7 @@ class LabelBlocks:
         self._fit = self.dtype.itemsize * entries <= store_bytes
         self._kept = KeptTiles(self._fit)
 
-    def product(self, p: NDArray[np.floating]) -> NDArray[np.floating]:
+    def product(self, p: Floats) -> Floats:
         """Return the product with packed probabilities, in double precision."""
         self._values[:-1] = p
         padded = self._values.take(self._source)
@@ -282,13 +272,13 @@ class LabelBlocks:
                 result[second] += padded[first] @ blocks[0]
         return result.take(self.position).astype(np.float64, copy=False)
 
-    def blocks(self) -> Iterator[NDArray[np.floating]]:
+    def blocks(self) -> Iterator[Floats]:
         """Yield the blocks of every batch."""
         yield from self._kept.or_made(self._made(batch) for batch in self.batches)
         if self._fit:
             self.differences = None
 
-    def _made(self, batch: Batch) -> NDArray[np.floating]:
+    def _made(self, batch: Batch) -> Floats:
         left = self.instance[batch.first].reshape(batch.n_blocks, -1)
         right = self.instance[batch.second].reshape(batch.n_blocks, -1)
         if self.differences is not None:
@@ -311,18 +301,11 @@ def _batches(sizes: Sequence[int], tile: int) -> Iterator[Batch]:
         n_labels = len(list(group))
         if size > tile:
             for start in range(end, end + n_labels * size, size):
-                for first, second in upper_triangle(size, tile):
-                    yield Batch(_shifted(first, start), _shifted(second, start), 1)
+                for places in upper_triangle(size, tile):
+                    first, second = (slice(p.start + start, p.stop + start) for p in places)
+                    yield Batch(first, second, 1)
         elif size > 0:
             for labels in row_blocks(n_labels, max(1, tile**2 // (2 * size**2))):
                 place = slice(end + labels.start * size, end + labels.stop * size)
                 yield Batch(place, place, labels.stop - labels.start)
         end += n_labels * size
-
-
-def _shifted(part: slice, start: int) -> slice:
-    return slice(part.start + start, part.stop + start)
-
-
-def _area(first: slice, second: slice) -> int:
-    return (first.stop - first.start) * (second.stop - second.start)

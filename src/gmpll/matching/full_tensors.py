@@ -12,15 +12,15 @@ less where it can keep them.
 from __future__ import annotations
 
 import math
-from functools import cached_property, partial
+from functools import cached_property
 from importlib.util import find_spec
 from typing import Any
 
 import torch
+from torch import Tensor
 
-from gmpll.engines.halves import ROW_SCALE, padded, split
-from gmpll.matching.affinity import AffinityStatistics
-from gmpll.matching.full_tiles import STORE_BYTES, TILE, LabelLevels, TiledProduct
+from gmpll.engines.torch import ROW_SCALE, padded, split
+from gmpll.matching.full_tiles import STORE_BYTES, TILE, TiledProduct
 
 __all__ = ["KernelProduct", "tensor_product"]
 
@@ -38,16 +38,13 @@ LABEL_ALIGNMENT = 16
 
 
 def tensor_product(
-    rows: torch.Tensor,
-    mask: torch.Tensor,
-    levels: LabelLevels,
-    statistics: AffinityStatistics,
-    *,
-    beta: float,
+    rows: Tensor,
+    *given: Any,
     precision: str | None,
     tile: int | None = None,
     store_bytes: int | None = None,
     fused: bool | None = None,
+    **options: Any,
 ) -> TiledProduct:
     """Return the product for tensors: by the Triton kernels if ``fused``.
 
@@ -60,21 +57,12 @@ def tensor_product(
         precision = "high" if rows.is_cuda and rows.dtype == torch.float32 else "highest"
     if fused is None:
         fused = rows.is_cuda and precision in PARTS and find_spec("triton") is not None
-    if store_bytes is None:
-        store_bytes = _store_bytes(rows, fused)
-    if tile is None:
-        tile = CUDA_TILE if rows.is_cuda else TILE
-    make: Any = partial(KernelProduct, n_parts=PARTS[precision]) if fused else TiledProduct
-    return make(
-        rows.contiguous(),
-        mask,
-        levels,
-        statistics,
-        beta=beta,
-        precision="high" if fused else precision,
-        tile=tile,
-        store_bytes=store_bytes,
-    )
+    options["store_bytes"] = _store_bytes(rows, fused) if store_bytes is None else store_bytes
+    options["tile"] = tile or (CUDA_TILE if rows.is_cuda else TILE)
+    if not fused:
+        return TiledProduct(rows.contiguous(), *given, precision=precision, **options)
+    n_parts = PARTS[precision]
+    return KernelProduct(rows.contiguous(), *given, precision="high", n_parts=n_parts, **options)
 
 
 class KernelProduct(TiledProduct):
@@ -85,9 +73,9 @@ class KernelProduct(TiledProduct):
         self._n_parts = n_parts
         entries = _aligned(len(self.unit_rows), KEPT_ALIGNMENT) ** 2
         self.stored = 2 * n_parts * len(self.levels.others) * entries <= self.store_bytes
-        self._base: torch.Tensor | None = None
+        self._base: Tensor | None = None
 
-    def __call__(self, p: torch.Tensor) -> torch.Tensor:
+    def __call__(self, p: Tensor) -> Tensor:
         """Return K p."""
         if self.stored:
             product, base = self._stored_product(p), self._matrices[1]
@@ -101,14 +89,14 @@ class KernelProduct(TiledProduct):
         # Affinities are not negative; where they cancel, rounding errors are.
         return (product[:n] + base[:n, None]).clamp_(min=0.0).to(p.dtype)
 
-    def to_queries(self, queries: torch.Tensor, P: torch.Tensor) -> torch.Tensor:
+    def to_queries(self, queries: Tensor, P: Tensor) -> Tensor:
         """Return the support of unseen rows by these, (n_queries, n_classes)."""
         left = self._half(queries.to(self.unit_rows), self._n_parts)
         product, base = self._fused_product(left, P, P.sum(dim=1), same=False)
         return (product + base[:, None]).clamp_(min=0.0)[: len(queries)].to(P.dtype)
 
     @cached_property
-    def _matrices(self) -> tuple[list[list[torch.Tensor]], torch.Tensor]:
+    def _matrices(self) -> tuple[list[list[Tensor]], Tensor]:
         """The parts of F_v - F_v0 for every level but the base, and the row sums of F_v0."""
         from gmpll.matching._triton import difference_matrix
 
@@ -116,12 +104,12 @@ class KernelProduct(TiledProduct):
         kept = []
         for level in self.levels.others or [self.levels.base]:
             parts, base_sums = difference_matrix(
-                rows, len(self.unit_rows), self._n_parts, **self._lines(level)
+                rows, len(self.unit_rows), self._n_parts, self._affinities(level)
             )
             kept.append(parts)
         return kept[: len(self.levels.others)], base_sums
 
-    def _stored_product(self, P: torch.Tensor) -> torch.Tensor:
+    def _stored_product(self, P: Tensor) -> Tensor:
         n, n_classes = P.shape
         product = self.unit_rows.new_zeros((n, n_classes))
         spread = self.levels.spread(P.to(self.unit_rows.dtype))
@@ -132,13 +120,8 @@ class KernelProduct(TiledProduct):
         return product
 
     def _fused_product(
-        self,
-        left: list[torch.Tensor],
-        P: torch.Tensor,
-        base_weights: torch.Tensor | None,
-        *,
-        same: bool,
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+        self, left: list[Tensor], P: Tensor, base_weights: Tensor | None, *, same: bool
+    ) -> tuple[Tensor, Tensor]:
         """Sum of (F_v - F_v0) P B_v over the levels, and F_v0 times ``base_weights``."""
         from gmpll.matching._triton import affinity_product, label_width
 
@@ -159,8 +142,8 @@ class KernelProduct(TiledProduct):
                 self._halves,
                 split(padded(weights, n_right, width), self._n_parts),
                 base_weights if number == 0 else None,
+                self._affinities(level),
                 same=same,
-                **self._lines(level),
             )
             product += found[:, :n_classes]
             if base is not None:
@@ -168,33 +151,29 @@ class KernelProduct(TiledProduct):
         return product, base_product
 
     @cached_property
-    def _halves(self) -> list[torch.Tensor]:
+    def _halves(self) -> list[Tensor]:
         return self._half(self.unit_rows, self._n_parts)
 
-    def _half(self, rows: torch.Tensor, n_parts: int) -> list[torch.Tensor]:
-        from gmpll.matching._triton import BLOCK, feature_width
+    def _half(self, rows: Tensor, n_parts: int) -> list[Tensor]:
+        from gmpll.engines.triton_products import BLOCK, feature_width
 
         width, _ = feature_width(rows.shape[1])
         return split(ROW_SCALE * padded(rows, _aligned(len(rows), BLOCK), width), n_parts)
 
-    def _lines(self, level: float) -> dict[str, Any]:
+    def _affinities(self, level: float) -> Any:
         """Return affinities at a level and at the base as the kernels take them."""
-        from gmpll.matching._triton import AffinityLine
+        from gmpll.matching._triton import Affinities
 
-        def line(level: float) -> AffinityLine:
+        def line(level: float) -> tuple[float, float]:
             """Over the similarity (1 + c) / 2, not over the cosine."""
             slope = (2.0 * level - 1.0) * 2.0 * self.final.steepness
-            return AffinityLine(slope, self.final.offset - 0.5 * slope)
+            return slope, self.final.offset - 0.5 * slope
 
-        return {
-            "line": line(level),
-            "base_line": line(self.levels.base),
-            "threshold": self.final.threshold,
-            "half_scale": 0.5 / ROW_SCALE**2,
-        }
+        lines = (*line(level), *line(self.levels.base))
+        return Affinities(0.5 / ROW_SCALE**2, *lines, self.final.threshold)
 
 
-def _store_bytes(rows: torch.Tensor, fused: bool) -> int:
+def _store_bytes(rows: Tensor, fused: bool) -> int:
     if not rows.is_cuda:
         return STORE_BYTES
     free, _ = torch.cuda.mem_get_info(rows.device)
@@ -208,10 +187,10 @@ def _aligned(n: int, alignment: int) -> int:
     return math.ceil(n / alignment) * alignment
 
 
-def _product_of_parts(left: list[torch.Tensor], right: list[torch.Tensor]) -> torch.Tensor:
+def _product_of_parts(left: list[Tensor], right: list[Tensor]) -> Tensor:
     """Multiply sums of half-precision matrices; the products of rests do not matter."""
     width = right[0].shape[1]
-    pieces: list[torch.Tensor] = []
+    pieces: list[Tensor] = []
     for place, part in enumerate(left):
         factors = torch.cat(right[: len(left) - place], dim=1)
         pieces.extend(_single_precision_product(part, factors).split(width, dim=1))
@@ -221,7 +200,7 @@ def _product_of_parts(left: list[torch.Tensor], right: list[torch.Tensor]) -> to
     return total
 
 
-def _single_precision_product(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+def _single_precision_product(left: Tensor, right: Tensor) -> Tensor:
     if left.is_cuda:
         return torch.mm(left, right, out_dtype=torch.float32)
     return left.float() @ right.float()

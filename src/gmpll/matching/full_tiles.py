@@ -8,9 +8,9 @@ that is left to do for every pair of instances is the threshold.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,9 @@ from gmpll.matching.affinity import ZERO_AFFINITY, AffinityStatistics, DenseLayo
 
 __all__ = ["FinalAffinity", "KeptTiles", "LabelLevels", "TiledProduct", "affinity_product"]
 
+#: Makes the affinities of a tile at every level from its rows, its columns and whether they are
+#: the same: :meth:`FinalAffinity.tiles` of some levels.
+Tiles = Callable[[Array, Array, bool], Iterator[Array]]
 #: A standardised affinity is exact up to about this many units of its rounding.
 ROUNDING_UNITS = 8
 #: Rows and columns of a tile: large enough for fast products, small enough for the caches.
@@ -68,6 +71,22 @@ class FinalAffinity:
         values *= values >= self.threshold
         return values
 
+    def tiles(
+        self, levels: Sequence[float], left: Array, right: Array, same: bool
+    ) -> Iterator[Array]:
+        """Yield F_v0, then F_v - F_v0 for all other levels, of one tile between scaled rows."""
+        products = left @ right.T
+        if same:
+            xp = array_namespace(products)
+            itself = xp.eye(products.shape[0], dtype=xp.bool, device=device(products))
+            products = xp.where(itself, self.steepness, products)
+        base = self.at_level(products, levels[0])
+        yield base
+        for level in levels[1:]:
+            tile = self.at_level(products, level)
+            tile -= base
+            yield tile
+
 
 class LabelLevels:
     """The values of the label similarity: ``base`` is the most frequent one.
@@ -80,6 +99,7 @@ class LabelLevels:
         values, counts = np.unique(similarity, return_counts=True)
         self.base = float(values[np.argmax(counts)])
         self.others = [float(v) for v in values if v != self.base]
+        self.all = [self.base, *self.others]
         self.only_equal = np.array_equal(similarity, np.eye(len(similarity)))
 
     def spread(self, P: Array) -> list[Array]:
@@ -164,8 +184,8 @@ class TiledProduct:
         """F_v0 1: the support of an instance if all labels were at the base level."""
         xp = array_namespace(self.rows)
         ones = xp.ones((len(self.rows), 1), dtype=self.rows.dtype, device=device(self.rows))
-        base = [self.levels.base]
-        return _tiled(self.rows, self.rows, [ones], base, self.final, True, self.tile)[:, 0]
+        tiles = partial(self.final.tiles, [self.levels.base])
+        return _tiled(tiles, self.rows, self.rows, [ones], True, self.tile)[:, 0]
 
     def __call__(self, p: Array) -> Array:
         """Return K p."""
@@ -204,9 +224,8 @@ class TiledProduct:
 
     def _differences(self) -> Iterator[list[Array]]:
         """Yield the tiles of F_v - F_v0 on and above the diagonal, for every level but v0."""
-        values = [self.levels.base, *self.levels.others]
         return self._kept.or_made(
-            list(_final_tiles(self.rows[a, :], self.rows[b, :], values, self.final, a == b))[1:]
+            list(self.final.tiles(self.levels.all, self.rows[a, :], self.rows[b, :], a == b))[1:]
             for a, b in self._places
         )
 
@@ -231,30 +250,25 @@ def affinity_product(
     xp = array_namespace(P)
     weights = [xp.sum(P, axis=1, keepdims=True), *levels.spread(P)]
     weights = [xp.astype(part, right.dtype, copy=False) for part in weights]
-    values = [levels.base, *levels.others]
+    tiles = partial(final.tiles, levels.all)
     if is_dask_array(left):
-        product = _product_of_chunks(left, right, weights, values, final, same)
+        product = _product_of_chunks(tiles, left, right, weights, same)
     else:
-        product = _tiled(left, right, weights, values, final, same, tile)
+        product = _tiled(tiles, left, right, weights, same, tile)
     product = xp.clip(xp.astype(product, P.dtype, copy=False), min=0.0)
     return xp.broadcast_to(product, (left.shape[0], P.shape[1]))
 
 
 def _tiled(
-    left: Array,
-    right: Array,
-    weights: Sequence[Array],
-    values: Sequence[float],
-    final: FinalAffinity,
-    same: bool,
-    tile: int,
+    tiles: Tiles, left: Array, right: Array, weights: Sequence[Array], same: bool, tile: int
 ) -> Array:
     """Return F_v0 W_0 plus the sum of (F_v - F_v0) W_v over all other levels."""
 
     def of_tile(first: slice, second: slice) -> Array:
         parts = [part[second, :] for part in weights]
-        itself = same and first == second
-        return _tile_product(left[first, :], right[second, :], parts, values, final, itself)
+        return _tile_product(
+            tiles, left[first, :], right[second, :], parts, same and first == second
+        )
 
     columns = row_blocks(right.shape[0], tile)
     strips = [
@@ -264,41 +278,14 @@ def _tiled(
 
 
 def _tile_product(
-    left: Array,
-    right: Array,
-    weights: Sequence[Array],
-    values: Sequence[float],
-    final: FinalAffinity,
-    same: bool,
+    tiles: Tiles, left: Array, right: Array, weights: Sequence[Array], same: bool
 ) -> Array:
-    tiles = _final_tiles(left, right, values, final, same)
-    return sum(tile @ part for tile, part in zip(tiles, weights, strict=True))
-
-
-def _final_tiles(
-    left: Array, right: Array, values: Sequence[float], final: FinalAffinity, same: bool
-) -> Iterator[Array]:
-    """Yield F_v0, then F_v - F_v0 for all other levels, of one tile."""
-    products = left @ right.T
-    if same:
-        xp = array_namespace(products)
-        itself = xp.eye(products.shape[0], dtype=xp.bool, device=device(products))
-        products = xp.where(itself, final.steepness, products)
-    base = final.at_level(products, values[0])
-    yield base
-    for value in values[1:]:
-        tile = final.at_level(products, value)
-        tile -= base
-        yield tile
+    made = tiles(left, right, same)
+    return sum(tile @ part for tile, part in zip(made, weights, strict=True))
 
 
 def _product_of_chunks(
-    left: Array,
-    right: Array,
-    weights: Sequence[Array],
-    values: Sequence[float],
-    final: FinalAffinity,
-    same: bool,
+    tiles: Tiles, left: Array, right: Array, weights: Sequence[Array], same: bool
 ) -> Array:
     """Return the sum over the tiles of chunk x chunk, each a task of its own."""
     import dask.array as da
@@ -306,45 +293,25 @@ def _product_of_chunks(
     left, right = left.rechunk({1: -1}), right.rechunk({1: -1})
     n_columns = max(part.shape[1] for part in weights)
     parts: list[Any] = []
+    for axis, rows in (("left", left), ("right", right)):
+        numbers = da.arange(rows.shape[0], chunks=(rows.chunks[0],))  # which rows a chunk holds
+        parts += [rows, (axis, "feature"), numbers, (axis,)]
     for number, part in enumerate(weights):
         parts += [part.rechunk((right.chunks[0], -1)), ("right", f"column {number}")]
+
+    def product(left: Any, left_rows: Any, right: Any, right_rows: Any, *weights: Any) -> Any:
+        """Return a tile's part of the product with an axis for the sum over the tiles."""
+        itself = same and left_rows[0] == right_rows[0]
+        found = _tile_product(tiles, left, right, weights, itself)
+        return np.broadcast_to(found[:, None, :], (len(left), 1, n_columns))
+
     found = da.blockwise(
-        _chunk_product,
+        product,
         ("left", "right", "column"),
-        left,
-        ("left", "feature"),
-        right,
-        ("right", "feature"),
-        # Which rows a chunk holds.
-        da.arange(left.shape[0], chunks=(left.chunks[0],)),
-        ("left",),
-        da.arange(right.shape[0], chunks=(right.chunks[0],)),
-        ("right",),
         *parts,
         new_axes={"column": n_columns},
         adjust_chunks={"right": 1},
         concatenate=True,
         meta=np.empty((0, 0, 0), dtype=right.dtype),
-        values=values,
-        final=final,
-        same=same,
-        n_columns=n_columns,
     )
     return found.sum(axis=1)
-
-
-def _chunk_product(
-    left: NDArray[Any],
-    right: NDArray[Any],
-    left_rows: NDArray[np.intp],
-    right_rows: NDArray[np.intp],
-    *weights: NDArray[Any],
-    values: Sequence[float],
-    final: FinalAffinity,
-    same: bool,
-    n_columns: int,
-) -> NDArray[Any]:
-    """Return a tile's part of the product with an axis for the sum over the tiles."""
-    itself = same and left_rows[0] == right_rows[0]
-    product = _tile_product(left, right, weights, values, final, itself)
-    return np.broadcast_to(product[:, None, :], (len(left), 1, n_columns))

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from gmpll._threads import balanced_blocks, in_threads, n_threads
 from gmpll.arrays import Array, array_namespace, device, is_torch_array
-from gmpll.matching.affinity import DenseLayout, Layout, check_label_similarity
-from gmpll.matching.per_label import PerLabelAffinity
+from gmpll.engines.numpy import rows_of
+from gmpll.matching.affinity import DenseLayout, Layout, PackedLayout, check_label_similarity
 
-__all__ = ["LocalAffinity"]
+__all__ = ["LocalAffinity", "PerLabelAffinity"]
 
 #: Edges that a thread multiplies at a time.
 BLOCK_EDGES = 2**22
+#: The same of the entries of one label; below, a thread costs more than it gains.
+BLOCK_ENTRIES = 2**21
 #: Edges between assignments are kept if there are at most this many for an edge of the graph: they
 #: take that many times the memory of the graph.
 MAX_SHARED = 4.0
@@ -24,6 +27,65 @@ MAX_SHARED = 4.0
 LABELS_PER_SHARED = 3.0
 #: Edges on which the number of shared labels is estimated.
 SHARED_SAMPLE = 10_000
+
+
+class _Block(NamedTuple):
+    """Some rows of the matrix of one label: ``support[rows] = matrix @ p[columns]``."""
+
+    rows: slice
+    columns: slice
+    matrix: sp.csr_array
+
+
+class PerLabelAffinity:
+    r"""Affinity between assignments of the same label, on packed probabilities.
+
+    Where different labels have nothing in common, :math:`K_{ab} = W_{ij}` for two assignments of
+    the same label and zero otherwise: K falls into one symmetric matrix per label, the graph
+    between the instances that have it among their candidates. With few candidates out of many
+    labels that is a small part of the n_classes products that :math:`W P` takes, and the
+    probabilities of one label stay in the processor's cache.
+    """
+
+    def __init__(self, weights: sp.csr_array, mask: NDArray[np.bool_]) -> None:
+        self.layout = PackedLayout(mask)
+        self._dtype = weights.dtype
+        ends = np.cumsum(self.layout.counts)
+        instances = np.split(self.layout.instance, ends[:-1])
+        matrices = in_threads(lambda rows: weights[rows][:, rows], instances)
+        self._blocks = [
+            block
+            for start, matrix in zip(ends - self.layout.counts, matrices, strict=True)
+            for block in _row_blocks(matrix, int(start))
+        ]
+
+    def apply(self, p: NDArray[np.floating]) -> NDArray[np.float64]:
+        """Return K p."""
+        operand = p.astype(self._dtype, copy=False)
+        support = np.empty(len(p))
+
+        def multiply(block: _Block) -> None:
+            support[block.rows] = block.matrix @ operand[block.columns]
+
+        if sum(block.matrix.nnz for block in self._blocks) < BLOCK_ENTRIES:
+            for block in self._blocks:
+                multiply(block)
+        else:
+            in_threads(multiply, self._blocks)
+        return support
+
+
+def _row_blocks(matrix: sp.csr_array, start: int) -> list[_Block]:
+    """Cut the matrix of a label into blocks of rows that share its memory."""
+    n_rows = matrix.shape[0]
+    if n_rows == 0:
+        return []
+    columns = slice(start, start + n_rows)
+    largest = BLOCK_ENTRIES * n_rows // max(1, matrix.nnz)
+    return [
+        _Block(slice(start + rows.start, start + rows.stop), columns, rows_of(matrix, rows))
+        for rows in balanced_blocks(n_rows, largest)
+    ]
 
 
 class LocalAffinity:
@@ -66,21 +128,14 @@ class LocalAffinity:
 
     def apply(self, p: Array) -> Array:
         """Return K p."""
-        return (
-            self.to_queries(self.weights, p)
-            if self._per_label is None
-            else self._per_label.apply(p)
-        )
+        per_label = self._per_label
+        return self.to_queries(self.weights, p) if per_label is None else per_label.apply(p)
 
     def to_queries(self, queries: Any, P: Array) -> Array:
         """Return the support of unseen instances by these, (n_queries, n_classes).
 
-        Parameters
-        ----------
-        queries : like ``weights``, of shape (n_queries, n_samples)
-            Weights of their edges to these instances.
-        P : array of shape (n_samples, n_classes)
-            Probabilities of these instances.
+        ``queries`` are the (n_queries, n_samples) weights of their edges to these instances, whose
+        (n_samples, n_classes) probabilities are P.
         """
         support = _product(queries, P)
         if self.label_similarity is None:

@@ -33,18 +33,8 @@ def normalise_masses(
 ) -> Array:
     """Turn support into probabilities inside every instance, with the labels' masses corrected.
 
-    Parameters
-    ----------
-    layout : Layout
-        Where support and probabilities stand.
-    support : array
-        Support of the assignments.
-    p : array
-        Their probabilities so far, which an instance without support keeps.
-    balance : float, default=0.0
-        The support of a label is divided by its mass to this power.
-    expected_mass : array of shape (n_classes,), default=None
-        Capacities of the labels, which take the place of the balance.
+    ``p`` are the probabilities so far, which an instance without support keeps. The support of a
+    label is divided by its mass to the power ``balance``, or drawn to its expected mass.
     """
     if balance and expected_mass is None:
         mass = layout.class_mass(p)

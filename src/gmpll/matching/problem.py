@@ -17,37 +17,21 @@ __all__ = ["MatchingProblem"]
 
 @dataclass(frozen=True)
 class MatchingProblem:
-    """What rows were matched by.
+    """What rows were matched by."""
 
-    Attributes
-    ----------
-    weights : sparse matrix of shape (n_samples, n_samples)
-        The graph.
-    mask : ndarray of shape (n_samples, n_classes), bool
-        Candidates.
-    balance : float
-        Exponent of the class-mass correction.
-    similarity : ndarray of shape (n_classes, n_classes) or None
-        Similarity of the labels, None if they are all different.
-    priors : ndarray of shape (n_samples, n_classes) or None
-        What multiplies the support of every candidate.
-    expected_mass : ndarray of shape (1, n_classes) or None
-        Known number of rows of every label.
-    """
-
-    weights: Any
+    weights: Any  # a sparse (n_samples, n_samples) matrix, the graph
     mask: NDArray[np.bool_]
-    balance: float = 0.0
-    similarity: NDArray[np.float64] | None = None
-    priors: NDArray[np.float64] | None = None
-    expected_mass: NDArray[np.float64] | None = None
+    balance: float = 0.0  # exponent of the class-mass correction
+    similarity: NDArray[np.float64] | None = None  # of the labels, None if all are different
+    priors: NDArray[np.float64] | None = None  # what multiplies the support of every candidate
+    expected_mass: NDArray[np.float64] | None = None  # (1, n_classes): rows of every label
 
     def over_all_labels(self, seen: NDArray[np.bool_]) -> MatchingProblem:
         """Return the same with columns for labels that no row contains."""
         if seen.all():
             return self
 
-        def widened(values: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
+        def widened(values: Any) -> Any:
             if values is None:
                 return None
             full = np.zeros((len(values), len(seen)), dtype=values.dtype)
@@ -58,11 +42,9 @@ class MatchingProblem:
         if similarity is not None:
             similarity = np.eye(len(seen))
             similarity[np.ix_(seen, seen)] = self.similarity
-        mask = np.zeros((len(self.mask), len(seen)), dtype=bool)
-        mask[:, seen] = self.mask
         return replace(
             self,
-            mask=mask,
+            mask=widened(self.mask),
             similarity=similarity,
             priors=widened(self.priors),
             expected_mass=widened(self.expected_mass),
@@ -74,17 +56,10 @@ class MatchingProblem:
         P = uniform_start(self.mask)
         if self.priors is not None:
             P = confidences_within(self.priors, self.mask)
+        once: dict[str, Any] = {"max_iter": 1, "tol": 0.0, "balance": self.balance}
+        known: dict[str, Any] = {"priors": self.priors, "expected_mass": self.expected_mass}
         path = [P[rows]]
         for _ in range(n_iterations):
-            P = match(
-                affinity,
-                self.mask,
-                balance=self.balance,
-                max_iter=1,
-                tol=0.0,
-                start=P,
-                priors=self.priors,
-                expected_mass=self.expected_mass,
-            ).probabilities
+            P = match(affinity, self.mask, start=P, **once, **known).probabilities
             path.append(P[rows])
         return np.stack(path, axis=1)

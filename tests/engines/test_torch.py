@@ -2,7 +2,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
-from gmpll.engines.halves import padded, split  # noqa: E402
+from gmpll.engines.torch import padded, split  # noqa: E402
 
 
 def test_two_halves_hold_nearly_a_single():
