@@ -132,7 +132,7 @@ def test_the_iterations_add_up():
     frame = pd.DataFrame(rng.normal(size=(150, 4)) + np.eye(3, 4)[truth], columns=list("abcd"))
     frame["tags"] = [f"{'abc'[t]}|{'abc'[(t + 1) % 3]}" for t in truth]
     facts, _ = facts_of(frame)
-    tables = [table for row in facts.doubtful for table in _reason_tables(row)[1:]]
+    tables = [table for row in facts.doubtful for table in _reason_tables(row, facts)[1:]]
     assert sum(line.cells[0].text == "afterwards" for t in tables for line in t.rows) > 10
     for table in tables:
         lines = [

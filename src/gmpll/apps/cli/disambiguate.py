@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["disambiguate", "plain_errors", "split"]
 
 _EXIT_INTERRUPTED = 130
+_SHOWN_ANNOTATORS = 10
 _EXTRAS = ("pandas", "pyarrow", "skops", "jinja2", "matplotlib", "markupsafe")
 _DATA = "Data"
 _SPECIAL = "Special cases"
@@ -138,10 +139,18 @@ def disambiguate(
     trust: Annotated[
         float | None,
         typer.Option(
-            help="How much votes count: 0 not at all, 1 as probabilities; estimated by default.",
+            help="Count votes, and how much: 0 not at all, 1 as probabilities. By default it is "
+            "estimated, for every annotator who is named.",
             rich_help_panel=_SPECIAL,
         ),
     ] = None,
+    outside: Annotated[
+        str,
+        typer.Option(
+            help="Labels that nobody voted for: auto (possible where annotators are named), never.",
+            rich_help_panel=_SPECIAL,
+        ),
+    ] = "auto",
     labels: Annotated[
         str | None,
         typer.Option(help="All labels that are allowed, with commas.", rich_help_panel=_SPECIAL),
@@ -187,6 +196,7 @@ def disambiguate(
             gold=gold,
             impossible=impossible,
             trust=trust,
+            outside=outside,
             image=image,
             method=method,
             review_below=review_below,
@@ -327,14 +337,33 @@ def _print_sets(console: Console, prepared: Prepared) -> None:
 
 
 def _print_results(console: Console, resolution: Resolution) -> None:
+    from rich.table import Table as Grid
+    from rich.text import Text
+
+    from gmpll.apps.pages.tables import number
+    from gmpll.apps.tables.believed import annotator_table, sentences
     from gmpll.apps.tables.errors import counted
 
-    ambiguous = resolution.prepared.sets.mask.sum(axis=1) > 1
     found = resolution.verdicts
+    sure = found.confidence[resolution.is_open]
+    mean = sure.mean() if sure.size else 1.0
     console.print(
-        f"Resolved {counted(int(ambiguous.sum()), 'ambiguous row')}, mean confidence "
-        f"{found.confidence[ambiguous].mean():.2f}; {int(found.review.sum())} are worth a look."
+        f"Resolved {counted(len(sure), 'ambiguous row')}, mean confidence {mean:.2f}; "
+        f"{int(found.review.sum())} are worth a look."
     )
+    for sentence in sentences(resolution):
+        console.print(sentence, markup=False)
+    annotators = annotator_table(resolution)
+    if annotators is None:
+        return
+    grid = Grid(box=None, pad_edge=False, header_style="bold")
+    for title in ("annotator", "votes", "estimated accuracy", "agreement"):
+        grid.add_column(title, justify="left" if title == "annotator" else "right")
+    for name, votes, accuracy, agreement in annotators[:_SHOWN_ANNOTATORS].itertuples():
+        grid.add_row(Text(str(name)), str(votes), number(accuracy, 2), number(agreement, 2))
+    console.print(grid)
+    if len(annotators) > _SHOWN_ANNOTATORS:
+        console.print(f"... and {len(annotators) - _SHOWN_ANNOTATORS} more in annotators.csv")
 
 
 def _print_archived(console: Console, archived: Archived) -> None:

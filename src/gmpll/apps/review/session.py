@@ -92,7 +92,9 @@ class ReviewSession:
         self._rematch = rematch
         self._base = _matching_key(saved)
         self._review_below = float(json.loads(saved.settings).get("review_below", REVIEW_BELOW))
-        self._ambiguous = (saved.mask.sum(axis=1) > 1) & (saved.gold < 0)
+        # Of votes of named annotators a label can be in doubt, or lie outside, that stands alone.
+        in_doubt = 1 - 2 * doubt(saved.confidence, saved.labels) < self._review_below
+        self._ambiguous = ((saved.mask.sum(axis=1) > 1) | in_doubt) & (saved.gold < 0)
         self._similarity = Similarity(saved.features, labels=saved.labels)
         self._lock = threading.Lock()
         self._passed: dict[str, set[int]] = {}
@@ -200,7 +202,7 @@ class ReviewSession:
 
     def _candidates(self, row: int) -> list[dict[str, Any]]:
         saved = self._matching.saved
-        codes = np.flatnonzero(self.saved.mask[row])
+        codes = np.union1d(np.flatnonzero(self.saved.mask[row]), saved.labels[row])
         codes = codes[np.argsort(-saved.confidence[row, codes], kind="stable")]
         return [
             {

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gmpll.apps.decisions.archive import Archived, archiving, carry_over
 from gmpll.apps.tables import model_file, saved
+from gmpll.apps.tables.believed import annotator_table
 from gmpll.apps.tables.errors import InputError
+from gmpll.apps.tables.formulas import escape_formula
 from gmpll.apps.tables.output import output_folder, table_suffix, write_table
 from gmpll.apps.tables.page import render_page
 from gmpll.apps.tables.page_facts import page_facts
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["OWN_FILES", "PAGE", "Written", "write_folder"]
 
 PAGE = "report.html"
+ANNOTATORS = "annotators.csv"
 #: Where one of these lies, a run has been written.
 OWN_FILES = (saved.FILE_NAME, model_file.FILE_NAME, PAGE)
 
@@ -50,9 +53,17 @@ def write_folder(
     with archiving(folder, saved.FILE_NAME) as make_room, output_folder(folder) as staging:
         step("Writing the resolved rows")
         columns = result_columns(
-            resolution.verdicts, prepared.sets.classes, set(table.frame.columns)
+            resolution.verdicts,
+            prepared.sets.classes,
+            set(table.frame.columns),
+            votes=resolution.votes,
         )
         write_table(table, columns, staging / results, escape=escape)
+        annotators = annotator_table(resolution)
+        if annotators is not None:
+            if escape:
+                annotators = annotators.rename(index=lambda name: escape_formula(str(name)))
+            annotators.round(4).to_csv(staging / ANNOTATORS)
         step("Writing the model")
         model_file.save_model(
             model_file.SavedModel(
@@ -74,5 +85,5 @@ def write_folder(
         with suppress(InputError):  # a damaged matching: the decisions can be read where they are
             before = saved.read_matching(archived.folder)
             archived = carry_over(archived, before, folder, matching, prepared.roles.id)
-    files = [folder / name for name in (results, PAGE, model_file.FILE_NAME, saved.FILE_NAME)]
-    return Written(files, archived)
+    names = (results, ANNOTATORS, PAGE, model_file.FILE_NAME, saved.FILE_NAME)
+    return Written([folder / name for name in names if (folder / name).exists()], archived)

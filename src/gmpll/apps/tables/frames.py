@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gmpll.apps.tables.believed import annotator_table, sentences
 from gmpll.apps.tables.errors import InputError
 from gmpll.apps.tables.guesses import guess_roles
 from gmpll.apps.tables.options import Options
@@ -35,6 +36,7 @@ def disambiguate(
     gold: str | None = None,
     impossible: str | None = None,
     trust: float | None = None,
+    outside: str = "auto",
     exclude: str | Sequence[str] = (),
     empty: str = "error",
     method: str = "gmpll",
@@ -54,7 +56,8 @@ def disambiguate(
         Between the labels of a cell, or ``"json"``.
     votes : DataFrame or path, default=None
         A long table of votes (item, label, annotator) in place of candidates; items are matched
-        with the column ``id``.
+        with the column ``id``. Where it says who voted, every annotator is modelled, see
+        :mod:`gmpll.evidence.annotators`, unless ``trust`` is given: then votes are only counted.
     vote_columns : sequence of str, default=()
         Its columns, in that order.
     text : str or sequence of str, default=None
@@ -67,6 +70,9 @@ def disambiguate(
         Column of labels that a row cannot have, in the form of candidate sets.
     trust : float, default=None
         How much votes count, see :class:`gmpll.PartialLabelClassifier`; estimated by default.
+    outside : {"auto", "never"}, default="auto"
+        Whether a row may get a label that nobody voted for. ``"auto"``: where it is known who
+        voted, and no labels are ``impossible``.
     exclude : str or sequence of str, default=()
         Columns not to use.
     empty : {"error", "all"}, default="error"
@@ -83,7 +89,11 @@ def disambiguate(
     -------
     DataFrame
         ``df`` with the columns ``label``, ``confidence``, ``runner_up``, ``margin`` and
-        ``review``; a name that ``df`` has already gets ``resolved_`` before it.
+        ``review``; a name that ``df`` has already gets ``resolved_`` before it. Where it is known
+        who voted there is the column ``votes``, too: how many voted for the label. Sentences on
+        how much features, votes and label frequencies count are in ``attrs["evidence"]``, and the
+        annotators' votes, estimated accuracy and agreement in ``attrs["annotators"]``, one
+        dictionary for each.
 
     Raises
     ------
@@ -119,6 +129,7 @@ def disambiguate(
         gold=gold,
         impossible=impossible,
         trust=trust,
+        outside=outside,
         empty=empty,
         method=method,
         review_below=review_below,
@@ -131,11 +142,20 @@ def disambiguate(
     except InputError as error:
         raise InputError(_in_python(str(error))) from None
     columns = result_columns(
-        resolution.verdicts, resolution.prepared.sets.classes, set(df.columns), decimals=12
+        resolution.verdicts,
+        resolution.prepared.sets.classes,
+        set(df.columns),
+        votes=resolution.votes,
+        decimals=12,
     )
     if roles.separator == "list":
         _restore_types(columns, table.frame[roles.candidates[0]])
-    return df.assign(**columns)
+    resolved = df.assign(**columns)
+    resolved.attrs["evidence"] = list(sentences(resolution))
+    annotators = annotator_table(resolution)
+    if annotators is not None:
+        resolved.attrs["annotators"] = annotators.reset_index().to_dict("records")
+    return resolved
 
 
 def _in_python(sentence: str) -> str:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["RESULT_COLUMNS", "reasons_not_to_use"]
 
 #: Columns that are added to the input.
-RESULT_COLUMNS = ("label", "confidence", "runner_up", "margin", "review")
+RESULT_COLUMNS = ("label", "confidence", "runner_up", "margin", "review", "votes")
 _PREFIX = "resolved_"
 #: So many of them together come from an earlier run.
 _MIN_OF_A_RUN = 3

@@ -6,6 +6,7 @@ trusts, which are those of scikit-learn, NumPy and SciPy, only classes of this l
 
 from __future__ import annotations
 
+import copy
 import importlib
 import zipfile
 from dataclasses import dataclass, fields, replace
@@ -57,11 +58,13 @@ class SavedModel:
 
 
 def save_model(saved: SavedModel, path: Path) -> None:
-    """Write a model to a file."""
+    """Write a model to a file; who voted how is not part of it, for prediction does not need it."""
     from skops.io import dump
 
+    model = copy.copy(saved.model)
+    vars(model).pop("annotators_", None)
     content = {field.name: getattr(saved, field.name) for field in fields(saved)}
-    content |= {"format": FORMAT, "vectors": list(saved.vectors)}
+    content |= {"format": FORMAT, "vectors": list(saved.vectors), "model": model}
     dump(content, path, compression=zipfile.ZIP_DEFLATED, compresslevel=1)
 
 

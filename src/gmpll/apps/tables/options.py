@@ -17,7 +17,8 @@ class Options:
     """Overrides of the guesses; most are the parameters of :func:`gmpll.apps.tables.disambiguate`.
 
     ``min_share`` is the share of an item's votes that makes a label a candidate, ``labels`` are
-    all that are allowed (any if empty), and ``image`` is the column of image file names.
+    all that are allowed (any if empty), and ``image`` is the column of image file names. Whether a
+    label may lie ``outside`` of the votes is "auto" or "never".
     """
 
     candidates: Sequence[str] = ()
@@ -35,6 +36,7 @@ class Options:
     image: str | None = None
     impossible: str | None = None
     trust: float | None = None
+    outside: str = "auto"
     method: str = "gmpll"
     review_below: float | None = None
     seed: int = 0

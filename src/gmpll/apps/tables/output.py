@@ -122,7 +122,9 @@ def _exchange(staging: Path, folder: Path) -> None:
     new = sorted(file.name for file in staging.iterdir())
     old = {name for name in new if (folder / name).exists()}
     if any(name.startswith("resolved.") for name in new):
-        old |= {file.name for file in folder.glob("resolved.*")}  # perhaps of another format
+        # Perhaps of another format, or of votes with names of annotators.
+        earlier = (*folder.glob("resolved.*"), *folder.glob("annotators.csv"))
+        old |= {file.name for file in earlier}
     replaced = staging / _REPLACED
     replaced.mkdir()
     try:

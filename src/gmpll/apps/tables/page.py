@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["render_page"]
 
 _MAX_NEIGHBORS = 8
+MAX_ANNOTATORS = 50
 
 
 def render_page(facts: PageFacts) -> str:
@@ -30,7 +31,8 @@ def render_page(facts: PageFacts) -> str:
         map_figure=map_figure(facts),
         frequency_table=_frequency_table(facts),
         pair_table=_pair_table(facts),
-        reason_tables={row.id: _reason_tables(row) for row in facts.doubtful},
+        annotator_table=_annotator_table(facts),
+        reason_tables={row.id: _reason_tables(row, facts) for row in facts.doubtful},
     )
 
 
@@ -56,16 +58,36 @@ def _pair_table(facts: PageFacts) -> Table:
     return _table("pairs", "Rows with both labels, and what they became", header, rows)
 
 
-def _reason_tables(row: DoubtfulRow) -> list[Table]:
+def _annotator_table(facts: PageFacts) -> Table | None:
+    if facts.annotators is None:
+        return None
+    rows = [
+        [str(name), count(votes), number(accuracy, 2), number(agreement, 2)]
+        for name, votes, accuracy, agreement in facts.annotators.itertuples()
+    ][:MAX_ANNOTATORS]
+    header = ["annotator", "votes", "estimated accuracy", "agreement"]
+    return _table("annotators", "Annotators", header, rows)
+
+
+def _reason_tables(row: DoubtfulRow, facts: PageFacts) -> list[Table]:
     """Lay out who voted and how the matching went."""
     if row.reasons is None:
         return []
+    tables = []
+    if facts.annotators is not None:
+        accuracy = facts.annotators["accuracy"]
+        voted = [[name, label, number(accuracy[name], 2)] for name, label in row.votes]
+        header = ["annotator", "vote", "estimated accuracy"]
+        tables.append(_table("annotators", f"Who voted about {row.id}", header, voted))
     votes = [
         [identity, str(near.label), number(near.weight, 2), f"{near.share:.0%}"]
         for identity, near in zip(row.neighbor_ids, row.reasons.neighbors, strict=True)
     ][:_MAX_NEIGHBORS]
     header = ["neighbour", "its label", "weight", "share of all weight"]
-    tables = [_table("votes", f"Neighbours of {row.id}, the heaviest vote first", header, votes)]
+    title = f"Neighbours of {row.id}, the heaviest vote first"
+    tables.append(_table("votes", title, header, votes))
+    if facts.annotators is not None:  # the matching is the lesser part of the reasons
+        return tables
     names = list(row.reasons.support)
     told = [(f"iteration {step.number}", step) for step in row.reasons.iterations]
     if row.reasons.afterwards is not None:

@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 from sklearn.preprocessing import StandardScaler, normalize
 
+from gmpll.apps.tables.believed import annotator_table, sentences
 from gmpll.explanation import Explanation, explain_rows
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from gmpll.apps.tables.candidate_sets import LabelSets
     from gmpll.apps.tables.resolving import Resolution
 
 __all__ = ["DoubtfulRow", "MapFacts", "PageFacts", "page_facts"]
@@ -44,7 +46,7 @@ class MapFacts:
 
 @dataclass(frozen=True)
 class DoubtfulRow:
-    """A row worth a look, with the reasons for its label where there are any."""
+    """A row worth a look, with the reasons for its label and who voted what, as far as known."""
 
     id: str
     label: str
@@ -53,6 +55,7 @@ class DoubtfulRow:
     margin: float
     candidates: tuple[tuple[str, float], ...]
     cells: tuple[tuple[str, str], ...]
+    votes: tuple[tuple[str, str], ...]
     reasons: Explanation | None
     neighbor_ids: tuple[str, ...]
     counterfactual: str
@@ -80,6 +83,8 @@ class PageFacts:
     used: tuple[tuple[str, str, str], ...]
     n_features: int
     problems: tuple[str, ...]
+    evidence: tuple[str, ...]
+    annotators: pd.DataFrame | None
     frequencies: pd.DataFrame
     pairs: pd.DataFrame
     map: MapFacts
@@ -92,7 +97,7 @@ def page_facts(resolution: Resolution, display: NDArray[np.str_]) -> PageFacts:
     """Collect the facts of a run; ``display`` are the cells of every row that are worth showing."""
     prepared, found = resolution.prepared, resolution.verdicts
     mask, classes = prepared.sets.mask, prepared.sets.classes
-    ambiguous = mask.sum(axis=1) > 1
+    is_open = resolution.is_open & (prepared.sets.gold < 0)
     settings = {
         "method": prepared.options.method,
         "seed": str(prepared.options.seed),
@@ -103,21 +108,23 @@ def page_facts(resolution: Resolution, display: NDArray[np.str_]) -> PageFacts:
         source=prepared.table.name,
         n_rows=len(mask),
         n_labels=len(classes),
-        n_ambiguous=int(ambiguous.sum()),
+        n_ambiguous=int((mask.sum(axis=1) > 1).sum()),
         n_gold=int((prepared.sets.gold >= 0).sum()),
         n_review=int(found.review.sum()),
         calibrated=prepared.calibrated,
         mean_candidates=float(mask.sum(axis=1).mean()),
         classes=tuple(classes.tolist()),
-        confidence=found.confidence[ambiguous],
+        confidence=found.confidence[resolution.is_open],
         used=tuple(prepared.roles.described()),
         n_features=resolution.features.shape[1],
         problems=prepared.problems,
+        evidence=sentences(resolution),
+        annotators=annotator_table(resolution),
         frequencies=_frequencies(mask, classes, found.labels),
         pairs=_pairs(mask, classes, found.labels, found.margin),
         map=_map(resolution),
-        doubtful=_doubtful(resolution, display, ambiguous),
-        n_doubtful=int((ambiguous & (prepared.sets.gold < 0)).sum()),
+        doubtful=_doubtful(resolution, display, np.flatnonzero(is_open)),
+        n_doubtful=int(is_open.sum()),
         settings=tuple(settings.items()),
     )
 
@@ -178,18 +185,18 @@ def _map(resolution: Resolution) -> MapFacts:
 
 
 def _doubtful(
-    resolution: Resolution, display: NDArray[np.str_], ambiguous: NDArray[np.bool_]
+    resolution: Resolution, display: NDArray[np.str_], open_rows: NDArray[np.intp]
 ) -> tuple[DoubtfulRow, ...]:
     prepared, found = resolution.prepared, resolution.verdicts
     names = [*prepared.sets.classes.tolist(), ""]
-    open_rows = np.flatnonzero(ambiguous & (prepared.sets.gold < 0))
     order = open_rows[np.argsort(found.margin[open_rows], kind="stable")][:MAX_DOUBTFUL]
     reasons: list[Explanation | None] = [None] * len(order)
     if prepared.options.method == "gmpll" and order.size:
         reasons = [*explain_rows(resolution.model, order.tolist(), max_iterations=MAX_ITERATIONS)]
     rows = []
     for row, why in zip(order.tolist(), reasons, strict=True):
-        codes = np.flatnonzero(prepared.sets.mask[row])
+        either = [found.labels[row], found.runners_up[row]]
+        codes = np.union1d(np.flatnonzero(prepared.sets.mask[row]), either)
         codes = codes[np.argsort(-resolution.confidences[row, codes], kind="stable")]
         cells = json.loads(str(display[row]))
         rows.append(
@@ -201,14 +208,27 @@ def _doubtful(
                 margin=float(found.margin[row]),
                 candidates=tuple((names[c], float(resolution.confidences[row, c])) for c in codes),
                 cells=tuple((name, _short(value)) for name, value in cells.items()),
+                votes=_votes_of(row, prepared.sets),
                 reasons=why,
                 neighbor_ids=()
                 if why is None
                 else tuple(str(prepared.ids[near.row]) for near in why.neighbors),
-                counterfactual="" if why is None else why.counterfactual(prepared.ids.__getitem__),
+                counterfactual=""
+                if why is None or prepared.sets.annotated
+                else why.counterfactual(prepared.ids.__getitem__),
             )
         )
     return tuple(rows)
+
+
+def _votes_of(row: int, sets: LabelSets) -> tuple[tuple[str, str], ...]:
+    """Return who voted what for a row."""
+    votes = sets.votes
+    if votes is None or votes.annotators is None or votes.votes is None:
+        return ()
+    who, labels = divmod(votes.votes[[row]].indices, len(sets.classes))
+    names = map(str, votes.annotators[who])
+    return tuple(zip(names, sets.classes[labels].tolist(), strict=True))
 
 
 def _short(text: str) -> str:

@@ -20,7 +20,7 @@ from gmpll.apps.tables.guesses import Roles
 from gmpll.apps.tables.leaks import RESULT_COLUMNS
 from gmpll.apps.tables.options import Options
 from gmpll.apps.tables.tables import Table
-from gmpll.candidates import CandidateSets
+from gmpll.candidates import CandidateSets, VotedCandidates
 
 __all__ = ["METHODS", "Prepared", "Resolution", "Verdicts", "prepare", "resolve", "result_columns"]
 
@@ -31,6 +31,8 @@ METHODS = {
 }
 #: Labels whose margin is smaller are worth a look: where confidences are calibrated, and else.
 REVIEW_BELOW, REVIEW_BELOW_UNCALIBRATED = 0.5, 0.25
+#: A label that nobody voted for is possible from a confidence on that does not round to nothing.
+LEAST_CONFIDENCE = 5e-5
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,19 @@ class Resolution:
     confidences: NDArray[np.float32]
     verdicts: Verdicts
 
+    @property
+    def is_open(self) -> NDArray[np.bool_]:
+        """Rows that had more than one label to choose from."""
+        return self.verdicts.runners_up >= 0
+
+    @property
+    def votes(self) -> NDArray[np.int64] | None:
+        """How many voted for the label of a row, None where it is not known who voted."""
+        sets = self.prepared.sets
+        if sets.weights is None or not sets.annotated:
+            return None
+        return sets.weights[np.arange(len(sets.mask)), self.verdicts.labels].astype(np.int64)
+
 
 def prepare(table: Table, roles: Roles, options: Options) -> Prepared:
     """Read ids, candidates and what the features are made of; refuse what cannot be used."""
@@ -108,6 +123,12 @@ def prepare(table: Table, roles: Roles, options: Options) -> Prepared:
     if options.votes is None and (options.vote_columns or options.min_share):
         option = "--vote-columns" if options.vote_columns else "--min-share"
         raise InputError(f"{option} is about votes: it goes with --votes only.")
+    if options.outside not in ("auto", "never"):
+        raise InputError(f"--outside is {quoted(options.outside)}; it must be 'auto' or 'never'.")
+    if options.outside == "never" and options.method != "gmpll":
+        raise InputError(
+            "--outside is about labels that nobody voted for: it goes with gmpll only."
+        )
     if options.trust is not None and not 0 <= options.trust < np.inf:
         raise InputError(f"--trust is {options.trust}; it must be a number that is not negative.")
     ids = row_ids(table, roles)
@@ -133,14 +154,16 @@ def resolve(prepared: Prepared, *, step: Callable[[str], None] = lambda text: No
             "with --features or --text."
         )
     step(f"Matching {len(features)} rows with {len(sets.classes)} labels")
-    settings = {}
+    settings: dict[str, Any] = {}
     if options.trust is not None:
         settings["weight_exponent"] = options.trust
+    if options.outside == "never" or (roles.impossible and options.method == "gmpll"):
+        settings["outside"] = "never"  # what a row cannot have is not known outside the votes
     model = make_model(options.method, options.seed, **settings)
-    labels, confidences = match_sets(
-        model, features, CandidateSets(sets.mask, sets.classes), sets.weights
-    )
-    found = verdicts(confidences, sets.mask, labels, sets.gold, prepared.review_below)
+    known = CandidateSets(sets.mask, sets.classes)
+    labels, confidences = match_sets(model, features, known, sets.gold, sets.votes)
+    possible = sets.mask | (confidences >= LEAST_CONFIDENCE) if sets.annotated else sets.mask
+    found = verdicts(confidences, possible, labels, sets.gold, prepared.review_below)
     return Resolution(prepared, encoder, model, features, confidences, found)
 
 
@@ -156,16 +179,22 @@ def match_sets(
     model: Any,
     features: NDArray[np.floating],
     sets: CandidateSets,
-    weights: NDArray[np.floating] | None,
+    gold: NDArray[np.int64],
+    votes: VotedCandidates | None,
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """Fit a model and return the codes of its labels, and its confidences.
 
-    Votes count where the method can use them, else they are sets only.
+    Votes count where the method can use them, else they are sets only; where it is known who
+    voted, every annotator is modelled.
     """
-    votes = {}
-    if weights is not None and has_fit_parameter(model, "candidate_weight"):
-        votes["candidate_weight"] = weights
-    model.fit(features, sets, **votes)
+    if votes is not None and votes.annotators is not None:
+        known = [sets.classes[code] if code >= 0 else None for code in gold]
+        ruled_out = votes.candidates.mask & ~sets.mask & (gold < 0)[:, None]
+        model.fit(features, votes, gold=known, impossible=ruled_out)
+    elif votes is not None and has_fit_parameter(model, "candidate_weight"):
+        model.fit(features, sets, candidate_weight=votes.weights)
+    else:
+        model.fit(features, sets)
     return codes_of(model.labels_, sets.classes), model_confidences(model).astype(np.float32)
 
 
@@ -214,9 +243,14 @@ def verdicts(
 
 
 def result_columns(
-    found: Verdicts, classes: NDArray[np.str_], taken: Any, *, decimals: int = 4
+    found: Verdicts,
+    classes: NDArray[np.str_],
+    taken: Any,
+    *,
+    votes: NDArray[np.int64] | None = None,
+    decimals: int = 4,
 ) -> dict[str, Any]:
-    """Return the columns that are added to the input.
+    """Return the columns that are added to the input; that of votes only where they are given.
 
     A name that is taken already gets ``resolved_`` before it. Where there is no confidence, it,
     the margin and whether to look are None.
@@ -233,9 +267,10 @@ def result_columns(
         [names[code] for code in found.runners_up.tolist()],
         known(found.margin.round(decimals)),
         known(found.review),
+        *([] if votes is None else [votes.tolist()]),
     )
     columns = {}
-    for name, column in zip(RESULT_COLUMNS, values, strict=True):
+    for name, column in zip(RESULT_COLUMNS, values, strict=False):
         while name in taken:
             name = f"resolved_{name}"
         columns[name] = column

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from gmpll.apps.tables.checks import check_format, check_unpacked_size
 from gmpll.apps.tables.errors import InputError
 from gmpll.apps.tables.resolving import Resolution, make_model, match_sets
-from gmpll.candidates import CandidateSets
+from gmpll.candidates import CandidateSets, VotedCandidates
 
 __all__ = ["FILE_NAME", "FORMAT", "SavedMatching", "read_matching", "rematch", "saved_matching"]
 
@@ -44,11 +45,17 @@ _LAYOUT = {
     "source": ("U", ""),
     "settings": ("U", ""),
     "weights": ("f", "nq"),
+    "votes": ("i", "v3"),
+    "annotators": ("U", "a"),
 }
 
 
-def _no_votes() -> NDArray[np.float32]:
-    return np.empty((0, 0), dtype=np.float32)
+#: What stands for votes where there are none, or nobody is named.
+_NO_VOTES: dict[str, Any] = {
+    "weights": np.empty((0, 0), dtype=np.float32),
+    "votes": np.empty((0, 3), dtype=np.int64),
+    "annotators": np.empty(0, dtype=str),
+}
 
 
 @dataclass(frozen=True)
@@ -82,6 +89,10 @@ class SavedMatching:
         JSON: method, its parameters, and the margin below which a row is flagged.
     weights : ndarray of shape (n, q), float32
         How many votes each candidate got; of shape (0, 0) without votes.
+    votes : ndarray of shape (v, 3), int
+        Row, annotator and label of every vote; empty where nobody is named.
+    annotators : ndarray of shape (a,), str
+        The names of the annotators.
     """
 
     ids: NDArray[np.str_]
@@ -96,7 +107,9 @@ class SavedMatching:
     image_column: str
     source: str
     settings: str
-    weights: NDArray[np.float32] = field(default_factory=_no_votes)
+    weights: NDArray[np.float32] = field(default_factory=lambda: _NO_VOTES["weights"])
+    votes: NDArray[np.int64] = field(default_factory=lambda: _NO_VOTES["votes"])
+    annotators: NDArray[np.str_] = field(default_factory=lambda: _NO_VOTES["annotators"])
 
 
 def saved_matching(resolution: Resolution) -> SavedMatching:
@@ -114,12 +127,20 @@ def saved_matching(resolution: Resolution) -> SavedMatching:
         },
     }
     source = prepared.table.path
-    weights = prepared.sets.weights
+    sets = prepared.sets
+    voted: dict[str, Any] = {}
+    if sets.votes is not None:
+        voted["weights"] = sets.votes.weights.astype(np.float32)
+    if sets.votes is not None and sets.votes.annotators is not None:
+        assert sets.votes.votes is not None
+        rows, columns = sets.votes.votes.nonzero()
+        voted["votes"] = np.column_stack([rows, *divmod(columns, len(sets.classes))])
+        voted["annotators"] = sets.votes.annotators
     return SavedMatching(
         ids=prepared.ids,
-        classes=prepared.sets.classes,
-        mask=prepared.sets.mask,
-        gold=prepared.sets.gold,
+        classes=sets.classes,
+        mask=sets.mask,
+        gold=sets.gold,
         labels=resolution.verdicts.labels,
         confidence=resolution.confidences,
         features=resolution.features,
@@ -128,7 +149,7 @@ def saved_matching(resolution: Resolution) -> SavedMatching:
         image_column=roles.image,
         source="" if source is None else str(source.absolute()),
         settings=json.dumps(settings),
-        weights=_no_votes() if weights is None else weights.astype(np.float32),
+        **voted,
     )
 
 
@@ -165,7 +186,7 @@ def read_matching(directory: str | Path) -> SavedMatching:
         check_unpacked_size(path)
         with np.load(path, allow_pickle=False) as file:
             # What is no array in such a file comes as bytes.
-            arrays = {name: np.asarray(file[name]) for name in file.files}
+            arrays = {**_NO_VOTES, **{name: np.asarray(file[name]) for name in file.files}}
     except InputError:
         raise
     except Exception as error:  # a damaged file shows in a dozen kinds of exception
@@ -189,7 +210,7 @@ def read_matching(directory: str | Path) -> SavedMatching:
 
 def _has_its_shapes(arrays: Mapping[str, NDArray[Any]]) -> bool:
     """Whether every array has the kind and shape that the others call for."""
-    sizes: dict[str, int] = {}
+    sizes = {"3": 3}
     for name, (kind, shape) in _LAYOUT.items():
         array = arrays[name]
         if array.dtype.kind != kind or array.ndim != len(shape):
@@ -207,6 +228,7 @@ def _has_its_shapes(arrays: Mapping[str, NDArray[Any]]) -> bool:
 def _is_consistent(saved: SavedMatching) -> bool:
     """Whether codes name labels, numbers are finite and the settings can be read."""
     q = len(saved.classes)
+    numbers = (len(saved.ids), len(saved.annotators), q)
     try:
         settings = json.loads(saved.settings)
         readable = isinstance(settings, dict) and 0 <= settings.get("review_below", 0.0) <= 1
@@ -221,6 +243,8 @@ def _is_consistent(saved: SavedMatching) -> bool:
         and np.isfinite(saved.features).all()
         and np.isfinite(saved.weights).all()
         and (saved.weights >= 0).all()
+        and ((saved.votes >= 0) & (saved.votes < numbers)).all()
+        and (saved.weights.size or not saved.votes.size)
     )
 
 
@@ -263,11 +287,24 @@ def rematch(saved: SavedMatching, gold: Mapping[int, int]) -> SavedMatching:
         raise InputError(
             "The settings of the matching cannot be used: run gmpll disambiguate again."
         ) from error
-    weights = saved.weights if saved.weights.size else None
-    labels, confidence = match_sets(
-        model, saved.features, CandidateSets(mask, saved.classes), weights
-    )
+    sets = CandidateSets(mask, saved.classes)
+    labels, confidence = match_sets(model, saved.features, sets, known, _votes(saved))
     return replace(saved, mask=mask, gold=known, labels=labels, confidence=confidence)
+
+
+def _votes(saved: SavedMatching) -> VotedCandidates | None:
+    if not saved.weights.size:
+        return None
+    voted = saved.weights > 0
+    sets = CandidateSets(voted | ~voted.any(axis=1, keepdims=True), saved.classes)
+    weights = saved.weights.astype(np.float64)
+    if not saved.votes.size:
+        return VotedCandidates(sets, saved.ids, weights)
+    rows, who, labels = saved.votes.T
+    n, q = weights.shape
+    cells = (np.ones(len(rows)), (rows, who * q + labels))
+    votes = sp.csr_array(cells, shape=(n, len(saved.annotators) * q))
+    return VotedCandidates(sets, saved.ids, weights, votes, saved.annotators)
 
 
 def _display(resolution: Resolution) -> NDArray[np.str_]:
