@@ -25,9 +25,9 @@ from injection import Fault, Outcome, Runs
 #: What the commands import on use.
 _MODULES = (
     "gmpll.apps.cli",
-    "gmpll.apps.tables.folder",
+    "gmpll.apps.tables.output",
     "gmpll.apps.tables.guesses",
-    "gmpll.apps.tables.predicting",
+    "gmpll.apps.tables.model_file",
     "gmpll.apps.experiments",
     "gmpll.apps.report",
     "gmpll.apps.review.export",

@@ -17,7 +17,7 @@ from gmpll.apps.experiments import Declaration, Experiment, ExperimentError
 from gmpll.apps.experiments.declaration import read_declaration
 from gmpll.apps.experiments.store import RunFolder
 from gmpll.apps.tables import InputError
-from gmpll.apps.tables.embeddings import read_embeddings
+from gmpll.apps.tables.features import read_embeddings
 from gmpll.apps.tables.model_file import FILE_NAME, load_model
 from gmpll.apps.tables.saved import read_matching
 from gmpll.apps.tables.tables import read_table
@@ -187,7 +187,7 @@ def test_a_pickle_is_no_model(pickled, tmp_path, mark):
     ("read", "name"), [(load_model, FILE_NAME), (read_matching, "matching.npz")]
 )
 def test_what_would_not_fit_into_memory_is_not_unpacked(tmp_path, monkeypatch, read, name):
-    monkeypatch.setattr("gmpll.apps.tables.checks._memory_bytes", lambda: 2**20)
+    monkeypatch.setattr("gmpll.apps.tables.model_file._memory_bytes", lambda: 2**20)
     with zipfile.ZipFile(tmp_path / name, "w", zipfile.ZIP_DEFLATED) as file:
         file.writestr("schema.json", b" " * 2**21)
     assert (tmp_path / name).stat().st_size < 2**14

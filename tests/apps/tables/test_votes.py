@@ -10,13 +10,11 @@ import pytest
 from gmpll import PartialLabelClassifier, candidates_from_votes
 from gmpll.apps.review.session import open_review
 from gmpll.apps.tables import InputError, disambiguate, read_matching, rematch
-from gmpll.apps.tables.believed import annotator_table, sentences
 from gmpll.apps.tables.guesses import guess_roles
+from gmpll.apps.tables.labels import Options
 from gmpll.apps.tables.model_file import load_model
-from gmpll.apps.tables.options import Options
-from gmpll.apps.tables.page import render_page
-from gmpll.apps.tables.page_facts import page_facts
-from gmpll.apps.tables.resolving import prepare, resolve
+from gmpll.apps.tables.page import page_facts, render_page
+from gmpll.apps.tables.resolving import annotator_table, prepare, resolve, sentences
 from gmpll.apps.tables.saved import saved_matching, write_matching
 from gmpll.apps.tables.tables import read_table, table_from_frame
 
@@ -104,7 +102,7 @@ def test_columns_make_sense_where_the_label_is_no_candidate(clear):
     assert (found.confidence[found.runners_up < 0] == 1.0).all()
     page = page_facts(resolution, saved_matching(resolution).display)
     assert all(
-        {row.label, row.runner_up} <= {n for n, _ in row.candidates} for row in page.doubtful
+        {row.label, row.runner_up} <= {n for n, _ in row.candidates} for row in page["doubtful"]
     )
 
 
@@ -189,7 +187,7 @@ def test_the_page_shows_annotators_and_who_voted(noisy):
     assert "<h2>Annotators</h2>" in page
     assert "&lt;b&gt;cleo" in page
     assert "<b>cleo" not in page
-    row = page_facts(resolution, saved_matching(resolution).display).doubtful[0]
+    row = page_facts(resolution, saved_matching(resolution).display)["doubtful"][0]
     mine = votes[votes["item"] == row.id]
     assert sorted(row.votes) == sorted(zip(mine["annotator"], mine["label"], strict=True))
     assert f"Who voted about {row.id}" in page

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from gmpll.apps.decisions.archive import Archived
-    from gmpll.apps.tables.options import Options
+    from gmpll.apps.tables.labels import Options
     from gmpll.apps.tables.resolving import Prepared, Resolution
     from gmpll.apps.tables.tables import Table
 
@@ -179,7 +179,7 @@ def disambiguate(
     console = Console(highlight=False)
     folder = out or input.with_name(f"{input.stem}-resolved")
     with plain_errors(folder):
-        from gmpll.apps.tables.options import Options
+        from gmpll.apps.tables.labels import Options
 
         options = Options(
             candidates=split(candidates),
@@ -255,9 +255,8 @@ def _run(
     escape: bool,
 ) -> None:
     from gmpll.apps.decisions.archive import check_not_under_review
-    from gmpll.apps.tables.folder import OWN_FILES, write_folder
     from gmpll.apps.tables.guesses import guess_roles
-    from gmpll.apps.tables.output import check_target
+    from gmpll.apps.tables.output import OWN_FILES, check_target, write_folder
     from gmpll.apps.tables.resolving import prepare, resolve
     from gmpll.apps.tables.tables import read_table
 
@@ -341,8 +340,8 @@ def _print_results(console: Console, resolution: Resolution) -> None:
     from rich.text import Text
 
     from gmpll.apps.pages.tables import number
-    from gmpll.apps.tables.believed import annotator_table, sentences
     from gmpll.apps.tables.errors import counted
+    from gmpll.apps.tables.resolving import annotator_table, sentences
 
     found = resolution.verdicts
     sure = found.confidence[resolution.is_open]

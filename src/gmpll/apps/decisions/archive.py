@@ -23,8 +23,6 @@ from gmpll._atomic_io import sync_folder
 from gmpll.apps.decisions.errors import ReviewError
 from gmpll.apps.decisions.store import FILE_NAME, Decision, Entry, Matching, Store, rows_key
 
-__all__ = ["Archived", "archiving", "carry_over", "check_not_under_review"]
-
 #: Folder of decisions about earlier results; a number follows.
 EARLIER = "earlier-review"
 _WAIT_SECONDS = 1.0

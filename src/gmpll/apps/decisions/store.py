@@ -25,17 +25,6 @@ from numpy.typing import NDArray
 
 from gmpll.apps.decisions.errors import ConflictError, RequestError, ReviewError
 
-__all__ = [
-    "ACTIONS",
-    "FILE_NAME",
-    "Decision",
-    "Entry",
-    "Matching",
-    "Rematched",
-    "Store",
-    "rows_key",
-]
-
 #: The decisions lie beside the matching that they are about.
 FILE_NAME = "review.sqlite"
 

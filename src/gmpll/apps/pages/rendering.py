@@ -6,8 +6,6 @@ from typing import Any
 
 from gmpll.apps.pages.tables import count, number
 
-__all__ = ["render_template"]
-
 
 def render_template(package: str, template: str, **facts: Any) -> str:
     """Render a template of a package, which may use the templates that all pages share.

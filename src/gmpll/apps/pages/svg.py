@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["GRID", "INK", "PALETTE", "drawing_style", "to_svg"]
-
 #: Colours that the page replaces; any value that no other element uses will do.
 INK = "#1b1f24"
 GRID = "#d3d7de"

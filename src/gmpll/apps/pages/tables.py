@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["MISSING", "Cell", "Row", "Table", "count", "difference", "figure", "number"]
-
 #: Stands where there is no figure.
 MISSING = "\N{EN DASH}"
 

@@ -20,8 +20,6 @@ from gmpll.apps.decisions.store import Decision
 from gmpll.apps.review.export import FORMATS
 from gmpll.apps.review.session import ReviewSession
 
-__all__ = ["make_app"]
-
 #: The only files that are served; a path never reaches the disk.
 _STATIC = {
     "review.html": "text/html; charset=utf-8",

@@ -11,8 +11,6 @@ from sklearn.neighbors import NearestNeighbors
 from gmpll.graph.local import SCALE_NEIGHBOR
 from gmpll.graph.views import CosineView, TreeView
 
-__all__ = ["SimilarRows", "Similarity"]
-
 #: Directions are compared instead of values where so many more neighbours have the same label.
 CLEARLY_MORE = 0.05
 #: Rows and neighbours that this is judged by.

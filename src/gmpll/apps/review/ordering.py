@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from gmpll.apps.review.evidence import Similarity
 
-__all__ = ["doubt", "propose_order"]
-
 #: So many of the most doubtful rows are put in order by what they tell about others; the rows
 #: behind them come by doubt alone. Nobody answers more before matching again.
 POOL = 2000

@@ -9,8 +9,6 @@ from typing import Any
 
 from gmpll.apps.decisions.errors import ConflictError
 
-__all__ = ["BackgroundRun"]
-
 
 class BackgroundRun:
     """Runs a piece of work in a thread and tells how it stands."""

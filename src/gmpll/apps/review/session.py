@@ -22,8 +22,6 @@ from gmpll.apps.review.ordering import doubt, propose_order
 from gmpll.apps.review.rematching import BackgroundRun
 from gmpll.apps.tables import InputError, SavedMatching, read_matching, rematch
 
-__all__ = ["Rematch", "Result", "ReviewSession", "open_review"]
-
 #: How to match again: what was found before, and the known labels (codes by row).
 Rematch = Callable[[SavedMatching, dict[int, int]], SavedMatching]
 

@@ -11,12 +11,9 @@ from numpy.typing import NDArray
 
 from gmpll.apps.tables.errors import InputError, counted, listed, quoted
 from gmpll.apps.tables.guesses import Roles, guess_separator
-from gmpll.apps.tables.labels import parse_cells, read_votes, without_prefix
-from gmpll.apps.tables.options import Options
+from gmpll.apps.tables.labels import Options, parse_cells, read_votes, without_prefix
 from gmpll.apps.tables.tables import Table
 from gmpll.candidates import VotedCandidates, candidates_from_votes
-
-__all__ = ["MAX_LABELS", "LabelSets", "label_sets", "row_ids"]
 
 #: More labels than this are no labels: the wrong column or the wrong separator was read.
 MAX_LABELS = 10_000

@@ -1,4 +1,4 @@
-"""What a cell says: a number, nothing, a list, a vector, or the name of a category.
+"""What a cell says: a number, nothing, a list, a vector, a formula, or the name of a category.
 
 A column must be read alike in every file that it comes in, whatever the other rows hold.
 """
@@ -18,24 +18,10 @@ if TYPE_CHECKING:
 
     from gmpll.apps.tables.tables import Table
 
-__all__ = [
-    "EXAMPLES",
-    "MISSING",
-    "POINT",
-    "Numbers",
-    "as_text",
-    "category_text",
-    "divides_thousands",
-    "is_absent",
-    "is_missing",
-    "is_number",
-    "is_vector",
-    "number_style",
-    "parse_list",
-    "read_numbers",
-    "sampled",
-]
-
+#: What formulas begin with; some spreadsheets take the wide characters, too. The apostrophe is
+#: among them because it is what formulas are escaped with.
+_SUSPECT = frozenset("'=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 #: What stands for a missing number, in small letters.
 MISSING = ("", "na", "n/a", "#n/a", "nan", "null", "none", "missing", "?", "-", "--", ".")
 #: How numbers are written, unless a column says otherwise.
@@ -61,6 +47,28 @@ _NAMES = re.compile(rf"[\[({{]\s*(?:{_STRING})(?:[\s,]+(?:{_STRING}))*,?\s*[\])}
 _WHOLE = re.compile(r"([+-]?\d+)\.0+", re.ASCII)
 #: A vector of integers is longer than a set of labels that are numbers.
 _MAX_SET = 8
+
+
+def escape_formula(cell: str) -> str:
+    """Put an apostrophe before a cell that a spreadsheet would take for a formula.
+
+    Numbers stay as they are. A cell that begins with an apostrophe gets one more, so that
+    :func:`unescape_formula` restores every cell.
+
+    Examples
+    --------
+    >>> from gmpll.apps.tables.cells import escape_formula, unescape_formula
+    >>> escape_formula("=HYPERLINK(1)"), escape_formula("-1.5"), escape_formula("plain")
+    ("'=HYPERLINK(1)", '-1.5', 'plain')
+    >>> unescape_formula(escape_formula("'tis")), unescape_formula("-1.5")
+    ("'tis", '-1.5')
+    """
+    return f"'{cell}" if cell[:1] in _SUSPECT and not _NUMBER.fullmatch(cell) else cell
+
+
+def unescape_formula(cell: str) -> str:
+    """Undo :func:`escape_formula`."""
+    return cell.removeprefix("'")
 
 
 def sampled(column: pd.Series, size: int = SAMPLE) -> pd.Series:

@@ -8,17 +8,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gmpll.apps.tables.believed import annotator_table, sentences
 from gmpll.apps.tables.errors import InputError
 from gmpll.apps.tables.guesses import guess_roles
-from gmpll.apps.tables.options import Options
-from gmpll.apps.tables.resolving import prepare, resolve, result_columns
+from gmpll.apps.tables.labels import Options
+from gmpll.apps.tables.resolving import annotator_table, prepare, resolve, result_columns, sentences
 from gmpll.apps.tables.tables import table_from_frame
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = ["disambiguate"]
 
 _OPTION = re.compile(r"--([a-z]+(?:-[a-z]+)*)(?: (none|all)\b)?")
 

@@ -1,4 +1,4 @@
-"""The model of a run as a file that does not execute code when it is loaded.
+"""The model of a run as a file that does not execute code when it is loaded, and its predictions.
 
 The file is in the format of skops: a zip of JSON and arrays. Besides the types that skops itself
 trusts, which are those of scikit-learn, NumPy and SciPy, only classes of this library are loaded.
@@ -8,18 +8,24 @@ from __future__ import annotations
 
 import copy
 import importlib
+import os
 import zipfile
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from gmpll.apps.tables.checks import check_format, check_unpacked_size
+import numpy as np
+
 from gmpll.apps.tables.errors import InputError
-from gmpll.apps.tables.features import FeatureEncoder
+from gmpll.apps.tables.features import FeatureEncoder, feature_table
+from gmpll.apps.tables.guesses import Roles
+from gmpll.apps.tables.resolving import Verdicts, codes_of, verdicts
+from gmpll.apps.tables.tables import Table
 from gmpll.base import BasePartialLabelClassifier
 
-__all__ = ["FILE_NAME", "SavedModel", "load_model", "save_model"]
-
+#: Where the system does not tell how much memory there is.
+_ASSUMED_BYTES = 2**35
 FILE_NAME = "model.skops"
 FORMAT = 1
 #: Modules whose classes hold data and methods of learning, nothing that touches files.
@@ -40,6 +46,37 @@ TRUSTED_TYPES = frozenset(
         "numpy.random.mtrand.RandomState",
     }
 )
+
+
+def check_format(path: Path, found: Any, known: int) -> None:
+    """Refuse a file of another format; damaged and foreign files may give anything as theirs."""
+    number = np.asarray(found)
+    if number.ndim != 0 or number.dtype.kind not in "iu" or int(number) != known:
+        raise InputError(
+            f"{path} is not in format {known}, the one that this version of gmpll reads: run gmpll "
+            "disambiguate again, or use the version that wrote it."
+        )
+
+
+def check_unpacked_size(path: Path) -> None:
+    """Refuse a zip file that unpacks to more bytes than the machine has memory.
+
+    Archives that lie about it do no harm: no more is read of a member than it declares.
+    """
+    with zipfile.ZipFile(path) as file:
+        unpacked = sum(member.file_size for member in file.infolist())
+    if unpacked > _memory_bytes():
+        raise InputError(
+            f"{path} unpacks to {unpacked >> 20} MiB, more than this machine has memory: "
+            "it is not loaded."
+        )
+
+
+def _memory_bytes() -> int:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):  # not a POSIX system
+        return _ASSUMED_BYTES
 
 
 @dataclass(frozen=True)
@@ -125,3 +162,52 @@ def _is_class_of_ours(name: str) -> bool:
     except ImportError:
         return False
     return isinstance(found, type) and found.__module__ == module
+
+
+def predict_table(
+    saved: SavedModel, table: Table, files: Sequence[Path] = (), id_column: str = ""
+) -> Verdicts:
+    """Predict the label of every row of a table that has the columns of the model.
+
+    ``id_column`` holds ids that embedding files may refer to. A method without probabilities
+    leaves ``confidence`` and ``margin`` as NaN.
+    """
+    if len(files) != saved.n_files:
+        raise InputError(
+            f"The model was made with {saved.n_files} embedding files but got {len(files)}: "
+            "name them with --features."
+        )
+    encoder = saved.encoder
+    if id_column and id_column not in table.frame.columns:
+        raise InputError(f"{table.name} has no column {id_column!r}, which --id names.")
+    n = len(table.frame)
+    ids = (
+        table.text(id_column).to_numpy(dtype=str) if id_column else np.arange(1, n + 1).astype(str)
+    )
+    roles = Roles(
+        numeric=tuple(encoder.numeric),
+        text=tuple(encoder.text),
+        categorical=tuple(encoder.categorical),
+        vectors=saved.vectors,
+        files=tuple(files),
+        id=id_column,
+        styles=encoder.styles or {},
+    )
+    inputs = feature_table(table, roles, ids, fixed=True)
+    features = encoder.encode(inputs)
+    notes = (*inputs.problems, *encoder.unseen(inputs))
+    model = saved.model
+    labels = codes_of(model.predict(features), model.classes_)
+    nobody = np.full(n, -1, dtype=np.int64)
+    if not hasattr(model, "predict_proba"):
+        nothing = np.full(n, np.nan)
+        notes = (
+            *notes,
+            "the method gives no probabilities: confidence, margin and review stay empty",
+        )
+        return Verdicts(labels, nobody, nothing, nothing, np.zeros(n, dtype=bool), notes)
+    shares = model.predict_proba(features)
+    possible = shares > 0
+    possible[np.arange(n), labels] = True
+    found = verdicts(shares, possible, labels, nobody, saved.review_below)
+    return replace(found, notes=notes)

@@ -9,10 +9,10 @@ import csv
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from gmpll._atomic_io import (
     abandoned,
@@ -23,22 +23,25 @@ from gmpll._atomic_io import (
     takes_files,
     unfinished_path,
 )
+from gmpll.apps.decisions.archive import Archived, archiving, carry_over
+from gmpll.apps.tables import model_file, saved
+from gmpll.apps.tables.cells import escape_formula
 from gmpll.apps.tables.errors import InputError
-from gmpll.apps.tables.formulas import escape_formula
+from gmpll.apps.tables.page import page_facts, render_page
+from gmpll.apps.tables.resolving import annotator_table, result_columns
 from gmpll.apps.tables.tables import FORMATS, Table, read_json_records
 
-__all__ = [
-    "check_suffix",
-    "check_target",
-    "output_folder",
-    "table_suffix",
-    "write_table",
-]
+if TYPE_CHECKING:
+    from gmpll.apps.tables.resolving import Resolution
 
 _SUFFIX = {"csv": ".csv", "tsv": ".tsv", "parquet": ".parquet", "jsonl": ".jsonl", "json": ".jsonl"}
 _BATCH_ROWS = 10_000
 #: Where the files of an earlier run wait until those of the new one have all arrived.
 _REPLACED = "replaced"
+PAGE = "report.html"
+ANNOTATORS = "annotators.csv"
+#: Where one of these lies, a run has been written.
+OWN_FILES = (saved.FILE_NAME, model_file.FILE_NAME, PAGE)
 
 
 def table_suffix(table: Table) -> str:
@@ -216,3 +219,64 @@ def _write_json_lines(table: Table, columns: dict[str, list[Any]], path: Path) -
         for record, *values in zip(records, *columns.values(), strict=True):
             row = {**record, **dict(zip(columns, values, strict=True))}
             file.write(json.dumps(row, ensure_ascii=False) + "\n")
+
+
+class Written(NamedTuple):
+    """The files of a run, the resolved rows first, and decisions that had to make room."""
+
+    files: list[Path]
+    archived: Archived | None
+
+
+def write_folder(
+    resolution: Resolution,
+    folder: Path,
+    *,
+    escape: bool = True,
+    step: Callable[[str], None] = lambda text: None,
+) -> Written:
+    """Write everything that a run found; all files appear together at the end.
+
+    Decisions of a review that do not fit what was found are kept beside it. Cells of delimited
+    text that look like formulas are made harmless; ``step`` is told what begins now.
+    """
+    prepared = resolution.prepared
+    table = prepared.table
+    results = f"resolved{table_suffix(table)}"
+    with archiving(folder, saved.FILE_NAME) as make_room, output_folder(folder) as staging:
+        step("Writing the resolved rows")
+        columns = result_columns(
+            resolution.verdicts,
+            prepared.sets.classes,
+            set(table.frame.columns),
+            votes=resolution.votes,
+        )
+        write_table(table, columns, staging / results, escape=escape)
+        annotators = annotator_table(resolution)
+        if annotators is not None:
+            if escape:
+                annotators = annotators.rename(index=lambda name: escape_formula(str(name)))
+            annotators.round(4).to_csv(staging / ANNOTATORS)
+        step("Writing the model")
+        model_file.save_model(
+            model_file.SavedModel(
+                resolution.encoder,
+                resolution.model,
+                prepared.roles.vectors,
+                len(prepared.roles.files),
+                prepared.review_below,
+            ),
+            staging / model_file.FILE_NAME,
+        )
+        matching = saved.saved_matching(resolution)
+        saved.write_matching(matching, staging / saved.FILE_NAME)
+        step("Explaining and drawing the report")
+        page = render_page(page_facts(resolution, matching.display))
+        (staging / PAGE).write_text(page, encoding="utf-8")
+        archived = make_room(matching)
+    if archived is not None:
+        with suppress(InputError):  # a damaged matching: the decisions can be read where they are
+            before = saved.read_matching(archived.folder)
+            archived = carry_over(archived, before, folder, matching, prepared.roles.id)
+    names = (results, ANNOTATORS, PAGE, model_file.FILE_NAME, saved.FILE_NAME)
+    return Written([folder / name for name in names if (folder / name).exists()], archived)

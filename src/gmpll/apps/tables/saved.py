@@ -13,12 +13,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from gmpll.apps.tables.checks import check_format, check_unpacked_size
 from gmpll.apps.tables.errors import InputError
+from gmpll.apps.tables.model_file import check_format, check_unpacked_size
 from gmpll.apps.tables.resolving import Resolution, make_model, match_sets
 from gmpll.candidates import CandidateSets, VotedCandidates
-
-__all__ = ["FILE_NAME", "FORMAT", "SavedMatching", "read_matching", "rematch", "saved_matching"]
 
 FILE_NAME = "matching.npz"
 FORMAT = 1
