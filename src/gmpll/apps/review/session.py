@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 
 from gmpll.apps.decisions.errors import ConflictError, RequestError, ReviewError
 from gmpll.apps.decisions.store import FILE_NAME, Decision, Entry, Rematched, Store, rows_key
-from gmpll.apps.review.evidence import Similarity
 from gmpll.apps.review.images import Image, read_image
-from gmpll.apps.review.ordering import doubt, propose_order
+from gmpll.apps.review.ordering import Similarity, doubt, propose_order
 from gmpll.apps.review.rematching import BackgroundRun
 from gmpll.apps.tables import InputError, SavedMatching, read_matching, rematch
 
