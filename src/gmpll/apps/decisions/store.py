@@ -139,14 +139,9 @@ class Rematched(NamedTuple):
 class Store:
     """Decisions about the rows of one matching.
 
-    Safe to use from several threads, and from several processes on the same file.
-
-    Parameters
-    ----------
-    path : path
-        The SQLite file; made if it is missing.
-    rows_key : str
-        Identifies the rows and labels that decisions speak of; a file with another one is refused.
+    Safe to use from several threads, and from several processes on the same SQLite file, which is
+    made if it is missing. The key identifies the rows and labels that decisions speak of; a file
+    with another one is refused.
 
     Examples
     --------

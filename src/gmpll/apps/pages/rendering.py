@@ -8,22 +8,7 @@ from gmpll.apps.pages.tables import count, number
 
 
 def render_template(package: str, template: str, **facts: Any) -> str:
-    """Render a template of a package, which may use the templates that all pages share.
-
-    Parameters
-    ----------
-    package : str
-        Whose folder ``templates`` holds the template.
-    template : str
-        Name of the file.
-    **facts
-        What the template shows.
-
-    Returns
-    -------
-    str
-        HTML.
-    """
+    """Render a file in a package's folder ``templates``, which may use those all pages share."""
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
