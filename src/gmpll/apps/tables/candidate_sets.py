@@ -280,20 +280,20 @@ def _impossible(
 
 def _look_alikes(names: list[str]) -> list[str]:
     """Name the first labels that differ only in case, and the first that look the same."""
+
+    def first_pair(key: Callable[[str], str]) -> tuple[str, str] | None:
+        seen: dict[str, str] = {}
+        return next(((o, n) for n in names if (o := seen.setdefault(key(n), n)) != n), None)
+
     notes = []
-    if pair := _same(names, str.casefold):
+    if pair := first_pair(str.casefold):
         notes.append(f"the labels {quoted(pair[0])} and {quoted(pair[1])} differ only in case")
-    if pair := _same(names, _visible):
+    if pair := first_pair(_visible):
         notes.append(
             f"the labels {pair[0]!a} and {pair[1]!a} look alike: they differ in spaces, or in how "
             "their characters are written"
         )
     return notes
-
-
-def _same(names: list[str], key: Callable[[str], str]) -> tuple[str, str] | None:
-    seen: dict[str, str] = {}
-    return next(((o, n) for n in names if (o := seen.setdefault(key(n), n)) != n), None)
 
 
 def _visible(name: str) -> str:

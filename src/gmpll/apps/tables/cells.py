@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import json
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -144,13 +144,6 @@ def parse_list(text: str) -> list[Any]:
 # Numbers -------------------------------------------------------------------------------------
 
 
-class Numbers(NamedTuple):
-    """A column read as numbers, NaN where one is missing; ``strangers`` are rows of other cells."""
-
-    values: NDArray[np.float64]
-    strangers: NDArray[np.intp]
-
-
 def is_number(cell: str) -> bool:
     """Whether a cell is a number in any style."""
     return any(pattern.fullmatch(cell) for pattern in _STYLES.values())
@@ -183,20 +176,21 @@ def number_style(table: Table, name: str) -> str | None:
     return style if found[style] >= max(1, _MIN_NUMBERS * len(cells)) else None
 
 
-def read_numbers(table: Table, name: str, style: str = POINT) -> Numbers:
-    """Read a column as numbers, however its file was typed."""
+def read_numbers(
+    table: Table, name: str, style: str = POINT
+) -> tuple[NDArray[np.float64], list[int]]:
+    """Return a column as numbers, NaN where one is missing, and the rows of other cells."""
     column = table.frame[name]
     if column.dtype.kind in "fiub" and not style.endswith("percent"):
-        values = column.to_numpy(dtype=np.float64, na_value=np.nan)
-        return Numbers(values, np.empty(0, dtype=np.intp))
+        return column.to_numpy(dtype=np.float64, na_value=np.nan), []
     cells = [cell.strip() for cell in table.text(name)]
-    values = np.array([_number(cell, style) for cell in cells])
-    absent = np.flatnonzero(np.isnan(values))
-    strangers = [row for row in absent if cells[row].lower() not in MISSING]
-    return Numbers(values, np.array(strangers, dtype=np.intp))
-
-
-def _number(cell: str, style: str) -> float:
-    if _STYLES[style].fullmatch(cell):
-        return float(cell.rstrip("% \t\xa0").replace(",", "."))
-    return _TRUTH_VALUES.get(cell.lower(), np.nan)
+    values = np.array(
+        [
+            float(cell.rstrip("% \t\xa0").replace(",", "."))
+            if _STYLES[style].fullmatch(cell)
+            else _TRUTH_VALUES.get(cell.lower(), np.nan)
+            for cell in cells
+        ]
+    )
+    absent = np.flatnonzero(np.isnan(values)).tolist()
+    return values, [row for row in absent if cells[row].lower() not in MISSING]

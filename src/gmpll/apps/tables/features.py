@@ -103,10 +103,8 @@ def _read(path: Path) -> tuple[NDArray[Any], list[str] | None]:
     """Return the vectors in a file, and their ids if it has some."""
     if path.suffix.lower() == ".npy":
         return np.load(path, allow_pickle=False, mmap_mode="r"), None
-    return _read_npz(path) if path.suffix.lower() == ".npz" else _read_parquet(path)
-
-
-def _read_npz(path: Path) -> tuple[NDArray[Any], list[str] | None]:
+    if path.suffix.lower() != ".npz":
+        return _read_parquet(path)
     with np.load(path, allow_pickle=False) as file:
         names = [name for name in file.files if name not in _ID_NAMES]
         if len(names) > 1:
@@ -179,7 +177,10 @@ def feature_table(
         name: _numbers(table, name, roles.styles.get(name, POINT), fixed, problems)
         for name in roles.numeric
     }
-    problems += [] if fixed else _styles_noted(roles)
+    for style, example in () if fixed else EXAMPLES.items():
+        names = [name for name, used in roles.styles.items() if used == style]
+        if names:
+            problems.append(f"numbers like {example} are read in {listed(names)}")
     missing = sum(int(np.isnan(column).sum()) for column in columns.values())
     if missing:
         what = counted(missing, "number", "is")
@@ -203,7 +204,7 @@ def _numbers(
     table: Table, name: str, style: str, fixed: bool, problems: list[str]
 ) -> NDArray[np.float64]:
     values, strangers = read_numbers(table, name, style)
-    if strangers.size:
+    if strangers:
         cells = table.text(name)
         shown = [f"row {row + 1} holds {quoted(cells[row])}" for row in strangers[:3]]
         if fixed:
@@ -212,7 +213,7 @@ def _numbers(
                 f"{quoted(cells[strangers[0]])} where a number like {EXAMPLES[style]} is needed: "
                 "fix the cell, or empty it to have the median of the column in its place."
             )
-        more = f", and {strangers.size - 3} more" if strangers.size > 3 else ""
+        more = f", and {len(strangers) - 3} more" if len(strangers) > 3 else ""
         problems.append(
             f"{int((~np.isnan(values)).sum())} of {len(cells)} cells of {name} are numbers; "
             f"{', '.join(shown)}{more}: treated as missing"
@@ -227,32 +228,13 @@ def _numbers(
     return values
 
 
-def _styles_noted(roles: Roles) -> list[str]:
-    columns: dict[str, list[str]] = {}
-    for name, style in roles.styles.items():
-        columns.setdefault(style, []).append(name)
-    return [
-        f"numbers like {example} are read in {listed(columns[style])}"
-        for style, example in EXAMPLES.items()
-        if style in columns
-    ]
-
-
 class FeatureEncoder(BaseEstimator):
     """Numbers, texts and categories as one table of numbers; embeddings are put beside them.
 
     Missing numbers become the median of their column; a text becomes TF-IDF of its words and
     pairs of words, reduced by a truncated SVD; a category becomes one column for each of its
-    values. The matching scales every feature itself.
-
-    Parameters
-    ----------
-    numeric, text, categorical : sequence of str
-        Columns.
-    random_state : int, default=0
-        Of the SVD.
-    styles : dict, default=None
-        Column of numbers -> how they are written in files, unless with a point.
+    values. The matching scales every feature itself. The styles tell how the numbers of a column
+    are written in files, unless with a point.
     """
 
     def __init__(

@@ -58,14 +58,8 @@ _ID_NAMES = ("id", "item", "item_id", "itemid", "uid", "uuid", "key", "row_id", 
 #: What a first column without a name is called, here and by pandas.
 _INDEX_NAMES = ("column_1", "Unnamed: 0")
 _SET_NAMES = (
-    "candidates",
-    "candidate_labels",
-    "labels",
-    "tags",
-    "annotations",
-    "classes",
-    "categories",
-    "names",
+    *("candidates", "candidate_labels", "labels", "tags"),
+    *("annotations", "classes", "categories", "names"),
 )
 _GOLD_NAMES = ("gold", "gold_label")
 #: A column of such a name holds the answer: it must not become a feature unless somebody says so.
@@ -237,7 +231,11 @@ def guess_roles(table: Table, options: Options) -> Roles:
         )
     excluded = set(_named(options.exclude, table, "--exclude"))
     free = [name for name in frame.columns if name not in excluded]
-    ids = (n for n in free if n.lower() in _ID_NAMES and _all_different(table.text(n)))
+    ids = (
+        n
+        for n in free
+        if n.lower() in _ID_NAMES and (cells := table.text(n)).is_unique and (cells != "").all()
+    )
     identity = _said_or_first(options.id, ids, table, "--id")
     golds = (name for name in free if name.lower() in _GOLD_NAMES)
     gold = _said_or_first(options.gold, golds, table, "--gold")
@@ -245,9 +243,8 @@ def guess_roles(table: Table, options: Options) -> Roles:
     free = [name for name in free if name not in (identity, gold, impossible)]
     candidates, separator = _candidate_columns(table, options, free)
     free = [name for name in free if name not in candidates]
-    image = _said_or_first(
-        options.image, (n for n in free if _names_images(frame[n])), table, "--image"
-    )
+    images = (name for name in free if _names_images(frame[name]))
+    image = _said_or_first(options.image, images, table, "--image")
     used = {identity, gold, impossible, image, *candidates}
 
     left_out: dict[str, str] = dict.fromkeys(sorted(excluded), "excluded")
@@ -311,10 +308,9 @@ def guess_separator(cells: pd.Series) -> str | None:
 
 
 def _lists_labels(text: str) -> bool:
-    try:
+    with suppress(ValueError, RecursionError):
         return not is_vector(parse_list(text))
-    except (ValueError, RecursionError):
-        return False
+    return False
 
 
 def _divides(texts: list[str], separator: str) -> bool:
@@ -432,7 +428,7 @@ def _kind(table: Table, name: str, explicit: bool) -> tuple[str, str]:
             return "", answer
         if not explicit and name.lower() in _ID_NAMES:
             return "", "its name says that it is an id"
-        values = read_numbers(table, name, style).values
+        values, _ = read_numbers(table, name, style)
         is_constant = len(np.unique(values[~np.isnan(values)])) < 2
         return ("", "constant") if is_constant else ("numeric", "")
     first = next((value for value in column if not is_absent(value)), None)
@@ -463,10 +459,6 @@ def _is_row_number(table: Table, name: str) -> bool:
     if name not in _INDEX_NAMES or name != table.frame.columns[0] or column.dtype.kind not in "fiu":
         return False
     return bool((np.diff(column.to_numpy(dtype=float)) == 1).all())
-
-
-def _all_different(cells: pd.Series) -> bool:
-    return bool(cells.is_unique) and not bool((cells == "").any())
 
 
 def _said_or_first(said: str | None, guesses: Iterable[str], table: Table, option: str) -> str:

@@ -36,16 +36,10 @@ TRUSTED_MODULES = (
     "gmpll.evidence.",
     "gmpll.apps.tables.features.",
 )
-TRUSTED_TYPES = frozenset(
-    {
-        "scipy.sparse._csr.csr_array",
-        "numpy.dtype",
-        "numpy.float32",
-        "numpy.float64",
-        "numpy.int64",
-        "numpy.random.mtrand.RandomState",
-    }
-)
+TRUSTED_TYPES = {
+    *("numpy.dtype", "numpy.float32", "numpy.float64", "numpy.int64"),
+    *("numpy.random.mtrand.RandomState", "scipy.sparse._csr.csr_array"),
+}
 
 
 def check_format(path: Path, found: Any, known: int) -> None:
@@ -151,11 +145,9 @@ def load_model(path: str | Path) -> SavedModel:
 
 
 def _is_trusted(name: str) -> bool:
-    return name in TRUSTED_TYPES or (name.startswith(TRUSTED_MODULES) and _is_class_of_ours(name))
-
-
-def _is_class_of_ours(name: str) -> bool:
-    """Whether a class is defined in the module named; others, which it imports, are not meant."""
+    """Whether a type is one of ours, defined in the module named and not imported there."""
+    if name in TRUSTED_TYPES or not name.startswith(TRUSTED_MODULES):
+        return name in TRUSTED_TYPES
     module, _, type_name = name.rpartition(".")
     try:
         found = getattr(importlib.import_module(module), type_name, None)
@@ -181,9 +173,7 @@ def predict_table(
     if id_column and id_column not in table.frame.columns:
         raise InputError(f"{table.name} has no column {id_column!r}, which --id names.")
     n = len(table.frame)
-    ids = (
-        table.text(id_column).to_numpy(dtype=str) if id_column else np.arange(1, n + 1).astype(str)
-    )
+    cells = table.text(id_column).to_numpy() if id_column else np.arange(1, n + 1)
     roles = Roles(
         numeric=tuple(encoder.numeric),
         text=tuple(encoder.text),
@@ -193,7 +183,7 @@ def predict_table(
         id=id_column,
         styles=encoder.styles or {},
     )
-    inputs = feature_table(table, roles, ids, fixed=True)
+    inputs = feature_table(table, roles, cells.astype(str), fixed=True)
     features = encoder.encode(inputs)
     notes = (*inputs.problems, *encoder.unseen(inputs))
     model = saved.model
@@ -201,10 +191,7 @@ def predict_table(
     nobody = np.full(n, -1, dtype=np.int64)
     if not hasattr(model, "predict_proba"):
         nothing = np.full(n, np.nan)
-        notes = (
-            *notes,
-            "the method gives no probabilities: confidence, margin and review stay empty",
-        )
+        notes += ("the method gives no probabilities: confidence, margin and review stay empty",)
         return Verdicts(labels, nobody, nothing, nothing, np.zeros(n, dtype=bool), notes)
     shares = model.predict_proba(features)
     possible = shares > 0

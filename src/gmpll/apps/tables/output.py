@@ -65,7 +65,8 @@ def check_target(folder: Path, *, force: bool, own_files: tuple[str, ...]) -> No
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file: name a folder with --out.")
     # Without being told, nothing is replaced but what a killed run left incomplete.
-    force = force or _was_killed_while_moving(folder)
+    left = abandoned(folder.absolute().parent, folder.absolute().name)
+    force = force or any((path / _REPLACED).is_dir() for path in left)
     if folder.is_dir() and not force and any((folder / name).exists() for name in own_files):
         raise InputError(
             f"{folder} holds results already: name another folder with --out, or replace them "
@@ -97,7 +98,12 @@ def output_folder(folder: Path) -> Iterator[Path]:
         yield staging
         for file in staging.iterdir():
             sync_file(file)
-        _move_in(staging, folder)
+        if folder.exists():
+            _exchange(staging, folder)
+        else:
+            os.replace(staging, folder)  # one step: even a kill leaves all or nothing
+        sync_folder(folder)
+        sync_folder(folder.absolute().parent)
     except BaseException:
         shutil.rmtree(staging, ignore_errors=True)
         for path in made:  # the deepest first; a folder with something in it stays
@@ -105,16 +111,6 @@ def output_folder(folder: Path) -> Iterator[Path]:
                 path.rmdir()
         raise
     shutil.rmtree(staging, ignore_errors=True)
-
-
-def _move_in(staging: Path, folder: Path) -> None:
-    """Move the files of a run to their folder: all of them, or none."""
-    if not folder.exists():
-        os.replace(staging, folder)  # one step: even a kill leaves all or nothing
-    else:
-        _exchange(staging, folder)
-    sync_folder(folder)
-    sync_folder(folder.absolute().parent)
 
 
 def _exchange(staging: Path, folder: Path) -> None:
@@ -142,11 +138,6 @@ def _exchange(staging: Path, folder: Path) -> None:
         for file in replaced.iterdir():
             os.replace(file, folder / file.name)
         raise
-
-
-def _was_killed_while_moving(folder: Path) -> bool:
-    folder = folder.absolute()
-    return any((left / _REPLACED).is_dir() for left in abandoned(folder.parent, folder.name))
 
 
 def write_table(
