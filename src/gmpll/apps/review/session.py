@@ -153,10 +153,10 @@ class ReviewSession:
         reason = ""
         for row, entry in self.store.decisions().items():
             if row >= n or (entry.decision.code or 0) >= q:
-                reason = f"entry {entry.number} names no row or label"
+                reason = reason or f"entry {entry.number} names no row or label"
         shapes = [(n,), (n, q), (n,), (n, q)]
         if self.rematched and [array.shape for array in self.rematched[1:5]] != shapes:
-            reason = "its last matching is of other rows"
+            reason = reason or "its last matching is of other rows"
         if reason:
             raise ReviewError(
                 f"{self.store.path} is damaged ({reason}): move it away to begin a new review."

@@ -5,7 +5,7 @@ and ``features`` -> ``resolving`` -> ``output``, ``saved``, ``model_file`` and t
 """
 
 from gmpll.apps.tables.errors import InputError
-from gmpll.apps.tables.frames import disambiguate
+from gmpll.apps.tables.resolving import disambiguate
 from gmpll.apps.tables.saved import SavedMatching, read_matching, rematch
 
 __all__ = ["InputError", "SavedMatching", "disambiguate", "read_matching", "rematch"]

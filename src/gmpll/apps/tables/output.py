@@ -147,22 +147,26 @@ def write_table(
 
     Cells of delimited text that look like formulas are made harmless unless ``escape`` is off.
     """
-    if table.format in ("csv", "tsv"):
-        _write_delimited(table, columns, path, escape)
-    elif table.format == "parquet":
-        _write_parquet(table, columns, path)
-    else:
-        _write_json_lines(table, columns, path)
-
-
-def _write_delimited(table: Table, columns: dict[str, list[Any]], path: Path, escape: bool) -> None:
     import pyarrow as pa
+    from pyarrow import parquet
 
-    clean = escape_formula if escape else str
     cells = table.cells
-    assert cells is not None
+    if cells is None:
+        assert table.path is not None
+        records = read_json_records(table.path, table.format, table.encoding)
+        with path.open("w", encoding="utf-8") as file:
+            for record, *values in zip(records, *columns.values(), strict=True):
+                row = {**record, **dict(zip(columns, values, strict=True))}
+                file.write(json.dumps(row, ensure_ascii=False) + "\n")
+        return
+    is_text = table.format in ("csv", "tsv")
     for name, values in columns.items():
-        cells = cells.append_column(name, pa.array(_as_text(values), pa.string()))
+        cells = cells.append_column(name, pa.array(_as_text(values) if is_text else values))
+    if not is_text:
+        # The description that pandas leaves in a file knows nothing of the new columns.
+        parquet.write_table(cells.replace_schema_metadata(None), path)
+        return
+    clean = escape_formula if escape else str
     with path.open("w", encoding=table.encoding, newline="") as file:
         writer = csv.writer(_ShortEnds(file), delimiter=table.delimiter, lineterminator="\r\n")
         writer.writerow([clean(name) for name in cells.column_names])
@@ -189,27 +193,6 @@ class _ShortEnds:
 def _as_text(values: list[Any]) -> list[str]:
     texts = {None: "", True: "true", False: "false"}
     return [texts[v] if v is None or isinstance(v, bool) else str(v) for v in values]
-
-
-def _write_parquet(table: Table, columns: dict[str, list[Any]], path: Path) -> None:
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    cells = table.cells
-    assert cells is not None
-    for name, values in columns.items():
-        cells = cells.append_column(name, pa.array(values))
-    # The description that pandas leaves in a file knows nothing of the new columns.
-    parquet.write_table(cells.replace_schema_metadata(None), path)
-
-
-def _write_json_lines(table: Table, columns: dict[str, list[Any]], path: Path) -> None:
-    assert table.path is not None
-    records = read_json_records(table.path, table.format, table.encoding)
-    with path.open("w", encoding="utf-8") as file:
-        for record, *values in zip(records, *columns.values(), strict=True):
-            row = {**record, **dict(zip(columns, values, strict=True))}
-            file.write(json.dumps(row, ensure_ascii=False) + "\n")
 
 
 class Written(NamedTuple):

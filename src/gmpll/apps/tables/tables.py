@@ -10,7 +10,6 @@ import codecs
 import csv
 import json
 import re
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,10 +49,11 @@ _CHUNK_BYTES = 2**20
 
 def flatten_export(records: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
     """Turn the tasks of an export into plain rows, and say which it was; others stay."""
-    if all("data" in r and ("annotations" in r or "completions" in r) for r in records):
+    is_whole = ["data" in r and bool(_ANSWERED & r.keys()) for r in records]
+    if all(is_whole):
         return [_label_studio_row(r) for r in records], ("a Label Studio export",)
-    if any(_is_task(r) for r in records):
-        place = next(i for i, r in enumerate(records) if not ("data" in r and _ANSWERED & r.keys()))
+    if any("data" in r and _is_answered(r) for r in records):
+        place = is_whole.index(False)
         lacks = "annotations" if "data" in records[place] else "data"
         raise InputError(
             f"Task {place + 1} (id {quoted(records[place].get('id'))}) of the Label Studio export "
@@ -66,70 +66,52 @@ def flatten_export(records: list[dict[str, Any]]) -> tuple[list[dict[str, Any]],
     return records, ()
 
 
-def _is_task(record: dict[str, Any]) -> bool:
-    """Whether a record can be nothing but a task of Label Studio with an answer."""
-    answers = record.get("annotations", record.get("completions"))
-    return "data" in record and any(isinstance(a, dict) and "result" in a for a in _list(answers))
+def _answers(task: dict[str, Any]) -> list[Any]:
+    return _list(task.get("annotations", task.get("completions")))
+
+
+def _is_answered(task: dict[str, Any]) -> bool:
+    """Whether there is an answer that can be nothing but one of Label Studio."""
+    return any(isinstance(answer, dict) and "result" in answer for answer in _answers(task))
 
 
 def _label_studio_row(task: dict[str, Any]) -> dict[str, Any]:
-    data = _mapping(task["data"])
-    given = [
-        *_list(task.get("annotations", task.get("completions"))),
-        *_list(task.get("predictions")),
+    labels = [
+        str(label)
+        for answer in [*_answers(task), *_list(task.get("predictions"))]
+        if isinstance(answer, dict) and not answer.get("was_cancelled")
+        for part in _list(answer.get("result"))
+        if isinstance(part, dict) and isinstance(value := part.get("value"), dict)
+        # Under choices, labels, rectanglelabels, ...
+        for label in _list(value.get(str(part.get("type", "choices")), value.get("choices")))
     ]
-    answers = (
-        label
-        for annotation in given
-        if isinstance(annotation, dict) and not annotation.get("was_cancelled")
-        for part in _list(annotation.get("result"))
-        for label in _label_studio_labels(part)
-    )
-    return {"id": task.get("id"), **data, ANSWERS: list(dict.fromkeys(answers))}
-
-
-def _label_studio_labels(part: Any) -> list[str]:
-    """Return the names in ``value``: under ``choices``, ``labels``, ``rectanglelabels``, ..."""
-    if not isinstance(part, dict) or not isinstance(part.get("value"), dict):
-        return []
-    value = part["value"]
-    kind = str(part.get("type", "choices"))
-    return [str(label) for label in _list(value.get(kind, value.get("choices")))]
+    return {"id": task.get("id"), **_mapping(task["data"]), ANSWERS: list(dict.fromkeys(labels))}
 
 
 def _argilla_question(records: list[dict[str, Any]]) -> str:
-    questions = Counter(
-        name
-        for r in records
-        for source in ("responses", "suggestions")
-        for name in _mapping(r.get(source))
-    )
+    sources = ("responses", "suggestions")
+    questions = sorted({name for r in records for s in sources for name in _mapping(r.get(s))})
     if not questions:
         raise InputError("The Argilla export holds no response and no suggestion to any question.")
     if len(questions) > 1:
-        names = ", ".join(sorted(questions))
         raise InputError(
-            f"The Argilla export has several questions ({names}): export the records of one only."
+            f"The Argilla export has several questions ({', '.join(questions)}): export the "
+            "records of one only."
         )
-    return next(iter(questions))
+    return questions[0]
 
 
 def _argilla_row(record: dict[str, Any], question: str) -> dict[str, Any]:
-    answers = [
-        label
-        for answer in [
-            *_list(_mapping(record.get("responses")).get(question)),
-            *_list(_mapping(record.get("suggestions")).get(question)),
-        ]
+    labels = [
+        str(label)
+        for source in ("responses", "suggestions")
+        for answer in _list(_mapping(record.get(source)).get(question))
         for label in _list(answer.get("value") if isinstance(answer, dict) else answer)
     ]
-    return {
-        "id": record.get("id"),
-        **_mapping(record.get("fields")),
-        **_mapping(record.get("metadata")),
-        **_mapping(record.get("vectors")),
-        ANSWERS: list(dict.fromkeys(map(str, answers))),
-    }
+    row = {"id": record.get("id")}
+    for part in ("fields", "metadata", "vectors"):
+        row |= _mapping(record.get(part))
+    return {**row, ANSWERS: list(dict.fromkeys(labels))}
 
 
 def _list(value: Any) -> list[Any]:
