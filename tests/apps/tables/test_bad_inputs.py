@@ -323,7 +323,7 @@ def test_a_folder_that_cannot_be_written(tmp_path, monkeypatch, command):
     "writer",
     [
         "gmpll.apps.tables.output.write_table",
-        "gmpll.apps.tables.model_file.save_model",
+        "gmpll.apps.tables.saved.save_model",
         "gmpll.apps.tables.saved.write_matching",
     ],
 )

@@ -12,10 +12,9 @@ from gmpll.apps.review.session import open_review
 from gmpll.apps.tables import InputError, disambiguate, read_matching, rematch
 from gmpll.apps.tables.guesses import guess_roles
 from gmpll.apps.tables.labels import Options
-from gmpll.apps.tables.model_file import load_model
 from gmpll.apps.tables.page import page_facts, render_page
 from gmpll.apps.tables.resolving import annotator_table, prepare, resolve, sentences
-from gmpll.apps.tables.saved import saved_matching, write_matching
+from gmpll.apps.tables.saved import load_model, saved_matching, write_matching
 from gmpll.apps.tables.tables import read_table, table_from_frame
 
 NAMES = np.array(["cat", "cow", "dog"])

@@ -162,12 +162,12 @@ def disambiguate(
             return
         with _progress(console) as step:
             resolution = resolve(prepared, step=step)
-            written = write_folder(resolution, folder, escape=escape_formulas, step=step)
+            files, archived = write_folder(resolution, folder, escape=escape_formulas, step=step)
         _print_results(console, resolution)
-        for file in written.files:
+        for file in files:
             console.print(f"  {file}", markup=False, soft_wrap=True)
-        if written.archived is not None:
-            _print_archived(console, written.archived)
+        if archived is not None:
+            _print_archived(console, archived)
         console.print("Next: open the report, or go through the doubtful rows with")
         console.print(f"  gmpll review {folder}", markup=False, soft_wrap=True)
 

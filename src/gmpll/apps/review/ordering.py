@@ -66,7 +66,12 @@ class Similarity:
         if k <= 0 or not len(rows):
             return SimilarRows(np.zeros((len(rows), 0), np.intp), np.zeros((len(rows), 0)))
         distances, found = _nearest_others(self._search, self._points, rows, k)
-        return SimilarRows(found, _weights(distances))
+        scale = distances[:, [min(SCALE_NEIGHBOR, k) - 1]]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            weights = np.exp(-np.square(distances / scale))
+        # Among copies of a row the scale is 0: they are as similar as can be, all others are not.
+        weights = np.where(distances == 0, 1.0, np.where(scale == 0, 0.0, weights))
+        return SimilarRows(found, weights)
 
 
 def _points(
@@ -99,14 +104,6 @@ def _nearest_others(
     itself = found == rows[:, None]
     itself[~itself.any(axis=1), -1] = True
     return distances[~itself].reshape(len(rows), k), found[~itself].reshape(len(rows), k)
-
-
-def _weights(distances: NDArray[np.float64]) -> NDArray[np.float64]:
-    scale = distances[:, [min(SCALE_NEIGHBOR, distances.shape[1]) - 1]]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        weights = np.exp(-np.square(distances / scale))
-    # Among copies of a row the scale is 0: they are as similar as can be, all others are not.
-    return np.where(distances == 0, 1.0, np.where(scale == 0, 0.0, weights))
 
 
 def doubt(confidence: NDArray[np.floating], labels: NDArray[np.integer]) -> NDArray[np.float64]:

@@ -1,7 +1,7 @@
 """From a table of ambiguous labels to resolved ones.
 
 The way of the data: file -> ``tables`` -> ``guesses`` (which column is what) -> ``candidate_sets``
-and ``features`` -> ``resolving`` -> ``output``, ``saved``, ``model_file`` and the page.
+and ``features`` -> ``resolving`` -> ``saved``, ``page`` and ``output``.
 """
 
 from gmpll.apps.tables.errors import InputError

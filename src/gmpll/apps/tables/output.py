@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any
 
 from gmpll._atomic_io import (
     abandoned,
@@ -24,7 +24,7 @@ from gmpll._atomic_io import (
     unfinished_path,
 )
 from gmpll.apps.decisions.archive import Archived, archiving, carry_over
-from gmpll.apps.tables import model_file, saved
+from gmpll.apps.tables import saved
 from gmpll.apps.tables.cells import escape_formula
 from gmpll.apps.tables.errors import InputError
 from gmpll.apps.tables.page import page_facts, render_page
@@ -41,7 +41,7 @@ _REPLACED = "replaced"
 PAGE = "report.html"
 ANNOTATORS = "annotators.csv"
 #: Where one of these lies, a run has been written.
-OWN_FILES = (saved.FILE_NAME, model_file.FILE_NAME, PAGE)
+OWN_FILES = (saved.MATCHING_FILE, saved.MODEL_FILE, PAGE)
 
 
 def table_suffix(table: Table) -> str:
@@ -195,29 +195,23 @@ def _as_text(values: list[Any]) -> list[str]:
     return [texts[v] if v is None or isinstance(v, bool) else str(v) for v in values]
 
 
-class Written(NamedTuple):
-    """The files of a run, the resolved rows first, and decisions that had to make room."""
-
-    files: list[Path]
-    archived: Archived | None
-
-
 def write_folder(
     resolution: Resolution,
     folder: Path,
     *,
     escape: bool = True,
     step: Callable[[str], None] = lambda text: None,
-) -> Written:
+) -> tuple[list[Path], Archived | None]:
     """Write everything that a run found; all files appear together at the end.
 
-    Decisions of a review that do not fit what was found are kept beside it. Cells of delimited
-    text that look like formulas are made harmless; ``step`` is told what begins now.
+    They are returned, the resolved rows first, with decisions of a review that had to make room:
+    those that do not fit what was found are kept beside it. Cells of delimited text that look like
+    formulas are made harmless; ``step`` is told what begins now.
     """
     prepared = resolution.prepared
     table = prepared.table
     results = f"resolved{table_suffix(table)}"
-    with archiving(folder, saved.FILE_NAME) as make_room, output_folder(folder) as staging:
+    with archiving(folder, saved.MATCHING_FILE) as make_room, output_folder(folder) as staging:
         step("Writing the resolved rows")
         columns = result_columns(
             resolution.verdicts,
@@ -232,18 +226,18 @@ def write_folder(
                 annotators = annotators.rename(index=lambda name: escape_formula(str(name)))
             annotators.round(4).to_csv(staging / ANNOTATORS)
         step("Writing the model")
-        model_file.save_model(
-            model_file.SavedModel(
+        saved.save_model(
+            saved.SavedModel(
                 resolution.encoder,
                 resolution.model,
                 prepared.roles.vectors,
                 len(prepared.roles.files),
                 prepared.review_below,
             ),
-            staging / model_file.FILE_NAME,
+            staging / saved.MODEL_FILE,
         )
         matching = saved.saved_matching(resolution)
-        saved.write_matching(matching, staging / saved.FILE_NAME)
+        saved.write_matching(matching, staging / saved.MATCHING_FILE)
         step("Explaining and drawing the report")
         page = render_page(page_facts(resolution, matching.display))
         (staging / PAGE).write_text(page, encoding="utf-8")
@@ -252,5 +246,5 @@ def write_folder(
         with suppress(InputError):  # a damaged matching: the decisions can be read where they are
             before = saved.read_matching(archived.folder)
             archived = carry_over(archived, before, folder, matching, prepared.roles.id)
-    names = (results, ANNOTATORS, PAGE, model_file.FILE_NAME, saved.FILE_NAME)
-    return Written([folder / name for name in names if (folder / name).exists()], archived)
+    names = (results, ANNOTATORS, PAGE, saved.MODEL_FILE, saved.MATCHING_FILE)
+    return [folder / name for name in names if (folder / name).exists()], archived
