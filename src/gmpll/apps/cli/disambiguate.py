@@ -269,9 +269,11 @@ def _print_results(console: Console, resolution: Resolution) -> None:
     found = resolution.verdicts
     sure = found.confidence[resolution.is_open]
     mean = sure.mean() if sure.size else 1.0
+    what = counted(len(sure), "ambiguous row")
+    if resolution.prepared.sets.annotated:
+        what = f"{counted(len(sure), 'row')} with more than one possible label"
     console.print(
-        f"Resolved {counted(len(sure), 'ambiguous row')}, mean confidence {mean:.2f}; "
-        f"{int(found.review.sum())} are worth a look."
+        f"Resolved {what}, mean confidence {mean:.2f}; {int(found.review.sum())} are worth a look."
     )
     for sentence in sentences(resolution):
         console.print(sentence, markup=False)

@@ -359,7 +359,7 @@ def _of_annotators(table: pd.DataFrame, resolution: Resolution) -> list[str]:
     assert sets.weights is not None
     accuracy = np.average(table["accuracy"], weights=table["votes"])
     told = [
-        f"{counted(len(table), 'annotator')}, whose votes are right with an estimated probability "
+        f"The votes of {counted(len(table), 'annotator')} are right with an estimated probability "
         f"of {accuracy:.2f} on average."
     ]
     worse = table.index[table["accuracy"] < 1 / len(sets.classes)]
