@@ -16,8 +16,14 @@ from gmpll.apps.decisions.store import Store, rows_key
 from gmpll.apps.review.session import ReviewSession
 from gmpll.apps.tables.errors import InputError
 from gmpll.apps.tables.features import FeatureEncoder, FeatureTable
-from gmpll.apps.tables.model_file import SavedModel, load_model, save_model
-from gmpll.apps.tables.saved import SavedMatching, read_matching, write_matching
+from gmpll.apps.tables.saved import (
+    SavedMatching,
+    SavedModel,
+    load_model,
+    read_matching,
+    save_model,
+    write_matching,
+)
 from gmpll.methods import PLKNN
 
 
