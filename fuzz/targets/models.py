@@ -42,6 +42,9 @@ def matching() -> SavedMatching:
         image_column="",
         source="",
         settings='{"method": "plknn", "seed": 0, "review_below": 0.25, "parameters": {"k": 2}}',
+        weights=np.array([[1, 1], [0, 1], [2, 0]], dtype=np.float32),
+        votes=np.array([[0, 0, 0], [0, 1, 1], [1, 0, 1], [2, 0, 0], [2, 1, 0]]),
+        annotators=np.array(["ann", "bob"]),
     )
 
 
