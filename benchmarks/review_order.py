@@ -18,8 +18,7 @@ import numpy as np
 from sklearn.datasets import load_digits
 
 from gmpll import PartialLabelClassifier
-from gmpll.apps.review.evidence import Similarity
-from gmpll.apps.review.ordering import doubt, propose_order
+from gmpll.apps.review.ordering import Similarity, doubt, propose_order
 from gmpll.datasets import is_available, load_real_world, random_candidates
 
 #: Digits: share of rows with wrong candidates (p) and how many wrong ones these have (r).

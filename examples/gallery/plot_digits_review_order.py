@@ -12,8 +12,7 @@ import numpy as np
 from sklearn.datasets import load_digits
 
 from gmpll import GMPLL
-from gmpll.apps.review.evidence import Similarity
-from gmpll.apps.review.ordering import doubt, propose_order
+from gmpll.apps.review.ordering import Similarity, doubt, propose_order
 from gmpll.datasets import random_candidates
 
 X, truth = load_digits(return_X_y=True)

@@ -16,8 +16,14 @@ from gmpll.apps.decisions.store import Store, rows_key
 from gmpll.apps.review.session import ReviewSession
 from gmpll.apps.tables.errors import InputError
 from gmpll.apps.tables.features import FeatureEncoder, FeatureTable
-from gmpll.apps.tables.model_file import SavedModel, load_model, save_model
-from gmpll.apps.tables.saved import SavedMatching, read_matching, write_matching
+from gmpll.apps.tables.saved import (
+    SavedMatching,
+    SavedModel,
+    load_model,
+    read_matching,
+    save_model,
+    write_matching,
+)
 from gmpll.methods import PLKNN
 
 
@@ -36,6 +42,9 @@ def matching() -> SavedMatching:
         image_column="",
         source="",
         settings='{"method": "plknn", "seed": 0, "review_below": 0.25, "parameters": {"k": 2}}',
+        weights=np.array([[1, 1], [0, 1], [2, 0]], dtype=np.float32),
+        votes=np.array([[0, 0, 0], [0, 1, 1], [1, 0, 1], [2, 0, 0], [2, 1, 0]]),
+        annotators=np.array(["ann", "bob"]),
     )
 
 

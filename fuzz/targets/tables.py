@@ -18,7 +18,7 @@ from fuzz.target import Target, scratch, written
 from gmpll.apps.tables.candidate_sets import label_sets, row_ids
 from gmpll.apps.tables.errors import InputError
 from gmpll.apps.tables.guesses import guess_roles
-from gmpll.apps.tables.options import Options
+from gmpll.apps.tables.labels import Options
 from gmpll.apps.tables.output import write_table
 from gmpll.apps.tables.resolving import prepare
 from gmpll.apps.tables.tables import Table, read_table, table_from_frame

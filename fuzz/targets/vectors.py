@@ -9,8 +9,8 @@ import pandas as pd
 from fuzz.mutators import npy_changed, parquet_changed, zip_changed
 from fuzz.target import Target, written
 
-from gmpll.apps.tables.embeddings import read_embeddings
 from gmpll.apps.tables.errors import InputError
+from gmpll.apps.tables.features import read_embeddings
 
 IDS = np.array(["a", "b", "c"])
 VECTORS = np.arange(6.0).reshape(3, 2)

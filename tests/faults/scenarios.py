@@ -25,9 +25,9 @@ from injection import Fault, Outcome, Runs
 #: What the commands import on use.
 _MODULES = (
     "gmpll.apps.cli",
-    "gmpll.apps.tables.folder",
+    "gmpll.apps.tables.output",
     "gmpll.apps.tables.guesses",
-    "gmpll.apps.tables.predicting",
+    "gmpll.apps.tables.saved",
     "gmpll.apps.experiments",
     "gmpll.apps.report",
     "gmpll.apps.review.export",
@@ -288,7 +288,7 @@ def check_whole(path: Path) -> None:
         with np.load(path, allow_pickle=False) as arrays:
             assert {name: arrays[name] for name in arrays.files}
     elif path.suffix == ".skops":
-        from gmpll.apps.tables.model_file import load_model
+        from gmpll.apps.tables.saved import load_model
 
         load_model(path)
     elif path.suffix == ".csv":

@@ -7,7 +7,7 @@ import io
 
 import pandas as pd
 
-from gmpll.apps.tables.formulas import escape_formula, unescape_formula
+from gmpll.apps.tables.cells import escape_formula, unescape_formula
 from gmpll.apps.tables.output import write_table
 from gmpll.apps.tables.tables import read_table
 

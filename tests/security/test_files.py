@@ -17,9 +17,8 @@ from gmpll.apps.experiments import Declaration, Experiment, ExperimentError
 from gmpll.apps.experiments.declaration import read_declaration
 from gmpll.apps.experiments.store import RunFolder
 from gmpll.apps.tables import InputError
-from gmpll.apps.tables.embeddings import read_embeddings
-from gmpll.apps.tables.model_file import FILE_NAME, load_model
-from gmpll.apps.tables.saved import read_matching
+from gmpll.apps.tables.features import read_embeddings
+from gmpll.apps.tables.saved import MODEL_FILE, load_model, read_matching
 from gmpll.apps.tables.tables import read_table
 from gmpll.datasets import DatasetFormatError
 from gmpll.datasets.matfile import read_mat
@@ -161,33 +160,33 @@ def test_a_model_loads_no_types_but_its_own(tmp_path, module, name):
         schema = text.replace('"PLKNN"', json.dumps(name))
         return schema.replace('"gmpll.methods.plknn"', json.dumps(module))
 
-    _skops(tmp_path / FILE_NAME, change)
+    _skops(tmp_path / MODEL_FILE, change)
     with pytest.raises(InputError, match=r"no part of a gmpll model|is no model of gmpll"):
         load_model(tmp_path)
 
 
 def test_the_changed_models_are_refused_for_their_types_alone(tmp_path):
     """The same file with its own type comes as far as its missing parts."""
-    _skops(tmp_path / FILE_NAME, lambda text: text)
+    _skops(tmp_path / MODEL_FILE, lambda text: text)
     with pytest.raises(InputError, match="is damaged"):
         load_model(tmp_path)
 
 
 def test_a_pickle_is_no_model(pickled, tmp_path, mark):
-    (tmp_path / FILE_NAME).write_bytes(pickled)
+    (tmp_path / MODEL_FILE).write_bytes(pickled)
     with pytest.raises(InputError, match="is no model"):
         load_model(tmp_path)
-    with zipfile.ZipFile(tmp_path / FILE_NAME, "w") as file:
+    with zipfile.ZipFile(tmp_path / MODEL_FILE, "w") as file:
         file.writestr("schema.json", pickled)
     with pytest.raises(InputError, match="is no model"):
         load_model(tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("read", "name"), [(load_model, FILE_NAME), (read_matching, "matching.npz")]
+    ("read", "name"), [(load_model, MODEL_FILE), (read_matching, "matching.npz")]
 )
 def test_what_would_not_fit_into_memory_is_not_unpacked(tmp_path, monkeypatch, read, name):
-    monkeypatch.setattr("gmpll.apps.tables.checks._memory_bytes", lambda: 2**20)
+    monkeypatch.setattr("gmpll.apps.tables.saved._memory_bytes", lambda: 2**20)
     with zipfile.ZipFile(tmp_path / name, "w", zipfile.ZIP_DEFLATED) as file:
         file.writestr("schema.json", b" " * 2**21)
     assert (tmp_path / name).stat().st_size < 2**14

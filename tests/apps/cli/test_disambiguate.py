@@ -116,7 +116,7 @@ def test_force_keeps_what_a_reviewer_decided(run, table, tmp_path):
 
 def test_methods_are_estimators_and_seeds_are_small_enough(run, table):
     from gmpll.apps.tables import InputError
-    from gmpll.apps.tables.frames import disambiguate as resolve
+    from gmpll.apps.tables.resolving import disambiguate as resolve
 
     code, _, error = run(table, "--dry-run", "--method", "methods")
     assert code == 2

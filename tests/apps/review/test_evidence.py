@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gmpll.apps.review.evidence import Similarity
+from gmpll.apps.review.ordering import Similarity
 from gmpll.graph.views import CosineView, EuclideanView
 
 

@@ -4,8 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gmpll.apps.review.evidence import Similarity
-from gmpll.apps.review.ordering import doubt, propose_order
+from gmpll.apps.review.ordering import Similarity, doubt, propose_order
 
 
 def test_doubt_is_half_of_one_minus_the_margin():

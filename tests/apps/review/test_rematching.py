@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from gmpll.apps.decisions.errors import ConflictError
-from gmpll.apps.review.rematching import BackgroundRun
+from gmpll.apps.review.session import BackgroundRun
 
 
 def test_one_run_at_a_time_and_then_another():

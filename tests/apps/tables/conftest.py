@@ -6,9 +6,9 @@ import typer
 import gmpll.apps.cli
 from gmpll.apps.cli.disambiguate import disambiguate
 from gmpll.apps.cli.predict import predict
-from gmpll.apps.tables.folder import write_folder
 from gmpll.apps.tables.guesses import guess_roles
-from gmpll.apps.tables.options import Options
+from gmpll.apps.tables.labels import Options
+from gmpll.apps.tables.output import write_folder
 from gmpll.apps.tables.resolving import prepare, resolve
 from gmpll.apps.tables.tables import read_table
 

@@ -322,8 +322,8 @@ def test_a_folder_that_cannot_be_written(tmp_path, monkeypatch, command):
 @pytest.mark.parametrize(
     "writer",
     [
-        "gmpll.apps.tables.folder.write_table",
-        "gmpll.apps.tables.model_file.save_model",
+        "gmpll.apps.tables.output.write_table",
+        "gmpll.apps.tables.saved.save_model",
         "gmpll.apps.tables.saved.write_matching",
     ],
 )
@@ -373,13 +373,13 @@ def test_a_failing_run_keeps_earlier_results(tmp_path, monkeypatch, command):
 
 PROGRAM = """
 import sys, time
-import typer, gmpll.apps.cli, gmpll.apps.tables.folder as folder
+import typer, gmpll.apps.cli, gmpll.apps.tables.output as output
 from gmpll.apps.cli.disambiguate import disambiguate
 from gmpll.apps.cli.predict import predict
 def slow(facts):
     print("ready", flush=True)
     time.sleep(60)
-folder.render_page = slow
+output.render_page = slow
 gmpll.apps.cli.app = typer.Typer()
 gmpll.apps.cli.app.command()(disambiguate)
 gmpll.apps.cli.app.command()(predict)

@@ -5,7 +5,7 @@ import pytest
 from gmpll.apps.tables.candidate_sets import label_sets, row_ids
 from gmpll.apps.tables.errors import InputError
 from gmpll.apps.tables.guesses import guess_roles
-from gmpll.apps.tables.options import Options
+from gmpll.apps.tables.labels import Options
 from gmpll.apps.tables.tables import table_from_frame
 
 

@@ -19,7 +19,7 @@ def stated(scene):
     row = re.search(
         rf"^\| {scene.replace('_', ' ')} \|.*$", GUIDE.read_text(encoding="utf-8"), re.M
     )
-    return [float(figure) for figure in re.findall(r"\b0\.\d+", row[0])]
+    return [float(figure) for figure in re.findall(r"\b[01]\.\d+", row[0])]
 
 
 @pytest.mark.parametrize("scene", SCENES)

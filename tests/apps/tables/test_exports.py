@@ -2,7 +2,7 @@ import json
 
 import numpy as np
 
-from gmpll.apps.tables.exports import flatten_export
+from gmpll.apps.tables.tables import flatten_export
 
 
 def choice(label, kind="choices"):

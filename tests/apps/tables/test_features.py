@@ -2,9 +2,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gmpll.apps.tables.embeddings import embeddings_of_column, read_embeddings
 from gmpll.apps.tables.errors import InputError
-from gmpll.apps.tables.features import FeatureEncoder, FeatureTable, feature_table
+from gmpll.apps.tables.features import (
+    FeatureEncoder,
+    FeatureTable,
+    embeddings_of_column,
+    feature_table,
+    read_embeddings,
+)
 from gmpll.apps.tables.guesses import Roles
 from gmpll.apps.tables.tables import read_table, table_from_frame
 

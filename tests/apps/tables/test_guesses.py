@@ -4,7 +4,7 @@ import pytest
 
 from gmpll.apps.tables.errors import InputError
 from gmpll.apps.tables.guesses import guess_roles, guess_separator
-from gmpll.apps.tables.options import Options
+from gmpll.apps.tables.labels import Options
 from gmpll.apps.tables.tables import read_table, table_from_frame
 
 N = 40

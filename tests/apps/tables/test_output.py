@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gmpll.apps.tables.formulas import escape_formula, unescape_formula
+from gmpll.apps.tables.cells import escape_formula, unescape_formula
 from gmpll.apps.tables.output import output_folder, write_table
 from gmpll.apps.tables.tables import read_table
 

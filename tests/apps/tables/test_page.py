@@ -7,9 +7,14 @@ import pandas as pd
 import pytest
 
 from gmpll.apps.tables.guesses import guess_roles
-from gmpll.apps.tables.options import Options
-from gmpll.apps.tables.page import _reason_tables, render_page
-from gmpll.apps.tables.page_facts import MAX_DOUBTFUL, MAX_POINTS, page_facts
+from gmpll.apps.tables.labels import Options
+from gmpll.apps.tables.page import (
+    MAX_DOUBTFUL,
+    MAX_POINTS,
+    page_facts,
+    reason_tables,
+    render_page,
+)
 from gmpll.apps.tables.resolving import prepare, resolve
 from gmpll.apps.tables.saved import saved_matching
 from gmpll.apps.tables.tables import table_from_frame
@@ -48,21 +53,21 @@ def ambiguous(pets):
 def test_frequencies_count_before_and_after(ambiguous):
     facts, resolution = facts_of(ambiguous)
     sets = [set(tags.split("|")) for tags in ambiguous["tags"]]
-    for frequency in facts.frequencies.itertuples():
+    for frequency in facts["frequencies"].itertuples():
         mine = [s for s in sets if frequency.label in s]
         assert frequency.in_sets == len(mine)
         assert frequency.expected == pytest.approx(sum(1 / len(s) for s in mine))
-    assert facts.frequencies["found"].sum() == len(ambiguous)
-    assert facts.mean_candidates == pytest.approx(np.mean([len(s) for s in sets]))
-    assert resolution.verdicts.review.sum() == facts.n_review
+    assert facts["frequencies"]["found"].sum() == len(ambiguous)
+    assert facts["mean_candidates"] == pytest.approx(np.mean([len(s) for s in sets]))
+    assert resolution.verdicts.review.sum() == facts["n_review"]
 
 
 def test_pairs_count_what_rows_with_both_became(ambiguous):
     facts, resolution = facts_of(ambiguous)
     labels = resolution.prepared.sets.classes[resolution.verdicts.labels]
     sets = [set(tags.split("|")) for tags in ambiguous["tags"]]
-    assert len(facts.pairs) == 3
-    for pair in facts.pairs.itertuples():
+    assert len(facts["pairs"]) == 3
+    for pair in facts["pairs"].itertuples():
         both = [i for i, s in enumerate(sets) if {pair.first, pair.second} <= s]
         assert pair.together == len(both)
         assert pair.to_first == sum(labels[i] == pair.first for i in both)
@@ -72,12 +77,12 @@ def test_pairs_count_what_rows_with_both_became(ambiguous):
 
 def test_the_most_doubtful_come_first_with_reasons(ambiguous):
     facts, resolution = facts_of(ambiguous)
-    margins = [row.margin for row in facts.doubtful]
+    margins = [row.margin for row in facts["doubtful"]]
     assert margins == sorted(margins)
     assert margins[0] == pytest.approx(resolution.verdicts.margin.min())
-    assert all(row.reasons is not None and row.counterfactual for row in facts.doubtful)
+    assert all(row.reasons is not None and row.counterfactual for row in facts["doubtful"])
     assert all(
-        sum(share for _, share in row.candidates) == pytest.approx(1) for row in facts.doubtful
+        sum(share for _, share in row.candidates) == pytest.approx(1) for row in facts["doubtful"]
     )
 
 
@@ -86,8 +91,8 @@ def test_a_large_run_has_a_small_page():
     frame = pd.DataFrame({"x": rng.normal(size=3000), "y": rng.normal(size=3000)})
     frame["tags"] = ["a|b" if i % 2 else "ab"[i % 4 // 2] for i in range(3000)]
     facts, _ = facts_of(frame)
-    assert len(facts.map.points) == MAX_POINTS
-    assert len(facts.doubtful) == MAX_DOUBTFUL
+    assert len(facts["map"]["points"]) == MAX_POINTS
+    assert len(facts["doubtful"]) == MAX_DOUBTFUL
     assert len(render_page(facts)) < 1_500_000
 
 
@@ -120,8 +125,8 @@ def test_the_page_is_self_contained_and_whole(ambiguous):
 def test_one_feature_and_another_method(pets):
     frame, _ = pets
     facts, _ = facts_of(frame[["size", "tags"]], method="plknn")
-    assert facts.map.points.shape == (60, 2)
-    assert all(row.reasons is None for row in facts.doubtful)
+    assert facts["map"]["points"].shape == (60, 2)
+    assert all(row.reasons is None for row in facts["doubtful"])
     assert "What would have changed it" not in render_page(facts)
 
 
@@ -132,7 +137,7 @@ def test_the_iterations_add_up():
     frame = pd.DataFrame(rng.normal(size=(150, 4)) + np.eye(3, 4)[truth], columns=list("abcd"))
     frame["tags"] = [f"{'abc'[t]}|{'abc'[(t + 1) % 3]}" for t in truth]
     facts, _ = facts_of(frame)
-    tables = [table for row in facts.doubtful for table in _reason_tables(row)[1:]]
+    tables = [table for row in facts["doubtful"] for table in reason_tables(row, None)[1:]]
     assert sum(line.cells[0].text == "afterwards" for t in tables for line in t.rows) > 10
     for table in tables:
         lines = [

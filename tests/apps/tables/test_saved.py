@@ -7,7 +7,7 @@ from sklearn.datasets import load_iris
 
 from gmpll import PartialLabelClassifier
 from gmpll.apps.tables import InputError, read_matching, rematch
-from gmpll.apps.tables.model_file import load_model, save_model
+from gmpll.apps.tables.saved import load_model, save_model
 
 
 @pytest.fixture(name="folder")

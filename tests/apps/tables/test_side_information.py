@@ -7,7 +7,7 @@ import pytest
 from gmpll.apps.tables import disambiguate
 from gmpll.apps.tables.errors import InputError
 from gmpll.apps.tables.guesses import guess_roles
-from gmpll.apps.tables.options import Options
+from gmpll.apps.tables.labels import Options
 from gmpll.apps.tables.resolving import prepare, resolve
 from gmpll.apps.tables.saved import read_matching, rematch, saved_matching, write_matching
 from gmpll.apps.tables.tables import table_from_frame

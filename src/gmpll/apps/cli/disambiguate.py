@@ -6,7 +6,7 @@ import errno
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,16 +17,23 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from gmpll.apps.decisions.archive import Archived
-    from gmpll.apps.tables.options import Options
     from gmpll.apps.tables.resolving import Prepared, Resolution
     from gmpll.apps.tables.tables import Table
 
-__all__ = ["disambiguate", "plain_errors", "split"]
-
 _EXIT_INTERRUPTED = 130
+_SHOWN_ANNOTATORS = 10
 _EXTRAS = ("pandas", "pyarrow", "skops", "jinja2", "matplotlib", "markupsafe")
-_DATA = "Data"
-_SPECIAL = "Special cases"
+
+
+def _data(metavar: str, help: str) -> Any:
+    return typer.Option(metavar=metavar, help=help, rich_help_panel="Data")
+
+
+def _special(help: str, metavar: str | None = None) -> Any:
+    return typer.Option(metavar=metavar, help=help, rich_help_panel="Special cases")
+
+
+_Text = str | None
 
 
 def disambiguate(
@@ -34,65 +41,30 @@ def disambiguate(
         Path, typer.Argument(metavar="INPUT", help="CSV, TSV, Parquet, JSON Lines or JSON file.")
     ],
     candidates: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Column of candidate sets, or comma-separated columns of 0 and 1 (label_* works).",
-            rich_help_panel=_DATA,
+        _Text,
+        _data(
+            "COLUMN",
+            "Column of candidate sets, or comma-separated columns of 0 and 1 (label_* works).",
         ),
     ] = None,
     votes: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Long file of votes: item, label, annotator.",
-            rich_help_panel=_DATA,
-        ),
+        Path | None, _data("FILE", "Long file of votes: item, label, annotator.")
     ] = None,
-    text: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMNS", help="Columns of text, or none.", rich_help_panel=_DATA),
-    ] = None,
+    text: Annotated[_Text, _data("COLUMNS", "Columns of text, or none.")] = None,
     features: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMNS|FILE",
-            help="Columns and embedding files (.npy, .npz, .parquet) to use, and no others.",
-            rich_help_panel=_DATA,
+        _Text,
+        _data(
+            "COLUMNS|FILE",
+            "Columns and embedding files (.npy, .npz, .parquet) to use, and no others.",
         ),
     ] = None,
-    id: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Column of ids, or none.", rich_help_panel=_DATA),
-    ] = None,
-    gold: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Column of labels known for sure, or none.",
-            rich_help_panel=_DATA,
-        ),
-    ] = None,
+    id: Annotated[_Text, _data("COLUMN", "Column of ids, or none.")] = None,
+    gold: Annotated[_Text, _data("COLUMN", "Column of labels known for sure, or none.")] = None,
     impossible: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Column of labels that a row cannot have.",
-            rich_help_panel=_DATA,
-        ),
+        _Text, _data("COLUMN", "Column of labels that a row cannot have.")
     ] = None,
-    exclude: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMNS", help="Columns not to use.", rich_help_panel=_DATA),
-    ] = None,
-    image: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Column of image files, shown in the review.",
-            rich_help_panel=_DATA,
-        ),
-    ] = None,
+    exclude: Annotated[_Text, _data("COLUMNS", "Columns not to use.")] = None,
+    image: Annotated[_Text, _data("COLUMN", "Column of image files, shown in the review.")] = None,
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Results; INPUT-resolved by default.")
     ] = None,
@@ -109,55 +81,29 @@ def disambiguate(
         bool, typer.Option("--dry-run", help="Describe the data and their problems, write nothing.")
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace results in DIR.")] = False,
-    format: Annotated[
-        str | None,
-        typer.Option(help="csv, tsv, parquet, jsonl or json.", rich_help_panel=_SPECIAL),
-    ] = None,
-    delimiter: Annotated[
-        str | None, typer.Option(help="Between cells; 'tab' for tabs.", rich_help_panel=_SPECIAL)
-    ] = None,
-    encoding: Annotated[
-        str | None, typer.Option(help="Of text; UTF-8 by default.", rich_help_panel=_SPECIAL)
-    ] = None,
-    separator: Annotated[
-        str | None,
-        typer.Option(help="Between the labels of a cell, or json.", rich_help_panel=_SPECIAL),
-    ] = None,
-    vote_columns: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ITEM,LABEL,WHO", help="Columns of the votes.", rich_help_panel=_SPECIAL
-        ),
-    ] = None,
-    min_share: Annotated[
-        float,
-        typer.Option(
-            help="Drop labels with a smaller share of the votes.", rich_help_panel=_SPECIAL
-        ),
-    ] = 0.0,
+    format: Annotated[_Text, _special("csv, tsv, parquet, jsonl or json.")] = None,
+    delimiter: Annotated[_Text, _special("Between cells; 'tab' for tabs.")] = None,
+    encoding: Annotated[_Text, _special("Of text; UTF-8 by default.")] = None,
+    separator: Annotated[_Text, _special("Between the labels of a cell, or json.")] = None,
+    vote_columns: Annotated[_Text, _special("Columns of the votes.", "ITEM,LABEL,WHO")] = None,
+    min_share: Annotated[float, _special("Drop labels with a smaller share of the votes.")] = 0.0,
     trust: Annotated[
         float | None,
-        typer.Option(
-            help="How much votes count: 0 not at all, 1 as probabilities; estimated by default.",
-            rich_help_panel=_SPECIAL,
+        _special(
+            "Count votes, and how much: 0 not at all, 1 as probabilities. By default it is "
+            "estimated, for every annotator who is named."
         ),
     ] = None,
-    labels: Annotated[
-        str | None,
-        typer.Option(help="All labels that are allowed, with commas.", rich_help_panel=_SPECIAL),
-    ] = None,
-    empty: Annotated[
+    outside: Annotated[
         str,
-        typer.Option(
-            help="Rows without candidates: error, or all (any label).", rich_help_panel=_SPECIAL
-        ),
+        _special("Labels that nobody voted for: auto (possible where annotators named), never."),
+    ] = "auto",
+    labels: Annotated[_Text, _special("All labels that are allowed, with commas.")] = None,
+    empty: Annotated[
+        str, _special("Rows without candidates: error, or all (any label).")
     ] = "error",
     escape_formulas: Annotated[
-        bool,
-        typer.Option(
-            help="Put ' before CSV cells that look like formulas.",
-            rich_help_panel=_SPECIAL,
-        ),
+        bool, _special("Put ' before CSV cells that look like formulas.")
     ] = True,
 ) -> None:
     """Resolve ambiguous labels: which of its candidates is right for every row?
@@ -170,7 +116,12 @@ def disambiguate(
     console = Console(highlight=False)
     folder = out or input.with_name(f"{input.stem}-resolved")
     with plain_errors(folder):
-        from gmpll.apps.tables.options import Options
+        from gmpll.apps.decisions.archive import check_not_under_review
+        from gmpll.apps.tables.guesses import guess_roles
+        from gmpll.apps.tables.labels import Options
+        from gmpll.apps.tables.output import OWN_FILES, check_target, write_folder
+        from gmpll.apps.tables.resolving import prepare, resolve
+        from gmpll.apps.tables.tables import read_table
 
         options = Options(
             candidates=split(candidates),
@@ -187,13 +138,38 @@ def disambiguate(
             gold=gold,
             impossible=impossible,
             trust=trust,
+            outside=outside,
             image=image,
             method=method,
             review_below=review_below,
             seed=seed,
         )
-        reading = {"format": format, "delimiter": _character(delimiter), "encoding": encoding}
-        _run(input, folder, options, reading, console, dry_run, force, escape_formulas)
+        if not dry_run:
+            check_target(folder, force=force, own_files=OWN_FILES)
+            check_not_under_review(folder)
+        delimiter = {"tab": "\t", "\\t": "\t"}.get(delimiter or "", delimiter)
+        with _progress(console) as step:
+            step(f"Reading {input}")
+            table = read_table(input, format=format, delimiter=delimiter, encoding=encoding)
+            roles = guess_roles(table, options)
+        _print_guesses(console, table, roles.described())
+        with _progress(console) as step:
+            step("Reading the candidates")
+            prepared = prepare(table, roles, options)
+        _print_sets(console, prepared)
+        if dry_run:
+            console.print("Dry run: nothing was written.")
+            return
+        with _progress(console) as step:
+            resolution = resolve(prepared, step=step)
+            files, archived = write_folder(resolution, folder, escape=escape_formulas, step=step)
+        _print_results(console, resolution)
+        for file in files:
+            console.print(f"  {file}", markup=False, soft_wrap=True)
+        if archived is not None:
+            _print_archived(console, archived)
+        console.print("Next: open the report, or go through the doubtful rows with")
+        console.print(f"  gmpll review {folder}", markup=False, soft_wrap=True)
 
 
 def split(value: str | None) -> tuple[str, ...]:
@@ -232,50 +208,6 @@ def plain_errors(target: Path) -> Iterator[None]:
             ) from error
         where = error.filename or target
         raise UserError(f"{where} cannot be read or written: {error.strerror}.") from error
-
-
-def _run(
-    path: Path,
-    folder: Path,
-    options: Options,
-    reading: dict[str, str | None],
-    console: Console,
-    dry_run: bool,
-    force: bool,
-    escape: bool,
-) -> None:
-    from gmpll.apps.decisions.archive import check_not_under_review
-    from gmpll.apps.tables.folder import OWN_FILES, write_folder
-    from gmpll.apps.tables.guesses import guess_roles
-    from gmpll.apps.tables.output import check_target
-    from gmpll.apps.tables.resolving import prepare, resolve
-    from gmpll.apps.tables.tables import read_table
-
-    if not dry_run:
-        check_target(folder, force=force, own_files=OWN_FILES)
-        check_not_under_review(folder)
-    with _progress(console) as step:
-        step(f"Reading {path}")
-        table = read_table(path, **reading)
-        roles = guess_roles(table, options)
-    _print_guesses(console, table, roles.described())
-    with _progress(console) as step:
-        step("Reading the candidates")
-        prepared = prepare(table, roles, options)
-    _print_sets(console, prepared)
-    if dry_run:
-        console.print("Dry run: nothing was written.")
-        return
-    with _progress(console) as step:
-        resolution = resolve(prepared, step=step)
-        written = write_folder(resolution, folder, escape=escape, step=step)
-    _print_results(console, resolution)
-    for file in written.files:
-        console.print(f"  {file}", markup=False, soft_wrap=True)
-    if written.archived is not None:
-        _print_archived(console, written.archived)
-    console.print("Next: open the report, or go through the doubtful rows with")
-    console.print(f"  gmpll review {folder}", markup=False, soft_wrap=True)
 
 
 @contextmanager
@@ -327,14 +259,35 @@ def _print_sets(console: Console, prepared: Prepared) -> None:
 
 
 def _print_results(console: Console, resolution: Resolution) -> None:
-    from gmpll.apps.tables.errors import counted
+    from rich.table import Table as Grid
+    from rich.text import Text
 
-    ambiguous = resolution.prepared.sets.mask.sum(axis=1) > 1
+    from gmpll.apps.pages.tables import number
+    from gmpll.apps.tables.errors import counted
+    from gmpll.apps.tables.resolving import annotator_table, sentences
+
     found = resolution.verdicts
+    sure = found.confidence[resolution.is_open]
+    mean = sure.mean() if sure.size else 1.0
+    what = counted(len(sure), "ambiguous row")
+    if resolution.prepared.sets.annotated:
+        what = f"{counted(len(sure), 'row')} with more than one possible label"
     console.print(
-        f"Resolved {counted(int(ambiguous.sum()), 'ambiguous row')}, mean confidence "
-        f"{found.confidence[ambiguous].mean():.2f}; {int(found.review.sum())} are worth a look."
+        f"Resolved {what}, mean confidence {mean:.2f}; {int(found.review.sum())} are worth a look."
     )
+    for sentence in sentences(resolution):
+        console.print(sentence, markup=False)
+    annotators = annotator_table(resolution)
+    if annotators is None:
+        return
+    grid = Grid(box=None, pad_edge=False, header_style="bold")
+    for title in ("annotator", "votes", "estimated accuracy", "agreement"):
+        grid.add_column(title, justify="left" if title == "annotator" else "right")
+    for name, votes, accuracy, agreement in annotators[:_SHOWN_ANNOTATORS].itertuples():
+        grid.add_row(Text(str(name)), str(votes), number(accuracy, 2), number(agreement, 2))
+    console.print(grid)
+    if len(annotators) > _SHOWN_ANNOTATORS:
+        console.print(f"... and {len(annotators) - _SHOWN_ANNOTATORS} more in annotators.csv")
 
 
 def _print_archived(console: Console, archived: Archived) -> None:
@@ -346,7 +299,3 @@ def _print_archived(console: Console, archived: Archived) -> None:
         soft_wrap=True,
     )
     console.print(f"  gmpll review {archived.folder} --export FILE", markup=False, soft_wrap=True)
-
-
-def _character(delimiter: str | None) -> str | None:
-    return {"tab": "\t", "\\t": "\t"}.get(delimiter, delimiter) if delimiter else delimiter

@@ -48,10 +48,9 @@ def predict(
     with plain_errors(out or input):
         import numpy as np
 
-        from gmpll.apps.tables.model_file import load_model
         from gmpll.apps.tables.output import check_suffix, table_suffix, write_table
-        from gmpll.apps.tables.predicting import predict_table
         from gmpll.apps.tables.resolving import result_columns
+        from gmpll.apps.tables.saved import load_model, predict_table
         from gmpll.apps.tables.tables import read_table
 
         saved = load_model(model)

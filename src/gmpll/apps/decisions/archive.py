@@ -23,8 +23,6 @@ from gmpll._atomic_io import sync_folder
 from gmpll.apps.decisions.errors import ReviewError
 from gmpll.apps.decisions.store import FILE_NAME, Decision, Entry, Matching, Store, rows_key
 
-__all__ = ["Archived", "archiving", "carry_over", "check_not_under_review"]
-
 #: Folder of decisions about earlier results; a number follows.
 EARLIER = "earlier-review"
 _WAIT_SECONDS = 1.0
@@ -80,7 +78,10 @@ def archiving(folder: Path, matching_file: str) -> Iterator[Callable[[Matching],
         earlier = _new_folder(folder)
         moved.append(earlier)
         if (folder / matching_file).is_file():
-            _copy(folder / matching_file, earlier / matching_file)
+            try:
+                os.link(folder / matching_file, earlier / matching_file)
+            except OSError:  # a file system without links
+                shutil.copy2(folder / matching_file, earlier / matching_file)
         _move_decisions(folder, earlier)
         return Archived(earlier, rows)
 
@@ -161,19 +162,11 @@ def _connected(path: Path) -> closing[sqlite3.Connection]:
 
 
 def _new_folder(folder: Path) -> Path:
-    numbers = itertools.count(1)
-    while True:
-        earlier = folder / f"{EARLIER}-{next(numbers)}"
+    for number in itertools.count(1):
         with suppress(FileExistsError):
-            earlier.mkdir()
-            return earlier
-
-
-def _copy(source: Path, target: Path) -> None:
-    try:
-        os.link(source, target)
-    except OSError:  # a file system without links
-        shutil.copy2(source, target)
+            (folder / f"{EARLIER}-{number}").mkdir()
+            break
+    return folder / f"{EARLIER}-{number}"
 
 
 def _move_decisions(source: Path, target: Path) -> None:

@@ -1,7 +1,5 @@
 """What can go wrong while reviewing, each with a sentence for the reviewer."""
 
-__all__ = ["ConflictError", "RequestError", "ReviewError"]
-
 
 class ReviewError(Exception):
     """The review cannot begin or go on; the text says what to do."""

@@ -25,17 +25,6 @@ from numpy.typing import NDArray
 
 from gmpll.apps.decisions.errors import ConflictError, RequestError, ReviewError
 
-__all__ = [
-    "ACTIONS",
-    "FILE_NAME",
-    "Decision",
-    "Entry",
-    "Matching",
-    "Rematched",
-    "Store",
-    "rows_key",
-]
-
 #: The decisions lie beside the matching that they are about.
 FILE_NAME = "review.sqlite"
 
@@ -150,14 +139,9 @@ class Rematched(NamedTuple):
 class Store:
     """Decisions about the rows of one matching.
 
-    Safe to use from several threads, and from several processes on the same file.
-
-    Parameters
-    ----------
-    path : path
-        The SQLite file; made if it is missing.
-    rows_key : str
-        Identifies the rows and labels that decisions speak of; a file with another one is refused.
+    Safe to use from several threads, and from several processes on the same SQLite file, which is
+    made if it is missing. The key identifies the rows and labels that decisions speak of; a file
+    with another one is refused.
 
     Examples
     --------

@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["GRID", "INK", "PALETTE", "drawing_style", "to_svg"]
-
 #: Colours that the page replaces; any value that no other element uses will do.
 INK = "#1b1f24"
 GRID = "#d3d7de"
@@ -41,6 +39,10 @@ _COLOURS = {
     **{colour: f"var(--series-{place}, {colour})" for place, colour in enumerate(PALETTE)},
 }
 _COLOUR = re.compile("|".join(_COLOURS))
+_INKED = (
+    *("text.color", "axes.edgecolor", "axes.labelcolor", "axes.titlecolor"),
+    *("xtick.color", "ytick.color"),
+)
 _REFERENCE = re.compile(r"url\(#([^)]*)\)")
 
 
@@ -61,35 +63,15 @@ def drawing_style() -> Any:
         "legend.frameon": False,
         "figure.facecolor": "none",
         "axes.facecolor": "none",
-        **dict.fromkeys(
-            (
-                "text.color",
-                "axes.edgecolor",
-                "axes.labelcolor",
-                "axes.titlecolor",
-                "xtick.color",
-                "ytick.color",
-            ),
-            INK,
-        ),
+        **dict.fromkeys(_INKED, INK),
     }
 
 
 def to_svg(figure: Figure, name: str, title: str, description: str) -> str:
-    """Return a figure as an SVG element.
+    """Return a figure as an ``svg`` element, well-formed XML, the same for the same figure.
 
-    Parameters
-    ----------
-    figure : matplotlib.figure.Figure
-    name : str
-        Prefix of all identifiers; unique on the page.
-    title, description : str
-        Read out by screen readers; the title is also shown on hovering.
-
-    Returns
-    -------
-    str
-        An ``svg`` element, well-formed XML, the same for the same figure.
+    The name is the prefix of all identifiers and unique on the page; screen readers read out title
+    and description.
     """
     import matplotlib as mpl
 

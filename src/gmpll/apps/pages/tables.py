@@ -12,35 +12,19 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["MISSING", "Cell", "Row", "Table", "count", "difference", "figure", "number"]
-
 #: Stands where there is no figure.
 MISSING = "\N{EN DASH}"
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell.
-
-    Attributes
-    ----------
-    text : str
-        The figure or the name.
-    mark : str
-        Outcome of a test, printed after the text.
-    detail : str
-        A second, quieter line: the paper's figure.
-    note : str
-        A warning, for instance that folds are missing.
-    strong : bool
-        Bold type.
-    """
+    """One cell: the figure or the name, and what may stand beside it."""
 
     text: str
-    mark: str = ""
-    detail: str = ""
-    note: str = ""
-    strong: bool = False
+    mark: str = ""  # outcome of a test, printed after the text
+    detail: str = ""  # a second, quieter line: the paper's figure
+    note: str = ""  # a warning, for instance that folds are missing
+    strong: bool = False  # bold type
 
 
 @dataclass(frozen=True)
@@ -53,35 +37,16 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """A table to be shown and saved.
+    """A table to be shown and saved; the first column title stands above the row names."""
 
-    Attributes
-    ----------
-    name : str
-        Stem of the files.
-    title : str
-        Caption.
-    header : list of str
-        Column titles; the first stands above the row names.
-    rows : list of Row
-    facts : DataFrame
-        The raw figures behind the table.
-    notes : list of str
-        Sentences that belong under it.
-    is_text : bool
-        Whether the columns hold prose instead of figures.
-    is_long : bool
-        Whether the page shows it folded.
-    """
-
-    name: str
+    name: str  # stem of the files
     title: str
     header: list[str]
     rows: list[Row]
-    facts: pd.DataFrame
-    notes: list[str] = field(default_factory=list)
-    is_text: bool = False
-    is_long: bool = False
+    facts: pd.DataFrame  # the raw figures behind the table
+    notes: list[str] = field(default_factory=list)  # sentences that belong under it
+    is_text: bool = False  # prose instead of figures
+    is_long: bool = False  # the page shows it folded
 
 
 def number(value: float, decimals: int = 3) -> str:

@@ -20,8 +20,6 @@ from gmpll.apps.decisions.store import Decision
 from gmpll.apps.review.export import FORMATS
 from gmpll.apps.review.session import ReviewSession
 
-__all__ = ["make_app"]
-
 #: The only files that are served; a path never reaches the disk.
 _STATIC = {
     "review.html": "text/html; charset=utf-8",
@@ -36,22 +34,73 @@ _MAX_TAB = 64
 
 
 def make_app(session: ReviewSession) -> Starlette:
-    """Build the application; it must stand behind a :class:`~gmpll.apps.review.security.Guard`."""
-    api = _Api(session)
+    """Build the application; it must stand behind a :class:`~gmpll.apps.review.security.Guard`.
+
+    Endpoints run in threads, so a slow one does not stop the others.
+    """
+
+    def shown(item: dict[str, Any] | None) -> Response:
+        return JSONResponse({"item": item, "progress": session.progress()})
+
+    def next_item(request: Request) -> Response:
+        passed = request.query_params.get("passed", "")
+        row = int(passed) if re.fullmatch("[0-9]{1,9}", passed) else None
+        return shown(session.next_item(_tab(request.query_params.get("tab")), row))
+
+    def item(request: Request) -> Response:
+        return shown(session.item(request.path_params["row"]))
+
+    def image(request: Request) -> Response:
+        content, media_type = session.image(request.path_params["row"])
+        return Response(content, media_type=media_type)
+
+    def labels(request: Request) -> Response:
+        return JSONResponse(session.labels_like(request.query_params.get("q", "")))
+
+    def export(request: Request) -> Response:
+        chosen = FORMATS.get(request.path_params["format"])
+        if chosen is None:
+            raise RequestError(f"The formats are {', '.join(FORMATS)}.")
+        disposition = f'attachment; filename="{chosen.file_name}"'
+        headers = {"Content-Type": chosen.media_type, "Content-Disposition": disposition}
+        return Response(chosen.write(session).encode(), headers=headers)
+
+    def decide(asked: dict[str, Any]) -> Response:
+        row, tab = _whole(asked, "row"), _tab(asked.get("tab"))
+        code = _whole(asked, "code") if asked.get("code") is not None else None
+        name = asked.get("name")
+        if name is not None and not isinstance(name, str):
+            raise RequestError("The name of a label is a text.")
+        decision = Decision(str(asked.get("action")), code, name)
+        try:
+            session.decide(row, decision, seen_version=_whole(asked, "version"), tab=tab)
+        except ConflictError as error:
+            # The row as it is now comes along, so that the reviewer sees what he would replace.
+            return JSONResponse({"error": str(error), "item": session.item(row)}, 409)
+        return shown(session.next_item(tab))
+
+    def undo(asked: dict[str, Any]) -> Response:
+        row = session.undo(_tab(asked.get("tab")))
+        return shown(None if row is None else session.item(row))
+
+    def rematch(asked: dict[str, Any]) -> Response:
+        session.match_again()
+        return JSONResponse(session.progress(), 202)
+
     routes = [
         Route("/", _static("review.html")),
         *[Route(f"/static/{name}", _static(name)) for name in _STATIC],
-        Route("/api/state", api.state),
-        Route("/api/next", api.next_item),
-        Route("/api/items/{row:int}", api.item),
-        Route("/api/images/{row:int}", api.image),
-        Route("/api/labels", api.labels),
-        Route("/api/decisions", api.decisions),
-        Route("/api/changes", api.changes),
-        Route("/api/export/{format}", api.export),
-        Route("/api/decide", _posted(api.decide), methods=["POST"]),
-        Route("/api/undo", _posted(api.undo), methods=["POST"]),
-        Route("/api/rematch", _posted(api.rematch), methods=["POST"]),
+        Route("/api/state", lambda request: JSONResponse(session.progress())),
+        Route("/api/next", next_item),
+        Route("/api/items/{row:int}", item),
+        Route("/api/images/{row:int}", image),
+        Route("/api/labels", labels),
+        Route("/api/decisions", lambda request: JSONResponse(session.decided_rows())),
+        Route("/api/changes", lambda request: JSONResponse(session.changes())),
+        Route("/api/export/{format}", export),
+        Route("/api/decide", _posted(decide), methods=["POST"]),
+        Route("/api/undo", _posted(undo), methods=["POST"]),
+        Route("/api/rematch", _posted(rematch), methods=["POST"]),
     ]
     handlers: dict[Any, Callable[..., Any]] = dict.fromkeys(_STATUS, _refused)
     handlers[HTTPException] = _no_such_page
@@ -60,12 +109,8 @@ def make_app(session: ReviewSession) -> Starlette:
 
 def _static(name: str) -> Callable[[Request], Response]:
     content = files("gmpll.apps.review").joinpath("static", name).read_bytes()
-
-    def serve(request: Request) -> Response:
-        # The header has its charset already; Starlette would add it a second time.
-        return Response(content, headers={"Content-Type": _STATIC[name]})
-
-    return serve
+    # The header has its charset already; Starlette would add it a second time.
+    return lambda request: Response(content, headers={"Content-Type": _STATIC[name]})
 
 
 def _refused(request: Request, error: Exception) -> JSONResponse:
@@ -75,70 +120,6 @@ def _refused(request: Request, error: Exception) -> JSONResponse:
 def _no_such_page(request: Request, error: Exception) -> JSONResponse:
     status = error.status_code if isinstance(error, HTTPException) else 404
     return JSONResponse({"error": "There is no such page."}, status)
-
-
-class _Api:
-    """The endpoints. They run in threads, so a slow one does not stop the others."""
-
-    def __init__(self, session: ReviewSession) -> None:
-        self.session = session
-
-    def state(self, request: Request) -> Response:
-        return JSONResponse(self.session.progress())
-
-    def next_item(self, request: Request) -> Response:
-        passed = request.query_params.get("passed", "")
-        row = int(passed) if re.fullmatch("[0-9]{1,9}", passed) else None
-        return self._shown(self.session.next_item(_tab(request.query_params.get("tab")), row))
-
-    def _shown(self, item: dict[str, Any] | None) -> Response:
-        return JSONResponse({"item": item, "progress": self.session.progress()})
-
-    def item(self, request: Request) -> Response:
-        return self._shown(self.session.item(request.path_params["row"]))
-
-    def image(self, request: Request) -> Response:
-        image = self.session.image(request.path_params["row"])
-        return Response(image.content, media_type=image.media_type)
-
-    def labels(self, request: Request) -> Response:
-        return JSONResponse(self.session.labels_like(request.query_params.get("q", "")))
-
-    def decisions(self, request: Request) -> Response:
-        return JSONResponse(self.session.decided_rows())
-
-    def changes(self, request: Request) -> Response:
-        return JSONResponse(self.session.changes())
-
-    def export(self, request: Request) -> Response:
-        chosen = FORMATS.get(request.path_params["format"])
-        if chosen is None:
-            raise RequestError(f"The formats are {', '.join(FORMATS)}.")
-        disposition = f'attachment; filename="{chosen.file_name}"'
-        headers = {"Content-Type": chosen.media_type, "Content-Disposition": disposition}
-        return Response(chosen.write(self.session).encode(), headers=headers)
-
-    def decide(self, asked: dict[str, Any]) -> Response:
-        row, tab = _whole(asked, "row"), _tab(asked.get("tab"))
-        code = _whole(asked, "code") if asked.get("code") is not None else None
-        name = asked.get("name")
-        if name is not None and not isinstance(name, str):
-            raise RequestError("The name of a label is a text.")
-        decision = Decision(str(asked.get("action")), code, name)
-        try:
-            self.session.decide(row, decision, seen_version=_whole(asked, "version"), tab=tab)
-        except ConflictError as error:
-            # The row as it is now comes along, so that the reviewer sees what he would replace.
-            return JSONResponse({"error": str(error), "item": self.session.item(row)}, 409)
-        return self._shown(self.session.next_item(tab))
-
-    def undo(self, asked: dict[str, Any]) -> Response:
-        row = self.session.undo(_tab(asked.get("tab")))
-        return self._shown(None if row is None else self.session.item(row))
-
-    def rematch(self, asked: dict[str, Any]) -> Response:
-        self.session.match_again()
-        return JSONResponse(self.session.progress(), 202)
 
 
 def _posted(handle: Callable[[dict[str, Any]], Response]) -> Callable[[Request], Any]:

@@ -12,9 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from gmpll.apps.review.session import Result, ReviewSession
-from gmpll.apps.tables.formulas import escape_formula
-
-__all__ = ["FORMATS", "ExportFormat", "to_argilla", "to_csv", "to_label_studio"]
+from gmpll.apps.tables.cells import escape_formula
 
 #: Larger sources are not searched for what they can add to an export.
 MAX_SOURCE_BYTES = 256 * 2**20

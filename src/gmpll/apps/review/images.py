@@ -7,8 +7,6 @@ from typing import NamedTuple
 
 from gmpll.apps.decisions.errors import RequestError
 
-__all__ = ["Image", "read_image"]
-
 #: A larger file is no picture to look at in passing.
 MAX_BYTES = 32 * 2**20
 #: Cells of any length must leave the sentence readable.

@@ -20,8 +20,6 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["Guard", "host_check", "is_loopback", "new_token"]
-
 #: A decision takes some hundred bytes.
 MAX_BODY = 64 * 2**10
 #: How long a client may take to send its body.

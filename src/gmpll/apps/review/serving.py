@@ -15,8 +15,6 @@ from gmpll.apps.review.app import make_app
 from gmpll.apps.review.security import Guard, host_check, new_token
 from gmpll.apps.review.session import ReviewSession
 
-__all__ = ["ReviewServer", "make_server"]
-
 LOOPBACK = "127.0.0.1"
 #: How long a client may take to send the head of a request, and to think between requests.
 HEAD_SECONDS = 10.0

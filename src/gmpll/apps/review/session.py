@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -16,13 +17,9 @@ from numpy.typing import NDArray
 
 from gmpll.apps.decisions.errors import ConflictError, RequestError, ReviewError
 from gmpll.apps.decisions.store import FILE_NAME, Decision, Entry, Rematched, Store, rows_key
-from gmpll.apps.review.evidence import Similarity
 from gmpll.apps.review.images import Image, read_image
-from gmpll.apps.review.ordering import doubt, propose_order
-from gmpll.apps.review.rematching import BackgroundRun
+from gmpll.apps.review.ordering import Similarity, doubt, propose_order
 from gmpll.apps.tables import InputError, SavedMatching, read_matching, rematch
-
-__all__ = ["Rematch", "Result", "ReviewSession", "open_review"]
 
 #: How to match again: what was found before, and the known labels (codes by row).
 Rematch = Callable[[SavedMatching, dict[int, int]], SavedMatching]
@@ -72,6 +69,50 @@ class Result(NamedTuple):
     fields: dict[str, str]
 
 
+class BackgroundRun:
+    """Runs a piece of work in a thread and tells how it stands."""
+
+    def __init__(self, work: Callable[[], Any]) -> None:
+        self._work = work
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._state = "idle"
+        self._message = ""
+        self._started = self._ended = 0.0
+
+    def start(self) -> None:
+        """Begin, unless a run is under way: that is a ConflictError."""
+        with self._lock:
+            if self._state == "running":
+                raise ConflictError("The rows are being matched already.")
+            self._state, self._message = "running", ""
+            self._started = time.monotonic()
+            # A daemon: Ctrl-C stops the server at once, the decisions are on the disk anyway.
+            self._thread = threading.Thread(target=self._run, name="match again", daemon=True)
+            self._thread.start()
+
+    def _run(self) -> None:
+        state, message = "done", ""
+        try:
+            self._work()
+        except Exception as error:  # the page must hear of whatever went wrong
+            state, message = "failed", f"{type(error).__name__}: {error}"
+        with self._lock:
+            self._state, self._message, self._ended = state, message, time.monotonic()
+
+    def status(self) -> dict[str, Any]:
+        """Return ``state`` (idle, running, done, failed), ``seconds`` and ``message``."""
+        with self._lock:
+            until = time.monotonic() if self._state == "running" else self._ended
+            seconds = round(until - self._started, 1)
+            return {"state": self._state, "seconds": seconds, "message": self._message}
+
+    def wait(self, timeout: float | None = None) -> None:
+        """Wait until the run is over."""
+        if self._thread is not None:
+            self._thread.join(timeout)
+
+
 class ReviewSession:
     """The decisions about one matching, and what follows from them.
 
@@ -92,7 +133,9 @@ class ReviewSession:
         self._rematch = rematch
         self._base = _matching_key(saved)
         self._review_below = float(json.loads(saved.settings).get("review_below", REVIEW_BELOW))
-        self._ambiguous = (saved.mask.sum(axis=1) > 1) & (saved.gold < 0)
+        # Of votes of named annotators a label can be in doubt, or lie outside, that stands alone.
+        in_doubt = 1 - 2 * doubt(saved.confidence, saved.labels) < self._review_below
+        self._ambiguous = ((saved.mask.sum(axis=1) > 1) | in_doubt) & (saved.gold < 0)
         self._similarity = Similarity(saved.features, labels=saved.labels)
         self._lock = threading.Lock()
         self._passed: dict[str, set[int]] = {}
@@ -107,17 +150,17 @@ class ReviewSession:
     def _check_store(self) -> None:
         """Refuse decisions about rows and labels that there are not."""
         n, q = self.saved.mask.shape
+        reason = ""
         for row, entry in self.store.decisions().items():
             if row >= n or (entry.decision.code or 0) >= q:
-                raise self._damaged(f"entry {entry.number} names no row or label")
+                reason = reason or f"entry {entry.number} names no row or label"
         shapes = [(n,), (n, q), (n,), (n, q)]
         if self.rematched and [array.shape for array in self.rematched[1:5]] != shapes:
-            raise self._damaged("its last matching is of other rows")
-
-    def _damaged(self, reason: str) -> ReviewError:
-        return ReviewError(
-            f"{self.store.path} is damaged ({reason}): move it away to begin a new review."
-        )
+            reason = reason or "its last matching is of other rows"
+        if reason:
+            raise ReviewError(
+                f"{self.store.path} is damaged ({reason}): move it away to begin a new review."
+            )
 
     def _put_in_order(self) -> _Matching:
         saved, rematched = self.saved, self.rematched
@@ -200,7 +243,7 @@ class ReviewSession:
 
     def _candidates(self, row: int) -> list[dict[str, Any]]:
         saved = self._matching.saved
-        codes = np.flatnonzero(self.saved.mask[row])
+        codes = np.union1d(np.flatnonzero(self.saved.mask[row]), saved.labels[row])
         codes = codes[np.argsort(-saved.confidence[row, codes], kind="stable")]
         return [
             {
@@ -221,29 +264,24 @@ class ReviewSession:
         ]
 
     def _line(self, row: int, held: Mapping[int, Entry]) -> dict[str, Any]:
-        """Describe a row in one line of a list."""
-        fields = self._fields(row)
-        text = self._excerpt(row, fields)
-        label, origin = self._label(row, held)
-        return {
-            "row": row,
-            "id": str(self.saved.ids[row]),
-            "excerpt": text if len(text) <= EXCERPT else text[: EXCERPT - 1] + "…",
-            "has_image": self.saved.image_column in fields,
-            "label": label,
-            "origin": origin,
-        }
-
-    def _excerpt(self, row: int, fields: Mapping[str, str]) -> str:
-        """Return the text of a row and a few of its other cells, its id and picture aside."""
-        text = fields.get(self.saved.text_column, "")
-        elsewhere = (self.saved.text_column, self.saved.image_column)
+        """Describe a row in one line of a list, by its text and a few of its other cells."""
+        fields, identity = self._fields(row), str(self.saved.ids[row])
+        text_column, image_column = self.saved.text_column, self.saved.image_column
         cells = [
             f"{name}: {value}"
             for name, value in fields.items()
-            if name not in elsewhere and value not in ("", str(self.saved.ids[row]))
+            if name not in (text_column, image_column) and value not in ("", identity)
         ]
-        return ", ".join([*([text] if text else []), *cells[:EXCERPT_CELLS]])
+        text = ", ".join(filter(None, [fields.get(text_column), *cells[:EXCERPT_CELLS]]))
+        label, origin = self._label(row, held)
+        return {
+            "row": row,
+            "id": identity,
+            "excerpt": text if len(text) <= EXCERPT else text[: EXCERPT - 1] + "…",
+            "has_image": image_column in fields,
+            "label": label,
+            "origin": origin,
+        }
 
     def _label(self, row: int, held: Mapping[int, Entry]) -> tuple[str | None, str]:
         """Return the label of a row as it stands, and who gave it: reviewer, input, matching."""
@@ -254,9 +292,8 @@ class ReviewSession:
         return str(self.saved.classes[self._matching.saved.labels[row]]), origin
 
     def _decided_name(self, decision: Decision) -> str | None:
-        if decision.code is not None:
-            return str(self.saved.classes[decision.code])
-        return decision.name
+        code = decision.code
+        return decision.name if code is None else str(self.saved.classes[code])
 
     def _described(self, entry: Entry | None) -> dict[str, Any] | None:
         if entry is None:

@@ -1,11 +1,11 @@
 """From a table of ambiguous labels to resolved ones.
 
 The way of the data: file -> ``tables`` -> ``guesses`` (which column is what) -> ``candidate_sets``
-and ``features`` -> ``resolving`` -> ``output``, ``saved``, ``model_file`` and the page.
+and ``features`` -> ``resolving`` -> ``saved``, ``page`` and ``output``.
 """
 
 from gmpll.apps.tables.errors import InputError
-from gmpll.apps.tables.frames import disambiguate
+from gmpll.apps.tables.resolving import disambiguate
 from gmpll.apps.tables.saved import SavedMatching, read_matching, rematch
 
 __all__ = ["InputError", "SavedMatching", "disambiguate", "read_matching", "rematch"]

@@ -11,12 +11,9 @@ from numpy.typing import NDArray
 
 from gmpll.apps.tables.errors import InputError, counted, listed, quoted
 from gmpll.apps.tables.guesses import Roles, guess_separator
-from gmpll.apps.tables.labels import parse_cells, read_votes, without_prefix
-from gmpll.apps.tables.options import Options
+from gmpll.apps.tables.labels import Options, parse_cells, read_votes, without_prefix
 from gmpll.apps.tables.tables import Table
-from gmpll.candidates import candidates_from_votes
-
-__all__ = ["MAX_LABELS", "LabelSets", "label_sets", "row_ids"]
+from gmpll.candidates import VotedCandidates, candidates_from_votes
 
 #: More labels than this are no labels: the wrong column or the wrong separator was read.
 MAX_LABELS = 10_000
@@ -32,15 +29,26 @@ class LabelSets:
     """Candidates of every row.
 
     A row whose label is known has only that candidate; ``gold`` is its code, else -1. ``classes``
-    are sorted. ``problems`` are odd but were not refused, and ``weights`` count the votes for each
-    candidate, None if the candidates are not made from votes.
+    are sorted. ``problems`` are odd but were not refused. The ``votes`` are those of every row, of
+    which the candidates are made, None if they are not; their annotators are None if nobody is
+    named.
     """
 
     mask: NDArray[np.bool_]
     classes: NDArray[np.str_]
     gold: NDArray[np.int64]
     problems: tuple[str, ...] = ()
-    weights: NDArray[np.float64] | None = None
+    votes: VotedCandidates | None = None
+
+    @property
+    def annotated(self) -> bool:
+        """Whether it is known who voted, so that every annotator is modelled."""
+        return self.votes is not None and self.votes.annotators is not None
+
+    @property
+    def weights(self) -> NDArray[np.float64] | None:
+        """How many votes each candidate got, None without votes."""
+        return None if self.votes is None else self.votes.weights
 
 
 def row_ids(table: Table, roles: Roles) -> NDArray[np.str_]:
@@ -63,10 +71,10 @@ def row_ids(table: Table, roles: Roles) -> NDArray[np.str_]:
 def label_sets(table: Table, roles: Roles, options: Options, ids: NDArray[np.str_]) -> LabelSets:
     """Read the candidates of every row; refuse rows without any, and sets of one label each."""
     problems: list[str] = []
-    weights: NDArray[np.float64] | None = None
+    votes: VotedCandidates | None = None
     if options.votes is not None:
-        weights, classes = _from_votes(options, ids, problems)
-        mask = weights > 0
+        votes = _from_votes(options, ids, problems)
+        mask, classes = votes.weights > 0, votes.candidates.classes
     elif len(roles.candidates) > 1:
         mask, classes = _from_flags(table, roles.candidates)
     else:
@@ -116,8 +124,10 @@ def label_sets(table: Table, roles: Roles, options: Options, ids: NDArray[np.str
             f"leaves possible{known_too}: fix the row, or turn the column off with --impossible "
             "none."
         )
-    _check_work(mask, roles, was_ambiguous)
-    return LabelSets(mask, classes, gold, tuple(problems), weights)
+    sets = LabelSets(mask, classes, gold, tuple(problems), votes)
+    if not sets.annotated:  # of annotators even a single vote is in doubt
+        _check_work(mask, roles, was_ambiguous)
+    return sets
 
 
 def _as_array(names: list[str], what: str) -> NDArray[np.str_]:
@@ -177,10 +187,8 @@ def _from_flags(table: Table, columns: Sequence[str]) -> tuple[NDArray[np.bool_]
     return mask[:, order], names[order]
 
 
-def _from_votes(
-    options: Options, ids: NDArray[np.str_], problems: list[str]
-) -> tuple[NDArray[np.float64], NDArray[np.str_]]:
-    """Return how many votes the candidates of every row got."""
+def _from_votes(options: Options, ids: NDArray[np.str_], problems: list[str]) -> VotedCandidates:
+    """Return the votes of every row; who voted is kept where it matters."""
     votes = read_votes(options)
     table = votes.table
     items, labels = table.text(votes.item), table.text(votes.label).str.strip()
@@ -198,19 +206,38 @@ def _from_votes(
         strange = counted(int((~known).sum()), "vote", "is")
         problems.append(f"{strange} for items that are not in the input")
     _check_label_count(labels[known].nunique(), len(ids), f"the column {votes.label} of the votes")
+    _as_array(labels[known].unique().tolist(), "label")
+    who = table.text(votes.who).str.strip()[known] if votes.who else labels[:0]
+    names = who.tolist() if (who != "").any() else None
     try:
         voted = candidates_from_votes(
             items[known].tolist(),
             labels[known].tolist(),
-            table.text(votes.who)[known].tolist() if votes.who else None,
+            names,
             min_share=options.min_share,
+            all_items=ids.tolist(),
         )
     except ValueError as error:
         raise InputError(str(error)) from error
-    row_of = {identity: row for row, identity in enumerate(ids.tolist())}
-    weights = np.zeros((len(ids), len(voted.candidates.classes)))
-    weights[[row_of[str(i)] for i in voted.items.tolist()]] = voted.weights
-    return weights, _as_array(voted.candidates.classes.tolist(), "label")
+    if names is None or options.method != "gmpll" or options.trust is not None:
+        return voted._replace(annotators=None)
+    unnamed = np.flatnonzero((who == "").to_numpy())
+    if unnamed.size:
+        raise InputError(
+            f"Row {np.flatnonzero(known)[unnamed[0]] + 1} of {table.name} does not say who voted, "
+            f"other rows do: fill the column {votes.who}, or leave it out with --vote-columns "
+            f"{votes.item},{votes.label}."
+        )
+    assert voted.votes is not None
+    rows, columns = voted.votes.nonzero()
+    ballots = np.column_stack([rows, columns // len(voted.candidates.classes)])
+    contradictions = int((np.unique(ballots, axis=0, return_counts=True)[1] > 1).sum())
+    if contradictions:
+        problems.append(
+            f"{counted(contradictions, 'time')} an annotator gave an item several labels: each of "
+            "them has a share of the vote"
+        )
+    return voted
 
 
 def _known_codes(
@@ -253,20 +280,20 @@ def _impossible(
 
 def _look_alikes(names: list[str]) -> list[str]:
     """Name the first labels that differ only in case, and the first that look the same."""
+
+    def first_pair(key: Callable[[str], str]) -> tuple[str, str] | None:
+        seen: dict[str, str] = {}
+        return next(((o, n) for n in names if (o := seen.setdefault(key(n), n)) != n), None)
+
     notes = []
-    if pair := _same(names, str.casefold):
+    if pair := first_pair(str.casefold):
         notes.append(f"the labels {quoted(pair[0])} and {quoted(pair[1])} differ only in case")
-    if pair := _same(names, _visible):
+    if pair := first_pair(_visible):
         notes.append(
             f"the labels {pair[0]!a} and {pair[1]!a} look alike: they differ in spaces, or in how "
             "their characters are written"
         )
     return notes
-
-
-def _same(names: list[str], key: Callable[[str], str]) -> tuple[str, str] | None:
-    seen: dict[str, str] = {}
-    return next(((o, n) for n in names if (o := seen.setdefault(key(n), n)) != n), None)
 
 
 def _visible(name: str) -> str:

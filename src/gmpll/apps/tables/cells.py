@@ -1,4 +1,4 @@
-"""What a cell says: a number, nothing, a list, a vector, or the name of a category.
+"""What a cell says: a number, nothing, a list, a vector, a formula, or the name of a category.
 
 A column must be read alike in every file that it comes in, whatever the other rows hold.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import json
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,24 +18,10 @@ if TYPE_CHECKING:
 
     from gmpll.apps.tables.tables import Table
 
-__all__ = [
-    "EXAMPLES",
-    "MISSING",
-    "POINT",
-    "Numbers",
-    "as_text",
-    "category_text",
-    "divides_thousands",
-    "is_absent",
-    "is_missing",
-    "is_number",
-    "is_vector",
-    "number_style",
-    "parse_list",
-    "read_numbers",
-    "sampled",
-]
-
+#: What formulas begin with; some spreadsheets take the wide characters, too. The apostrophe is
+#: among them because it is what formulas are escaped with.
+_SUSPECT = frozenset("'=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 #: What stands for a missing number, in small letters.
 MISSING = ("", "na", "n/a", "#n/a", "nan", "null", "none", "missing", "?", "-", "--", ".")
 #: How numbers are written, unless a column says otherwise.
@@ -61,6 +47,28 @@ _NAMES = re.compile(rf"[\[({{]\s*(?:{_STRING})(?:[\s,]+(?:{_STRING}))*,?\s*[\])}
 _WHOLE = re.compile(r"([+-]?\d+)\.0+", re.ASCII)
 #: A vector of integers is longer than a set of labels that are numbers.
 _MAX_SET = 8
+
+
+def escape_formula(cell: str) -> str:
+    """Put an apostrophe before a cell that a spreadsheet would take for a formula.
+
+    Numbers stay as they are. A cell that begins with an apostrophe gets one more, so that
+    :func:`unescape_formula` restores every cell.
+
+    Examples
+    --------
+    >>> from gmpll.apps.tables.cells import escape_formula, unescape_formula
+    >>> escape_formula("=HYPERLINK(1)"), escape_formula("-1.5"), escape_formula("plain")
+    ("'=HYPERLINK(1)", '-1.5', 'plain')
+    >>> unescape_formula(escape_formula("'tis")), unescape_formula("-1.5")
+    ("'tis", '-1.5')
+    """
+    return f"'{cell}" if cell[:1] in _SUSPECT and not _NUMBER.fullmatch(cell) else cell
+
+
+def unescape_formula(cell: str) -> str:
+    """Undo :func:`escape_formula`."""
+    return cell.removeprefix("'")
 
 
 def sampled(column: pd.Series, size: int = SAMPLE) -> pd.Series:
@@ -136,13 +144,6 @@ def parse_list(text: str) -> list[Any]:
 # Numbers -------------------------------------------------------------------------------------
 
 
-class Numbers(NamedTuple):
-    """A column read as numbers, NaN where one is missing; ``strangers`` are rows of other cells."""
-
-    values: NDArray[np.float64]
-    strangers: NDArray[np.intp]
-
-
 def is_number(cell: str) -> bool:
     """Whether a cell is a number in any style."""
     return any(pattern.fullmatch(cell) for pattern in _STYLES.values())
@@ -175,20 +176,21 @@ def number_style(table: Table, name: str) -> str | None:
     return style if found[style] >= max(1, _MIN_NUMBERS * len(cells)) else None
 
 
-def read_numbers(table: Table, name: str, style: str = POINT) -> Numbers:
-    """Read a column as numbers, however its file was typed."""
+def read_numbers(
+    table: Table, name: str, style: str = POINT
+) -> tuple[NDArray[np.float64], list[int]]:
+    """Return a column as numbers, NaN where one is missing, and the rows of other cells."""
     column = table.frame[name]
     if column.dtype.kind in "fiub" and not style.endswith("percent"):
-        values = column.to_numpy(dtype=np.float64, na_value=np.nan)
-        return Numbers(values, np.empty(0, dtype=np.intp))
+        return column.to_numpy(dtype=np.float64, na_value=np.nan), []
     cells = [cell.strip() for cell in table.text(name)]
-    values = np.array([_number(cell, style) for cell in cells])
-    absent = np.flatnonzero(np.isnan(values))
-    strangers = [row for row in absent if cells[row].lower() not in MISSING]
-    return Numbers(values, np.array(strangers, dtype=np.intp))
-
-
-def _number(cell: str, style: str) -> float:
-    if _STYLES[style].fullmatch(cell):
-        return float(cell.rstrip("% \t\xa0").replace(",", "."))
-    return _TRUTH_VALUES.get(cell.lower(), np.nan)
+    values = np.array(
+        [
+            float(cell.rstrip("% \t\xa0").replace(",", "."))
+            if _STYLES[style].fullmatch(cell)
+            else _TRUTH_VALUES.get(cell.lower(), np.nan)
+            for cell in cells
+        ]
+    )
+    absent = np.flatnonzero(np.isnan(values)).tolist()
+    return values, [row for row in absent if cells[row].lower() not in MISSING]

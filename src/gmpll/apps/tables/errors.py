@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = ["InputError", "counted", "listed", "quoted"]
-
 #: Cells and names of any length must leave the sentence readable.
 _MAX_CELL = 60
 

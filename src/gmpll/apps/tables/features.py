@@ -1,9 +1,10 @@
-"""From columns to the features that the matching compares rows by."""
+"""From columns and embedding files to the features that the matching compares rows by."""
 
 from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -17,8 +18,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, OneHotEncoder
 
 from gmpll.apps.tables.cells import EXAMPLES, POINT, as_text, category_text, read_numbers
-from gmpll.apps.tables.embeddings import embeddings_of_column, read_embeddings
 from gmpll.apps.tables.errors import InputError, counted, listed, quoted
+from gmpll.apps.tables.tables import read_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
     from gmpll.apps.tables.guesses import Roles
     from gmpll.apps.tables.tables import Table
 
-__all__ = ["FeatureEncoder", "FeatureTable", "feature_table"]
-
+_ARRAY_NAMES = ("embeddings", "embedding", "features", "vectors", "X", "x", "arr_0")
+_ID_NAMES = ("ids", "id")
 #: Words of the vocabulary and dimensions that a text is reduced to.
 MAX_WORDS = 50_000
 TEXT_DIMENSIONS = 50
@@ -37,6 +38,116 @@ ROWS_PER_DIMENSION = 10
 MAX_CATEGORIES = 50
 #: Rows whose numbers are encoded at a time.
 _BLOCK_ROWS = 20_000
+
+
+def read_embeddings(path: Path, ids: NDArray[np.str_]) -> NDArray[np.float32]:
+    """Read a file with one vector for every row.
+
+    That is a ``.npy`` array; a ``.npz`` file with one array, or one called ``embeddings``,
+    ``features``, ``vectors`` or ``X``; a Parquet file with columns of numbers or of lists. A
+    ``.npz`` array ``ids`` or a Parquet column ``id`` puts its vectors in the order of the rows;
+    otherwise they must be in that order.
+    """
+    if not path.is_file():
+        raise InputError(f"There is no embeddings file {path}: check --features.")
+    try:
+        vectors, own_ids = _read(path)
+    except InputError:
+        raise
+    except Exception as error:  # a damaged file shows in a dozen kinds of exception
+        reason = " ".join(str(error).split())[:120] or type(error).__name__
+        raise InputError(
+            f"The embeddings file {path} cannot be read ({reason}): write it again with "
+            "numpy.save, numpy.savez or pandas.to_parquet."
+        ) from error
+    return checked_vectors(_in_order(vectors, own_ids, ids, path), str(path), len(ids))
+
+
+def embeddings_of_column(column: pd.Series, name: str) -> NDArray[np.float32]:
+    """Stack a column of lists of numbers."""
+    lengths = column.map(lambda value: len(value) if hasattr(value, "__len__") else -1)
+    wrong = np.flatnonzero((lengths != lengths.iloc[0]).to_numpy())
+    if wrong.size:
+        raise InputError(
+            f"The vectors in the column {name} differ in length: row 1 has {lengths.iloc[0]} "
+            f"numbers, row {wrong[0] + 1} has {max(lengths.iloc[wrong[0]], 0)}."
+        )
+    try:
+        stacked = np.stack([np.asarray(value, dtype=np.float32) for value in column])
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"The column {name} must hold lists of numbers.") from error
+    return checked_vectors(stacked, f"the column {name}", len(column))
+
+
+def checked_vectors(vectors: Any, where: str, n_rows: int) -> NDArray[np.float32]:
+    """Refuse vectors of the wrong shape, kind or number, and values that are not finite."""
+    if vectors.ndim != 2 or vectors.dtype.kind not in "fiub" or vectors.shape[1] == 0:
+        raise InputError(
+            f"The embeddings in {where} have the shape {vectors.shape} and type {vectors.dtype}: "
+            "a table of numbers with one row per item is needed."
+        )
+    if len(vectors) != n_rows:
+        raise InputError(
+            f"The embeddings in {where} are for {len(vectors)} rows but the input has {n_rows}."
+        )
+    vectors = vectors.astype(np.float32)
+    bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
+    if bad.size:
+        raise InputError(
+            f"The embedding of row {bad[0] + 1} in {where} holds NaN or infinity: fix or remove it."
+        )
+    return vectors
+
+
+def _read(path: Path) -> tuple[NDArray[Any], list[str] | None]:
+    """Return the vectors in a file, and their ids if it has some."""
+    if path.suffix.lower() == ".npy":
+        return np.load(path, allow_pickle=False, mmap_mode="r"), None
+    if path.suffix.lower() != ".npz":
+        return _read_parquet(path)
+    with np.load(path, allow_pickle=False) as file:
+        names = [name for name in file.files if name not in _ID_NAMES]
+        if len(names) > 1:
+            names = [name for name in _ARRAY_NAMES if name in names][:1] or names
+        if len(names) != 1:
+            raise InputError(
+                f"{path} holds the arrays {', '.join(file.files) or '(none)'}: call the one with "
+                "the vectors 'embeddings'."
+            )
+        own = next((file[name] for name in _ID_NAMES if name in file.files), None)
+        # What is no array in such a file comes as bytes.
+        return np.asarray(file[names[0]]), None if own is None else own.astype(str).ravel().tolist()
+
+
+def _read_parquet(path: Path) -> tuple[NDArray[Any], list[str] | None]:
+    table = read_table(path, format="parquet")
+    own = next((name for name in table.frame.columns if name.lower() in _ID_NAMES), "")
+    parts = []
+    for name in table.frame.columns:
+        column = table.frame[name]
+        if name == own:
+            continue
+        if column.dtype.kind in "fiub":
+            parts.append(column.to_numpy(dtype=np.float32)[:, None])
+        elif column.dtype == object and isinstance(column.iloc[0], (np.ndarray, list)):
+            parts.append(embeddings_of_column(column, name))
+    if not parts:
+        raise InputError(f"{path} holds no column of numbers or of lists of numbers.")
+    return np.hstack(parts), table.text(own).tolist() if own else None
+
+
+def _in_order(
+    vectors: NDArray[Any], own: list[str] | None, ids: NDArray[np.str_], path: Path
+) -> NDArray[Any]:
+    if own is None or vectors.ndim != 2:
+        return vectors
+    if len(own) != len(vectors):
+        raise InputError(f"{path} holds {len(own)} ids for {len(vectors)} vectors.")
+    place = {identity: row for row, identity in enumerate(own)}
+    missing = next((identity for identity in ids.tolist() if identity not in place), None)
+    if missing is not None:
+        raise InputError(f"{path} holds no embedding for the id {quoted(missing)}.")
+    return np.asarray(vectors)[[place[identity] for identity in ids.tolist()]]
 
 
 @dataclass(frozen=True)
@@ -66,7 +177,10 @@ def feature_table(
         name: _numbers(table, name, roles.styles.get(name, POINT), fixed, problems)
         for name in roles.numeric
     }
-    problems += [] if fixed else _styles_noted(roles)
+    for style, example in () if fixed else EXAMPLES.items():
+        names = [name for name, used in roles.styles.items() if used == style]
+        if names:
+            problems.append(f"numbers like {example} are read in {listed(names)}")
     missing = sum(int(np.isnan(column).sum()) for column in columns.values())
     if missing:
         what = counted(missing, "number", "is")
@@ -90,7 +204,7 @@ def _numbers(
     table: Table, name: str, style: str, fixed: bool, problems: list[str]
 ) -> NDArray[np.float64]:
     values, strangers = read_numbers(table, name, style)
-    if strangers.size:
+    if strangers:
         cells = table.text(name)
         shown = [f"row {row + 1} holds {quoted(cells[row])}" for row in strangers[:3]]
         if fixed:
@@ -99,7 +213,7 @@ def _numbers(
                 f"{quoted(cells[strangers[0]])} where a number like {EXAMPLES[style]} is needed: "
                 "fix the cell, or empty it to have the median of the column in its place."
             )
-        more = f", and {strangers.size - 3} more" if strangers.size > 3 else ""
+        more = f", and {len(strangers) - 3} more" if len(strangers) > 3 else ""
         problems.append(
             f"{int((~np.isnan(values)).sum())} of {len(cells)} cells of {name} are numbers; "
             f"{', '.join(shown)}{more}: treated as missing"
@@ -114,32 +228,13 @@ def _numbers(
     return values
 
 
-def _styles_noted(roles: Roles) -> list[str]:
-    columns: dict[str, list[str]] = {}
-    for name, style in roles.styles.items():
-        columns.setdefault(style, []).append(name)
-    return [
-        f"numbers like {example} are read in {listed(columns[style])}"
-        for style, example in EXAMPLES.items()
-        if style in columns
-    ]
-
-
 class FeatureEncoder(BaseEstimator):
     """Numbers, texts and categories as one table of numbers; embeddings are put beside them.
 
     Missing numbers become the median of their column; a text becomes TF-IDF of its words and
     pairs of words, reduced by a truncated SVD; a category becomes one column for each of its
-    values. The matching scales every feature itself.
-
-    Parameters
-    ----------
-    numeric, text, categorical : sequence of str
-        Columns.
-    random_state : int, default=0
-        Of the SVD.
-    styles : dict, default=None
-        Column of numbers -> how they are written in files, unless with a point.
+    values. The matching scales every feature itself. The styles tell how the numbers of a column
+    are written in files, unless with a point.
     """
 
     def __init__(

@@ -1,8 +1,12 @@
-"""Which column is what: guesses from names and contents, every one of which can be overridden."""
+"""Which column is what: guesses from names and contents, every one of which can be overridden.
+
+Columns that hold the answer, or results of an earlier run, do not become features unasked.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -11,9 +15,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gmpll.apps.tables.cells import (
+    MISSING,
     POINT,
     divides_thousands,
     is_absent,
+    is_number,
     is_vector,
     number_style,
     parse_list,
@@ -21,33 +27,39 @@ from gmpll.apps.tables.cells import (
     sampled,
 )
 from gmpll.apps.tables.errors import InputError, listed, quoted
-from gmpll.apps.tables.labels import split_prefix
-from gmpll.apps.tables.leaks import reasons_not_to_use
-from gmpll.apps.tables.options import NONE, Options
+from gmpll.apps.tables.labels import (
+    NONE,
+    Options,
+    parse_cells,
+    read_votes,
+    split_prefix,
+    without_prefix,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from gmpll.apps.tables.labels import Options
     from gmpll.apps.tables.tables import Table
 
-__all__ = ["EMBEDDING_FILES", "SEPARATORS", "Roles", "guess_roles", "guess_separator"]
-
+#: Columns that are added to the input.
+RESULT_COLUMNS = ("label", "confidence", "runner_up", "margin", "review", "votes")
+_PREFIX = "resolved_"
+#: So many of them together come from an earlier run.
+_MIN_OF_A_RUN = 3
+_SAMPLE = 1000
+#: A column holds labels if so many of its cells do.
+_NEARLY_ALL = 0.95
+_EVERYDAY = {"true", "false", "yes", "no"}
 #: Separators of the labels in a cell, the likeliest first; "json" and "list" are read as such.
 SEPARATORS = ("|", ";", ",", "/")
 EMBEDDING_FILES = (".npy", ".npz", ".parquet", ".pq")
-
 _ID_NAMES = ("id", "item", "item_id", "itemid", "uid", "uuid", "key", "row_id", "task_id", "index")
 #: What a first column without a name is called, here and by pandas.
 _INDEX_NAMES = ("column_1", "Unnamed: 0")
 _SET_NAMES = (
-    "candidates",
-    "candidate_labels",
-    "labels",
-    "tags",
-    "annotations",
-    "classes",
-    "categories",
-    "names",
+    *("candidates", "candidate_labels", "labels", "tags"),
+    *("annotations", "classes", "categories", "names"),
 )
 _GOLD_NAMES = ("gold", "gold_label")
 #: A column of such a name holds the answer: it must not become a feature unless somebody says so.
@@ -58,6 +70,96 @@ _IMAGE_SAMPLE = 50
 _MAX_CATEGORIES = 50
 _MAX_LABEL_LENGTH = 40
 _MAX_REASONS = 12
+
+
+def reasons_not_to_use(
+    table: Table,
+    columns: Sequence[str],
+    candidates: Sequence[str],
+    separator: str,
+    options: Options,
+) -> dict[str, str]:
+    """Return which columns hold labels or results of an earlier run, and how to use them.
+
+    Labels that are numbers or everyday words are no sign by themselves: such a column must agree
+    with the candidates of its rows, too.
+    """
+    earlier = _of_an_earlier_run(columns)
+    reasons = dict.fromkeys(earlier, "from an earlier run (--features uses it)")
+    names, sets = _labels(table, candidates, separator, options)
+    could_be_numbers = any(map(_is_everyday, names))
+    for name in columns:
+        is_typed = table.frame[name].dtype.kind in "fiub"
+        if name in earlier or (is_typed and not could_be_numbers):
+            continue
+        cells = sampled(table.text(name), _SAMPLE)
+        if _hold_labels(dict(zip(cells.index, cells, strict=True)), names, sets):
+            reasons[name] = "holds labels, perhaps the answer (--gold or --features uses it)"
+    return reasons
+
+
+def _of_an_earlier_run(columns: Iterable[str]) -> list[str]:
+    runs: dict[str, list[str]] = {}
+    for name in columns:
+        plain = name
+        while plain.startswith(_PREFIX):
+            plain = plain.removeprefix(_PREFIX)
+        if plain in RESULT_COLUMNS:
+            runs.setdefault(name.removesuffix(plain), []).append(name)
+    return [name for run in runs.values() if len(run) >= _MIN_OF_A_RUN for name in run]
+
+
+def _labels(
+    table: Table, candidates: Sequence[str], separator: str, options: Options
+) -> tuple[frozenset[str], list[frozenset[str]]]:
+    """Return the labels in small letters, and those of every row where they are in the table."""
+    if options.votes is not None:
+        votes = read_votes(options)
+        return _plain(votes.table.text(votes.label).unique()), []
+    if len(candidates) > 1:
+        names = np.array(without_prefix(candidates))
+        flags = np.column_stack([table.text(name).isin(["1", "1.0"]) for name in candidates])
+        return _plain(names), [_plain(names[row]) for row in flags]
+    codes, parsed = parse_cells(table, candidates[0], separator)
+    different = [_plain(labels or ()) for labels in parsed]  # unreadable ones are refused later
+    return frozenset().union(*different), [different[code] for code in codes]
+
+
+def _plain(labels: Iterable[str]) -> frozenset[str]:
+    return frozenset(str(label).strip().casefold() for label in labels) - {""}
+
+
+def _is_everyday(label: str) -> bool:
+    return is_number(label) or label in _EVERYDAY
+
+
+def _hold_labels(
+    cells: dict[int, str], names: frozenset[str], sets: Sequence[frozenset[str]]
+) -> bool:
+    present = {row: cell for row, cell in cells.items() if cell.strip().lower() not in MISSING}
+    found = {row: labels for row, cell in present.items() if (labels := _divided(cell, names))}
+    used = frozenset().union(*found.values())
+    if len(used) < 2 or len(found) < _NEARLY_ALL * len(present):
+        return False
+    if any(len(labels) > 1 for labels in found.values()) or not all(map(_is_everyday, used)):
+        return True
+    # Rows that may have any label agree with everything.
+    telling = [row for row in found if sets and len(sets[row]) < len(names)]
+    agreeing = sum(found[row] <= sets[row] for row in telling)
+    return bool(telling) and agreeing >= _NEARLY_ALL * len(telling)
+
+
+def _divided(cell: str, names: frozenset[str]) -> frozenset[str]:
+    """Return the labels that a cell consists of; none if there is anything else in it."""
+    ways = [[cell], *(cell.split(mark) for mark in "|;,/")]
+    if cell.strip()[:1] in ("[", "(", "{"):
+        with suppress(ValueError, RecursionError):
+            ways.append([str(entry) for entry in parse_list(cell)])
+    for parts in ways:
+        labels = _plain(parts)
+        if labels and labels <= names:
+            return labels
+    return frozenset()
 
 
 @dataclass(frozen=True)
@@ -129,7 +231,11 @@ def guess_roles(table: Table, options: Options) -> Roles:
         )
     excluded = set(_named(options.exclude, table, "--exclude"))
     free = [name for name in frame.columns if name not in excluded]
-    ids = (n for n in free if n.lower() in _ID_NAMES and _all_different(table.text(n)))
+    ids = (
+        n
+        for n in free
+        if n.lower() in _ID_NAMES and (cells := table.text(n)).is_unique and (cells != "").all()
+    )
     identity = _said_or_first(options.id, ids, table, "--id")
     golds = (name for name in free if name.lower() in _GOLD_NAMES)
     gold = _said_or_first(options.gold, golds, table, "--gold")
@@ -137,9 +243,8 @@ def guess_roles(table: Table, options: Options) -> Roles:
     free = [name for name in free if name not in (identity, gold, impossible)]
     candidates, separator = _candidate_columns(table, options, free)
     free = [name for name in free if name not in candidates]
-    image = _said_or_first(
-        options.image, (n for n in free if _names_images(frame[n])), table, "--image"
-    )
+    images = (name for name in free if _names_images(frame[name]))
+    image = _said_or_first(options.image, images, table, "--image")
     used = {identity, gold, impossible, image, *candidates}
 
     left_out: dict[str, str] = dict.fromkeys(sorted(excluded), "excluded")
@@ -203,10 +308,9 @@ def guess_separator(cells: pd.Series) -> str | None:
 
 
 def _lists_labels(text: str) -> bool:
-    try:
+    with suppress(ValueError, RecursionError):
         return not is_vector(parse_list(text))
-    except (ValueError, RecursionError):
-        return False
+    return False
 
 
 def _divides(texts: list[str], separator: str) -> bool:
@@ -324,7 +428,7 @@ def _kind(table: Table, name: str, explicit: bool) -> tuple[str, str]:
             return "", answer
         if not explicit and name.lower() in _ID_NAMES:
             return "", "its name says that it is an id"
-        values = read_numbers(table, name, style).values
+        values, _ = read_numbers(table, name, style)
         is_constant = len(np.unique(values[~np.isnan(values)])) < 2
         return ("", "constant") if is_constant else ("numeric", "")
     first = next((value for value in column if not is_absent(value)), None)
@@ -355,10 +459,6 @@ def _is_row_number(table: Table, name: str) -> bool:
     if name not in _INDEX_NAMES or name != table.frame.columns[0] or column.dtype.kind not in "fiu":
         return False
     return bool((np.diff(column.to_numpy(dtype=float)) == 1).all())
-
-
-def _all_different(cells: pd.Series) -> bool:
-    return bool(cells.is_unique) and not bool((cells == "").any())
 
 
 def _said_or_first(said: str | None, guesses: Iterable[str], table: Table, option: str) -> str:

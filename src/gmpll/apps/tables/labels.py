@@ -1,8 +1,9 @@
-"""How labels are written: in cells, in the names of columns of 0 and 1, in votes."""
+"""What a user can say about the data, and how labels are written: in cells, names, votes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,15 +12,44 @@ from numpy.typing import NDArray
 
 from gmpll.apps.tables.cells import is_missing, parse_list
 from gmpll.apps.tables.errors import InputError, listed
-from gmpll.apps.tables.options import Options
 from gmpll.apps.tables.tables import Table, read_table, table_from_frame
 
-__all__ = ["Votes", "parse_cells", "read_votes", "split_prefix", "without_prefix"]
-
+#: Given for a column, it means that there is none, whatever a guess would say.
+NONE = "none"
 _ITEM_NAMES = ("item", "item_id", "id", "task", "task_id", "question", "document", "key")
 _LABEL_NAMES = ("label", "vote", "answer", "tag", "class", "category", "response", "value")
 _WHO_NAMES = ("annotator", "annotator_id", "worker", "worker_id", "user", "user_id", "who", "rater")
 _MARKS = ("_", "=", ":", ".")
+
+
+@dataclass(frozen=True)
+class Options:
+    """Overrides of the guesses; most are the parameters of :func:`gmpll.apps.tables.disambiguate`.
+
+    ``min_share`` is the share of an item's votes that makes a label a candidate, ``labels`` are
+    all that are allowed (any if empty), and ``image`` is the column of image file names. Whether a
+    label may lie ``outside`` of the votes is "auto" or "never".
+    """
+
+    candidates: Sequence[str] = ()
+    separator: str | None = None
+    votes: object = None
+    vote_columns: Sequence[str] = ()
+    min_share: float = 0.0
+    labels: Sequence[str] = ()
+    empty: str = "error"
+    text: Sequence[str] = ()
+    features: Sequence[str | Path] = ()
+    exclude: Sequence[str] = ()
+    id: str | None = None
+    gold: str | None = None
+    image: str | None = None
+    impossible: str | None = None
+    trust: float | None = None
+    outside: str = "auto"
+    method: str = "gmpll"
+    review_below: float | None = None
+    seed: int = 0
 
 
 def parse_cells(

@@ -9,10 +9,10 @@ import csv
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from gmpll._atomic_io import (
     abandoned,
@@ -23,22 +23,25 @@ from gmpll._atomic_io import (
     takes_files,
     unfinished_path,
 )
+from gmpll.apps.decisions.archive import Archived, archiving, carry_over
+from gmpll.apps.tables import saved
+from gmpll.apps.tables.cells import escape_formula
 from gmpll.apps.tables.errors import InputError
-from gmpll.apps.tables.formulas import escape_formula
+from gmpll.apps.tables.page import page_facts, render_page
+from gmpll.apps.tables.resolving import annotator_table, result_columns
 from gmpll.apps.tables.tables import FORMATS, Table, read_json_records
 
-__all__ = [
-    "check_suffix",
-    "check_target",
-    "output_folder",
-    "table_suffix",
-    "write_table",
-]
+if TYPE_CHECKING:
+    from gmpll.apps.tables.resolving import Resolution
 
 _SUFFIX = {"csv": ".csv", "tsv": ".tsv", "parquet": ".parquet", "jsonl": ".jsonl", "json": ".jsonl"}
 _BATCH_ROWS = 10_000
 #: Where the files of an earlier run wait until those of the new one have all arrived.
 _REPLACED = "replaced"
+PAGE = "report.html"
+ANNOTATORS = "annotators.csv"
+#: Where one of these lies, a run has been written.
+OWN_FILES = (saved.MATCHING_FILE, saved.MODEL_FILE, PAGE)
 
 
 def table_suffix(table: Table) -> str:
@@ -62,7 +65,8 @@ def check_target(folder: Path, *, force: bool, own_files: tuple[str, ...]) -> No
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file: name a folder with --out.")
     # Without being told, nothing is replaced but what a killed run left incomplete.
-    force = force or _was_killed_while_moving(folder)
+    left = abandoned(folder.absolute().parent, folder.absolute().name)
+    force = force or any((path / _REPLACED).is_dir() for path in left)
     if folder.is_dir() and not force and any((folder / name).exists() for name in own_files):
         raise InputError(
             f"{folder} holds results already: name another folder with --out, or replace them "
@@ -94,7 +98,12 @@ def output_folder(folder: Path) -> Iterator[Path]:
         yield staging
         for file in staging.iterdir():
             sync_file(file)
-        _move_in(staging, folder)
+        if folder.exists():
+            _exchange(staging, folder)
+        else:
+            os.replace(staging, folder)  # one step: even a kill leaves all or nothing
+        sync_folder(folder)
+        sync_folder(folder.absolute().parent)
     except BaseException:
         shutil.rmtree(staging, ignore_errors=True)
         for path in made:  # the deepest first; a folder with something in it stays
@@ -102,16 +111,6 @@ def output_folder(folder: Path) -> Iterator[Path]:
                 path.rmdir()
         raise
     shutil.rmtree(staging, ignore_errors=True)
-
-
-def _move_in(staging: Path, folder: Path) -> None:
-    """Move the files of a run to their folder: all of them, or none."""
-    if not folder.exists():
-        os.replace(staging, folder)  # one step: even a kill leaves all or nothing
-    else:
-        _exchange(staging, folder)
-    sync_folder(folder)
-    sync_folder(folder.absolute().parent)
 
 
 def _exchange(staging: Path, folder: Path) -> None:
@@ -122,7 +121,9 @@ def _exchange(staging: Path, folder: Path) -> None:
     new = sorted(file.name for file in staging.iterdir())
     old = {name for name in new if (folder / name).exists()}
     if any(name.startswith("resolved.") for name in new):
-        old |= {file.name for file in folder.glob("resolved.*")}  # perhaps of another format
+        # Perhaps of another format, or of votes with names of annotators.
+        earlier = (*folder.glob("resolved.*"), *folder.glob("annotators.csv"))
+        old |= {file.name for file in earlier}
     replaced = staging / _REPLACED
     replaced.mkdir()
     try:
@@ -139,11 +140,6 @@ def _exchange(staging: Path, folder: Path) -> None:
         raise
 
 
-def _was_killed_while_moving(folder: Path) -> bool:
-    folder = folder.absolute()
-    return any((left / _REPLACED).is_dir() for left in abandoned(folder.parent, folder.name))
-
-
 def write_table(
     table: Table, columns: dict[str, list[Any]], path: Path, *, escape: bool = True
 ) -> None:
@@ -151,22 +147,26 @@ def write_table(
 
     Cells of delimited text that look like formulas are made harmless unless ``escape`` is off.
     """
-    if table.format in ("csv", "tsv"):
-        _write_delimited(table, columns, path, escape)
-    elif table.format == "parquet":
-        _write_parquet(table, columns, path)
-    else:
-        _write_json_lines(table, columns, path)
-
-
-def _write_delimited(table: Table, columns: dict[str, list[Any]], path: Path, escape: bool) -> None:
     import pyarrow as pa
+    from pyarrow import parquet
 
-    clean = escape_formula if escape else str
     cells = table.cells
-    assert cells is not None
+    if cells is None:
+        assert table.path is not None
+        records = read_json_records(table.path, table.format, table.encoding)
+        with path.open("w", encoding="utf-8") as file:
+            for record, *values in zip(records, *columns.values(), strict=True):
+                row = {**record, **dict(zip(columns, values, strict=True))}
+                file.write(json.dumps(row, ensure_ascii=False) + "\n")
+        return
+    is_text = table.format in ("csv", "tsv")
     for name, values in columns.items():
-        cells = cells.append_column(name, pa.array(_as_text(values), pa.string()))
+        cells = cells.append_column(name, pa.array(_as_text(values) if is_text else values))
+    if not is_text:
+        # The description that pandas leaves in a file knows nothing of the new columns.
+        parquet.write_table(cells.replace_schema_metadata(None), path)
+        return
+    clean = escape_formula if escape else str
     with path.open("w", encoding=table.encoding, newline="") as file:
         writer = csv.writer(_ShortEnds(file), delimiter=table.delimiter, lineterminator="\r\n")
         writer.writerow([clean(name) for name in cells.column_names])
@@ -195,22 +195,56 @@ def _as_text(values: list[Any]) -> list[str]:
     return [texts[v] if v is None or isinstance(v, bool) else str(v) for v in values]
 
 
-def _write_parquet(table: Table, columns: dict[str, list[Any]], path: Path) -> None:
-    import pyarrow as pa
-    from pyarrow import parquet
+def write_folder(
+    resolution: Resolution,
+    folder: Path,
+    *,
+    escape: bool = True,
+    step: Callable[[str], None] = lambda text: None,
+) -> tuple[list[Path], Archived | None]:
+    """Write everything that a run found; all files appear together at the end.
 
-    cells = table.cells
-    assert cells is not None
-    for name, values in columns.items():
-        cells = cells.append_column(name, pa.array(values))
-    # The description that pandas leaves in a file knows nothing of the new columns.
-    parquet.write_table(cells.replace_schema_metadata(None), path)
-
-
-def _write_json_lines(table: Table, columns: dict[str, list[Any]], path: Path) -> None:
-    assert table.path is not None
-    records = read_json_records(table.path, table.format, table.encoding)
-    with path.open("w", encoding="utf-8") as file:
-        for record, *values in zip(records, *columns.values(), strict=True):
-            row = {**record, **dict(zip(columns, values, strict=True))}
-            file.write(json.dumps(row, ensure_ascii=False) + "\n")
+    They are returned, the resolved rows first, with decisions of a review that had to make room:
+    those that do not fit what was found are kept beside it. Cells of delimited text that look like
+    formulas are made harmless; ``step`` is told what begins now.
+    """
+    prepared = resolution.prepared
+    table = prepared.table
+    results = f"resolved{table_suffix(table)}"
+    with archiving(folder, saved.MATCHING_FILE) as make_room, output_folder(folder) as staging:
+        step("Writing the resolved rows")
+        columns = result_columns(
+            resolution.verdicts,
+            prepared.sets.classes,
+            set(table.frame.columns),
+            votes=resolution.votes,
+        )
+        write_table(table, columns, staging / results, escape=escape)
+        annotators = annotator_table(resolution)
+        if annotators is not None:
+            if escape:
+                annotators = annotators.rename(index=lambda name: escape_formula(str(name)))
+            annotators.round(4).to_csv(staging / ANNOTATORS)
+        step("Writing the model")
+        saved.save_model(
+            saved.SavedModel(
+                resolution.encoder,
+                resolution.model,
+                prepared.roles.vectors,
+                len(prepared.roles.files),
+                prepared.review_below,
+            ),
+            staging / saved.MODEL_FILE,
+        )
+        matching = saved.saved_matching(resolution)
+        saved.write_matching(matching, staging / saved.MATCHING_FILE)
+        step("Explaining and drawing the report")
+        page = render_page(page_facts(resolution, matching.display))
+        (staging / PAGE).write_text(page, encoding="utf-8")
+        archived = make_room(matching)
+    if archived is not None:
+        with suppress(InputError):  # a damaged matching: the decisions can be read where they are
+            before = saved.read_matching(archived.folder)
+            archived = carry_over(archived, before, folder, matching, prepared.roles.id)
+    names = (results, ANNOTATORS, PAGE, saved.MODEL_FILE, saved.MATCHING_FILE)
+    return [folder / name for name in names if (folder / name).exists()], archived

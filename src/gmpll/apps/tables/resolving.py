@@ -1,11 +1,17 @@
-"""From a table to resolved labels: the pipeline, and the table that comes out."""
+"""From a table to resolved labels: the pipeline, what comes out and what counted.
+
+:func:`disambiguate` is the whole product in three lines of Python.
+"""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+import math
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,15 +20,15 @@ from sklearn.utils.validation import has_fit_parameter
 import gmpll.methods
 from gmpll._seeds import LARGEST_SEED
 from gmpll.apps.tables.candidate_sets import LabelSets, label_sets, row_ids
-from gmpll.apps.tables.errors import InputError, quoted
+from gmpll.apps.tables.errors import InputError, counted, listed, quoted
 from gmpll.apps.tables.features import FeatureEncoder, FeatureTable, feature_table
-from gmpll.apps.tables.guesses import Roles
-from gmpll.apps.tables.leaks import RESULT_COLUMNS
-from gmpll.apps.tables.options import Options
-from gmpll.apps.tables.tables import Table
-from gmpll.candidates import CandidateSets
+from gmpll.apps.tables.guesses import RESULT_COLUMNS, Roles, guess_roles
+from gmpll.apps.tables.labels import Options
+from gmpll.apps.tables.tables import Table, table_from_frame
+from gmpll.candidates import CandidateSets, VotedCandidates
 
-__all__ = ["METHODS", "Prepared", "Resolution", "Verdicts", "prepare", "resolve", "result_columns"]
+if TYPE_CHECKING:
+    import pandas as pd
 
 #: Names that ``--method`` takes.
 METHODS = {
@@ -31,6 +37,16 @@ METHODS = {
 }
 #: Labels whose margin is smaller are worth a look: where confidences are calibrated, and else.
 REVIEW_BELOW, REVIEW_BELOW_UNCALIBRATED = 0.5, 0.25
+#: A label that nobody voted for is possible from a confidence on that does not round to nothing.
+LEAST_CONFIDENCE = 5e-5
+
+#: A weight below this is none.
+_NOTHING = 0.05
+#: A log-likelihood of the votes of a row that is worth little.
+_LITTLE = 0.05
+_SHOWN_LABELS = 4
+_SHOWN_ANNOTATORS = 3
+_OPTION = re.compile(r"--([a-z]+(?:-[a-z]+)*)(?: (none|all)\b)?")
 
 
 @dataclass(frozen=True)
@@ -90,6 +106,19 @@ class Resolution:
     confidences: NDArray[np.float32]
     verdicts: Verdicts
 
+    @property
+    def is_open(self) -> NDArray[np.bool_]:
+        """Rows that had more than one label to choose from."""
+        return self.verdicts.runners_up >= 0
+
+    @property
+    def votes(self) -> NDArray[np.int64] | None:
+        """How many voted for the label of a row, None where it is not known who voted."""
+        sets = self.prepared.sets
+        if sets.weights is None or not sets.annotated:
+            return None
+        return sets.weights[np.arange(len(sets.mask)), self.verdicts.labels].astype(np.int64)
+
 
 def prepare(table: Table, roles: Roles, options: Options) -> Prepared:
     """Read ids, candidates and what the features are made of; refuse what cannot be used."""
@@ -108,6 +137,12 @@ def prepare(table: Table, roles: Roles, options: Options) -> Prepared:
     if options.votes is None and (options.vote_columns or options.min_share):
         option = "--vote-columns" if options.vote_columns else "--min-share"
         raise InputError(f"{option} is about votes: it goes with --votes only.")
+    if options.outside not in ("auto", "never"):
+        raise InputError(f"--outside is {quoted(options.outside)}; it must be 'auto' or 'never'.")
+    if options.outside == "never" and options.method != "gmpll":
+        raise InputError(
+            "--outside is about labels that nobody voted for: it goes with gmpll only."
+        )
     if options.trust is not None and not 0 <= options.trust < np.inf:
         raise InputError(f"--trust is {options.trust}; it must be a number that is not negative.")
     ids = row_ids(table, roles)
@@ -133,14 +168,16 @@ def resolve(prepared: Prepared, *, step: Callable[[str], None] = lambda text: No
             "with --features or --text."
         )
     step(f"Matching {len(features)} rows with {len(sets.classes)} labels")
-    settings = {}
+    settings: dict[str, Any] = {}
     if options.trust is not None:
         settings["weight_exponent"] = options.trust
+    if options.outside == "never" or (roles.impossible and sets.annotated):
+        settings["outside"] = "never"  # what a row cannot have is not known outside the votes
     model = make_model(options.method, options.seed, **settings)
-    labels, confidences = match_sets(
-        model, features, CandidateSets(sets.mask, sets.classes), sets.weights
-    )
-    found = verdicts(confidences, sets.mask, labels, sets.gold, prepared.review_below)
+    known = CandidateSets(sets.mask, sets.classes)
+    labels, confidences = match_sets(model, features, known, sets.gold, sets.votes)
+    possible = sets.mask | (confidences >= LEAST_CONFIDENCE) if sets.annotated else sets.mask
+    found = verdicts(confidences, possible, labels, sets.gold, prepared.review_below)
     return Resolution(prepared, encoder, model, features, confidences, found)
 
 
@@ -156,16 +193,22 @@ def match_sets(
     model: Any,
     features: NDArray[np.floating],
     sets: CandidateSets,
-    weights: NDArray[np.floating] | None,
+    gold: NDArray[np.int64],
+    votes: VotedCandidates | None,
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """Fit a model and return the codes of its labels, and its confidences.
 
-    Votes count where the method can use them, else they are sets only.
+    Votes count where the method can use them, else they are sets only; where it is known who
+    voted, every annotator is modelled.
     """
-    votes = {}
-    if weights is not None and has_fit_parameter(model, "candidate_weight"):
-        votes["candidate_weight"] = weights
-    model.fit(features, sets, **votes)
+    if votes is not None and votes.annotators is not None:
+        known = [sets.classes[code] if code >= 0 else None for code in gold]
+        ruled_out = votes.candidates.mask & ~sets.mask & (gold < 0)[:, None]
+        model.fit(features, votes, gold=known, impossible=ruled_out)
+    elif votes is not None and has_fit_parameter(model, "candidate_weight"):
+        model.fit(features, sets, candidate_weight=votes.weights)
+    else:
+        model.fit(features, sets)
     return codes_of(model.labels_, sets.classes), model_confidences(model).astype(np.float32)
 
 
@@ -214,9 +257,14 @@ def verdicts(
 
 
 def result_columns(
-    found: Verdicts, classes: NDArray[np.str_], taken: Any, *, decimals: int = 4
+    found: Verdicts,
+    classes: NDArray[np.str_],
+    taken: Any,
+    *,
+    votes: NDArray[np.int64] | None = None,
+    decimals: int = 4,
 ) -> dict[str, Any]:
-    """Return the columns that are added to the input.
+    """Return the columns that are added to the input; that of votes only where they are given.
 
     A name that is taken already gets ``resolved_`` before it. Where there is no confidence, it,
     the margin and whether to look are None.
@@ -233,10 +281,273 @@ def result_columns(
         [names[code] for code in found.runners_up.tolist()],
         known(found.margin.round(decimals)),
         known(found.review),
+        *([] if votes is None else [votes.tolist()]),
     )
     columns = {}
-    for name, column in zip(RESULT_COLUMNS, values, strict=True):
+    for name, column in zip(RESULT_COLUMNS, values, strict=False):
         while name in taken:
             name = f"resolved_{name}"
         columns[name] = column
     return columns
+
+
+# What counted -------------------------------------------------------------------------------
+
+
+def annotator_table(resolution: Resolution) -> pd.DataFrame | None:
+    """Return votes, estimated accuracy and agreement of the annotators, the busiest first.
+
+    None where it is not known who voted.
+    """
+    annotators = getattr(resolution.model, "annotators_", None)
+    if not resolution.prepared.sets.annotated or annotators is None:
+        return None
+    table = annotators.to_frame(confusion=False)[["votes", "accuracy", "agreement"]]
+    return table.sort_values("votes", ascending=False, kind="stable")
+
+
+def sentences(resolution: Resolution) -> tuple[str, ...]:
+    """Say how much features, votes and label frequencies count; () of methods that do not tell."""
+    model = resolution.model
+    evidence: dict[str, Any] | None = getattr(model, "evidence_", None)
+    if evidence is None:
+        return ()
+    table = annotator_table(resolution)
+    exponent = getattr(model, "weight_exponent_", None)
+    told = [_of_features(evidence)]
+    if table is not None:
+        told += _of_annotators(table, resolution)
+    elif exponent is not None:
+        told.append(
+            f"The votes count to the power of {exponent:.2f} (0: not at all, 1: as probabilities)."
+        )
+    return (*told, _of_labels(model))
+
+
+def _of_features(evidence: dict[str, Any]) -> str:
+    graph, regression = evidence.get("graph"), evidence.get("regression")
+    weight, gain = evidence.get("features"), evidence.get("gain by features", 0.0)
+    if weight is not None and (weight <= 0 or gain <= 0):
+        return "The features add nothing to the votes: labels come from the votes alone."
+    if weight is not None and gain < _LITTLE:
+        return (
+            "The features add next to nothing to the votes: by the features the votes of a row are "
+            f"only {math.exp(gain):.2f} times as probable as without."
+        )
+    if weight is not None:
+        return (
+            f"Features and votes count together: by the features the votes of a row are "
+            f"{math.exp(gain):.2f} times as probable as without."
+        )
+    if graph is None or regression is None:
+        return "How far the features are to be believed was not estimated for these data."
+    if max(graph, regression) < _NOTHING:
+        return (
+            "The features say nothing about the labels: they come from the candidate sets and the "
+            "label frequencies."
+        )
+    prior = evidence.get("class prior")
+    frequencies = "" if prior is None else f", label frequencies {prior:.2f}"
+    return (
+        f"Beside the candidate sets count (0: not at all): similar rows {graph:.2f}, the "
+        f"regression on the features {regression:.2f}{frequencies}."
+    )
+
+
+def _of_annotators(table: pd.DataFrame, resolution: Resolution) -> list[str]:
+    sets = resolution.prepared.sets
+    assert sets.weights is not None
+    accuracy = np.average(table["accuracy"], weights=table["votes"])
+    told = [
+        f"The votes of {counted(len(table), 'annotator')} are right with an estimated probability "
+        f"of {accuracy:.2f} on average."
+    ]
+    worse = table.index[table["accuracy"] < 1 / len(sets.classes)]
+    if len(worse):
+        told.append(
+            f"{counted(len(worse), 'annotator', 'is')} right less often than by chance, so their "
+            f"votes count against the label: {listed(map(quoted, worse), _SHOWN_ANNOTATORS)}."
+        )
+    checked = table.dropna()
+    counts = sets.weights.sum(axis=0)
+    by_chance = np.square(counts / counts.sum()).sum() + 1 / np.sqrt(counts.sum())
+    if len(checked) and np.average(checked["agreement"], weights=checked["votes"]) <= by_chance:
+        told.append(
+            "The annotators agree no more often than by chance: nothing shows which of their votes "
+            "are right, so look at the labels before you use them."
+        )
+    outside = int(np.count_nonzero(resolution.votes == 0))
+    if outside:
+        told.append(f"{counted(outside, 'row')} got a label that nobody voted for.")
+    return told
+
+
+def _of_labels(model: Any) -> str:
+    shares = model.class_prior_
+    order = np.argsort(-shares, kind="stable")
+    named = [f"{quoted(model.classes_[code])} {shares[code]:.0%}" for code in order]
+    return f"Labels by the frequency found: {listed(named, _SHOWN_LABELS)}."
+
+
+def disambiguate(
+    df: pd.DataFrame,
+    candidates: str | Sequence[str] | None = None,
+    *,
+    separator: str | None = None,
+    votes: pd.DataFrame | str | Path | None = None,
+    vote_columns: Sequence[str] = (),
+    text: str | Sequence[str] | None = None,
+    features: str | Path | Sequence[str | Path] | None = None,
+    id: str | None = None,
+    gold: str | None = None,
+    impossible: str | None = None,
+    trust: float | None = None,
+    outside: str = "auto",
+    exclude: str | Sequence[str] = (),
+    empty: str = "error",
+    method: str = "gmpll",
+    review_below: float | None = None,
+    random_state: int = 0,
+) -> pd.DataFrame:
+    """Find the right label in every row's set of candidates.
+
+    Parameters
+    ----------
+    df : DataFrame
+        One row per item.
+    candidates : str or sequence of str, default=None
+        The column of candidate sets (lists, JSON lists or delimited text), or several columns of
+        0 and 1. Guessed by default, like everything below.
+    separator : str, default=None
+        Between the labels of a cell, or ``"json"``.
+    votes : DataFrame or path, default=None
+        A long table of votes (item, label, annotator) in place of candidates; items are matched
+        with the column ``id``. Where it says who voted, every annotator is modelled, see
+        :mod:`gmpll.evidence.annotators`, unless ``trust`` is given: then votes are only counted.
+    vote_columns : sequence of str, default=()
+        Its columns, in that order.
+    text : str or sequence of str, default=None
+        Columns of text; ``"none"`` for none.
+    features : str, path or sequence, default=None
+        Columns (wildcards allowed) and embedding files to use, and no others.
+    id, gold : str, default=None
+        Columns of ids and of known labels; ``"none"`` for none.
+    impossible : str, default=None
+        Column of labels that a row cannot have, in the form of candidate sets.
+    trust : float, default=None
+        How much votes count, see :class:`gmpll.PartialLabelClassifier`; estimated by default.
+    outside : {"auto", "never"}, default="auto"
+        Whether a row may get a label that nobody voted for. ``"auto"``: where it is known who
+        voted, and no labels are ``impossible``.
+    exclude : str or sequence of str, default=()
+        Columns not to use.
+    empty : {"error", "all"}, default="error"
+        Whether a row without candidates is refused or may get any label.
+    method : str, default="gmpll"
+        Any method of the library, in small letters.
+    review_below : float, default=None
+        Rows with a smaller margin are flagged for review. By default 0.5 where confidences are
+        calibrated (the default), else 0.25.
+    random_state : int, default=0
+        Seed.
+
+    Returns
+    -------
+    DataFrame
+        ``df`` with the columns ``label``, ``confidence``, ``runner_up``, ``margin`` and
+        ``review``; a name that ``df`` has already gets ``resolved_`` before it. Where it is known
+        who voted there is the column ``votes``, too: how many voted for the label. Sentences on
+        how much features, votes and label frequencies count are in ``attrs["evidence"]``, and the
+        annotators' votes, estimated accuracy and agreement in ``attrs["annotators"]``, one
+        dictionary for each.
+
+    Raises
+    ------
+    TypeError
+        If ``df`` is no DataFrame.
+    ValueError
+        If the data cannot be used; the message says what to do.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from gmpll.apps.tables import disambiguate
+    >>> df = pd.DataFrame({"size": [1.0, 1.1, 8.0, 8.2], "tags": ["a|b", "a", "b", "a|b"]})
+    >>> disambiguate(df)["label"].tolist()
+    ['a', 'a', 'b', 'b']
+    """
+    import pandas as pd
+
+    if not isinstance(df, pd.DataFrame):
+        raise TypeError(
+            f"df must be a pandas DataFrame, but it is of the type {type(df).__name__}: make one "
+            "with pandas.DataFrame."
+        )
+    options = Options(
+        candidates=_several(candidates),
+        separator=separator,
+        votes=votes,
+        vote_columns=tuple(vote_columns),
+        text=_several(text),
+        features=_several(features),
+        exclude=_several(exclude),
+        id=id,
+        gold=gold,
+        impossible=impossible,
+        trust=trust,
+        outside=outside,
+        empty=empty,
+        method=method,
+        review_below=review_below,
+        seed=random_state,
+    )
+    try:
+        table = table_from_frame(df)
+        roles = guess_roles(table, options)
+        resolution = resolve(prepare(table, roles, options))
+    except InputError as error:
+        raise InputError(_in_python(str(error))) from None
+    columns = result_columns(
+        resolution.verdicts,
+        resolution.prepared.sets.classes,
+        set(df.columns),
+        votes=resolution.votes,
+        decimals=12,
+    )
+    if roles.separator == "list":
+        _restore_types(columns, table.frame[roles.candidates[0]])
+    resolved = df.assign(**columns)
+    resolved.attrs["evidence"] = list(sentences(resolution))
+    annotators = annotator_table(resolution)
+    if annotators is not None:
+        resolved.attrs["annotators"] = annotators.reset_index().to_dict("records")
+    return resolved
+
+
+def _in_python(sentence: str) -> str:
+    """Name parameters in place of options of the command line: empty='all' for --empty all."""
+    parameters = inspect.signature(disambiguate).parameters
+
+    def named(found: re.Match[str]) -> str:
+        name, value = found[1].replace("-", "_"), found[2]
+        if name not in parameters:
+            return found[0]
+        return f"{name}='{value}'" if value else f"{name}="
+
+    return _OPTION.sub(named, sentence)
+
+
+def _several(value: Any) -> tuple[Any, ...]:
+    if value is None:
+        return ()
+    return (value,) if isinstance(value, (str, Path)) else tuple(value)
+
+
+def _restore_types(columns: dict[str, list[Any]], sets: pd.Series) -> None:
+    """Give labels that were numbers their type back."""
+    originals = {
+        str(label).strip(): label for labels in sets if labels is not None for label in labels
+    }
+    for name in ("label", "runner_up"):
+        key = name if name in columns else f"resolved_{name}"
+        columns[key] = [originals.get(label, label) for label in columns[key]]

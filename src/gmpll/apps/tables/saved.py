@@ -1,26 +1,60 @@
-"""The matching of a run as a file: ``matching.npz``, read without executing anything."""
+"""What a run leaves for later: its model, predictions by it, and its matching.
+
+Neither file executes code when it is loaded. ``model.skops`` is in the format of skops, a zip of
+JSON and arrays. Besides the types that skops itself trusts, which are those of scikit-learn, NumPy
+and SciPy, only classes of this library are loaded. ``matching.npz`` holds plain arrays.
+"""
 
 from __future__ import annotations
 
+import copy
+import importlib
 import json
+import os
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from gmpll.apps.tables.checks import check_format, check_unpacked_size
 from gmpll.apps.tables.errors import InputError
-from gmpll.apps.tables.resolving import Resolution, make_model, match_sets
-from gmpll.candidates import CandidateSets
+from gmpll.apps.tables.features import FeatureEncoder, feature_table
+from gmpll.apps.tables.guesses import Roles
+from gmpll.apps.tables.resolving import (
+    Resolution,
+    Verdicts,
+    codes_of,
+    make_model,
+    match_sets,
+    verdicts,
+)
+from gmpll.apps.tables.tables import Table
+from gmpll.base import BasePartialLabelClassifier
+from gmpll.candidates import CandidateSets, VotedCandidates
 
-__all__ = ["FILE_NAME", "FORMAT", "SavedMatching", "read_matching", "rematch", "saved_matching"]
-
-FILE_NAME = "matching.npz"
-FORMAT = 1
+#: Where the system does not tell how much memory there is.
+_ASSUMED_BYTES = 2**35
+MODEL_FILE = "model.skops"
+MODEL_FORMAT = 1
+#: Modules whose classes hold data and methods of learning, nothing that touches files.
+TRUSTED_MODULES = (
+    "gmpll.methods.",
+    "gmpll.graph.",
+    "gmpll.matching.",
+    "gmpll.evidence.",
+    "gmpll.apps.tables.features.",
+)
+TRUSTED_TYPES = {
+    *("numpy.dtype", "numpy.float32", "numpy.float64", "numpy.int64"),
+    *("numpy.random.mtrand.RandomState", "scipy.sparse._csr.csr_array"),
+}
+MATCHING_FILE = "matching.npz"
+MATCHING_FORMAT = 1
 #: Cells shown to a person are cut to this many characters.
 MAX_CELL = 2000
 #: NumPy keeps every text as long as the longest: all of them together take no more than this.
@@ -44,11 +78,173 @@ _LAYOUT = {
     "source": ("U", ""),
     "settings": ("U", ""),
     "weights": ("f", "nq"),
+    "votes": ("i", "v3"),
+    "annotators": ("U", "a"),
+}
+#: What stands for votes where there are none, or nobody is named.
+_NO_VOTES: dict[str, Any] = {
+    "weights": np.empty((0, 0), dtype=np.float32),
+    "votes": np.empty((0, 3), dtype=np.int64),
+    "annotators": np.empty(0, dtype=str),
 }
 
 
-def _no_votes() -> NDArray[np.float32]:
-    return np.empty((0, 0), dtype=np.float32)
+def check_format(path: Path, found: Any, known: int) -> None:
+    """Refuse a file of another format; damaged and foreign files may give anything as theirs."""
+    number = np.asarray(found)
+    if number.ndim != 0 or number.dtype.kind not in "iu" or int(number) != known:
+        raise InputError(
+            f"{path} is not in format {known}, the one that this version of gmpll reads: run gmpll "
+            "disambiguate again, or use the version that wrote it."
+        )
+
+
+def check_unpacked_size(path: Path) -> None:
+    """Refuse a zip file that unpacks to more bytes than the machine has memory.
+
+    Archives that lie about it do no harm: no more is read of a member than it declares.
+    """
+    with zipfile.ZipFile(path) as file:
+        unpacked = sum(member.file_size for member in file.infolist())
+    if unpacked > _memory_bytes():
+        raise InputError(
+            f"{path} unpacks to {unpacked >> 20} MiB, more than this machine has memory: "
+            "it is not loaded."
+        )
+
+
+def _memory_bytes() -> int:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):  # not a POSIX system
+        return _ASSUMED_BYTES
+
+
+@dataclass(frozen=True)
+class SavedModel:
+    """What prediction needs: how columns become features, and the fitted model.
+
+    ``vectors`` are the columns that hold embeddings, ``n_files`` is the number of embedding files
+    that go with an input; rows with a margin smaller than ``review_below`` are flagged.
+    """
+
+    encoder: FeatureEncoder
+    model: Any
+    vectors: tuple[str, ...]
+    n_files: int
+    review_below: float
+
+
+def save_model(saved: SavedModel, path: Path) -> None:
+    """Write a model to a file; who voted how is not part of it, for prediction does not need it."""
+    from skops.io import dump
+
+    model = copy.copy(saved.model)
+    vars(model).pop("annotators_", None)
+    content = {field.name: getattr(saved, field.name) for field in fields(saved)}
+    content |= {"format": MODEL_FORMAT, "vectors": list(saved.vectors), "model": model}
+    dump(content, path, compression=zipfile.ZIP_DEFLATED, compresslevel=1)
+
+
+def load_model(path: str | Path) -> SavedModel:
+    """Load the model in a file, or in an output folder of ``gmpll disambiguate``."""
+    from skops.io import get_untrusted_types, load
+
+    path = Path(path)
+    if path.is_dir():
+        path = path / MODEL_FILE
+    if not path.is_file():
+        raise InputError(
+            f"There is no model {path}: name the folder that gmpll disambiguate wrote."
+        )
+    try:
+        check_unpacked_size(path)
+        types = get_untrusted_types(file=path)
+        strangers = [name for name in types if not _is_trusted(name)]
+        if strangers:
+            raise InputError(
+                f"{path} holds {strangers[0]}, which is no part of a gmpll model: it is not loaded."
+            )
+        content = load(path, trusted=types)
+    except InputError:
+        raise
+    except Exception as error:  # whatever a damaged or foreign file makes the loader stumble over
+        raise InputError(
+            f"{path} is no model of gmpll or is damaged: run gmpll disambiguate again."
+        ) from error
+    if not isinstance(content, dict):
+        raise InputError(f"{path} is no model of gmpll: run gmpll disambiguate again.")
+    check_format(path, content.pop("format", None), MODEL_FORMAT)
+    try:
+        saved = SavedModel(**content)
+        fits = (
+            isinstance(saved.encoder, FeatureEncoder)
+            and isinstance(saved.model, BasePartialLabelClassifier)
+            and all(isinstance(name, str) for name in saved.vectors)
+            and isinstance(saved.n_files, int)
+            and isinstance(saved.review_below, (int, float))
+        )
+    except TypeError:
+        fits = False
+    if not fits:
+        raise InputError(f"{path} is damaged: run gmpll disambiguate again.")
+    return replace(saved, vectors=tuple(saved.vectors))
+
+
+def _is_trusted(name: str) -> bool:
+    """Whether a type is one of ours, defined in the module named and not imported there."""
+    if name in TRUSTED_TYPES or not name.startswith(TRUSTED_MODULES):
+        return name in TRUSTED_TYPES
+    module, _, type_name = name.rpartition(".")
+    try:
+        found = getattr(importlib.import_module(module), type_name, None)
+    except ImportError:
+        return False
+    return isinstance(found, type) and found.__module__ == module
+
+
+def predict_table(
+    saved: SavedModel, table: Table, files: Sequence[Path] = (), id_column: str = ""
+) -> Verdicts:
+    """Predict the label of every row of a table that has the columns of the model.
+
+    ``id_column`` holds ids that embedding files may refer to. A method without probabilities
+    leaves ``confidence`` and ``margin`` as NaN.
+    """
+    if len(files) != saved.n_files:
+        raise InputError(
+            f"The model was made with {saved.n_files} embedding files but got {len(files)}: "
+            "name them with --features."
+        )
+    encoder = saved.encoder
+    if id_column and id_column not in table.frame.columns:
+        raise InputError(f"{table.name} has no column {id_column!r}, which --id names.")
+    n = len(table.frame)
+    cells = table.text(id_column).to_numpy() if id_column else np.arange(1, n + 1)
+    roles = Roles(
+        numeric=tuple(encoder.numeric),
+        text=tuple(encoder.text),
+        categorical=tuple(encoder.categorical),
+        vectors=saved.vectors,
+        files=tuple(files),
+        id=id_column,
+        styles=encoder.styles or {},
+    )
+    inputs = feature_table(table, roles, cells.astype(str), fixed=True)
+    features = encoder.encode(inputs)
+    notes = (*inputs.problems, *encoder.unseen(inputs))
+    model = saved.model
+    labels = codes_of(model.predict(features), model.classes_)
+    nobody = np.full(n, -1, dtype=np.int64)
+    if not hasattr(model, "predict_proba"):
+        nothing = np.full(n, np.nan)
+        notes += ("the method gives no probabilities: confidence, margin and review stay empty",)
+        return Verdicts(labels, nobody, nothing, nothing, np.zeros(n, dtype=bool), notes)
+    shares = model.predict_proba(features)
+    possible = shares > 0
+    possible[np.arange(n), labels] = True
+    found = verdicts(shares, possible, labels, nobody, saved.review_below)
+    return replace(found, notes=notes)
 
 
 @dataclass(frozen=True)
@@ -82,6 +278,10 @@ class SavedMatching:
         JSON: method, its parameters, and the margin below which a row is flagged.
     weights : ndarray of shape (n, q), float32
         How many votes each candidate got; of shape (0, 0) without votes.
+    votes : ndarray of shape (v, 3), int
+        Row, annotator and label of every vote; empty where nobody is named.
+    annotators : ndarray of shape (a,), str
+        The names of the annotators.
     """
 
     ids: NDArray[np.str_]
@@ -96,7 +296,9 @@ class SavedMatching:
     image_column: str
     source: str
     settings: str
-    weights: NDArray[np.float32] = field(default_factory=_no_votes)
+    weights: NDArray[np.float32] = field(default_factory=lambda: _NO_VOTES["weights"])
+    votes: NDArray[np.int64] = field(default_factory=lambda: _NO_VOTES["votes"])
+    annotators: NDArray[np.str_] = field(default_factory=lambda: _NO_VOTES["annotators"])
 
 
 def saved_matching(resolution: Resolution) -> SavedMatching:
@@ -114,12 +316,20 @@ def saved_matching(resolution: Resolution) -> SavedMatching:
         },
     }
     source = prepared.table.path
-    weights = prepared.sets.weights
+    sets = prepared.sets
+    voted: dict[str, Any] = {}
+    if sets.votes is not None:
+        voted["weights"] = sets.votes.weights.astype(np.float32)
+    if sets.votes is not None and sets.votes.annotators is not None:
+        assert sets.votes.votes is not None
+        rows, columns = sets.votes.votes.nonzero()
+        voted["votes"] = np.column_stack([rows, *divmod(columns, len(sets.classes))])
+        voted["annotators"] = sets.votes.annotators
     return SavedMatching(
         ids=prepared.ids,
-        classes=prepared.sets.classes,
-        mask=prepared.sets.mask,
-        gold=prepared.sets.gold,
+        classes=sets.classes,
+        mask=sets.mask,
+        gold=sets.gold,
         labels=resolution.verdicts.labels,
         confidence=resolution.confidences,
         features=resolution.features,
@@ -128,7 +338,7 @@ def saved_matching(resolution: Resolution) -> SavedMatching:
         image_column=roles.image,
         source="" if source is None else str(source.absolute()),
         settings=json.dumps(settings),
-        weights=_no_votes() if weights is None else weights.astype(np.float32),
+        **voted,
     )
 
 
@@ -136,7 +346,7 @@ def write_matching(saved: SavedMatching, path: Path) -> None:
     """Write a matching to a file."""
     arrays: dict[str, Any] = {name: np.asarray(getattr(saved, name)) for name in _LAYOUT}
     with path.open("wb") as file:
-        np.savez_compressed(file, format=np.asarray(FORMAT), **arrays)
+        np.savez_compressed(file, format=np.asarray(MATCHING_FORMAT), **arrays)
 
 
 def read_matching(directory: str | Path) -> SavedMatching:
@@ -155,22 +365,22 @@ def read_matching(directory: str | Path) -> SavedMatching:
     InputError
         If there is none, it is damaged, or another version of gmpll wrote it.
     """
-    path = Path(directory) / FILE_NAME
+    path = Path(directory) / MATCHING_FILE
     if not path.is_file():
         raise InputError(
-            f"{directory} holds no {FILE_NAME}: name a folder that gmpll disambiguate wrote."
+            f"{directory} holds no {MATCHING_FILE}: name a folder that gmpll disambiguate wrote."
         )
     damaged = InputError(f"{path} is damaged: run gmpll disambiguate again.")
     try:
         check_unpacked_size(path)
         with np.load(path, allow_pickle=False) as file:
             # What is no array in such a file comes as bytes.
-            arrays = {name: np.asarray(file[name]) for name in file.files}
+            arrays = {**_NO_VOTES, **{name: np.asarray(file[name]) for name in file.files}}
     except InputError:
         raise
     except Exception as error:  # a damaged file shows in a dozen kinds of exception
         raise damaged from error
-    check_format(path, arrays.pop("format", None), FORMAT)
+    check_format(path, arrays.pop("format", None), MATCHING_FORMAT)
     missing = _LAYOUT.keys() - arrays
     if missing:
         raise InputError(
@@ -189,7 +399,7 @@ def read_matching(directory: str | Path) -> SavedMatching:
 
 def _has_its_shapes(arrays: Mapping[str, NDArray[Any]]) -> bool:
     """Whether every array has the kind and shape that the others call for."""
-    sizes: dict[str, int] = {}
+    sizes = {"3": 3}
     for name, (kind, shape) in _LAYOUT.items():
         array = arrays[name]
         if array.dtype.kind != kind or array.ndim != len(shape):
@@ -207,6 +417,7 @@ def _has_its_shapes(arrays: Mapping[str, NDArray[Any]]) -> bool:
 def _is_consistent(saved: SavedMatching) -> bool:
     """Whether codes name labels, numbers are finite and the settings can be read."""
     q = len(saved.classes)
+    numbers = (len(saved.ids), len(saved.annotators), q)
     try:
         settings = json.loads(saved.settings)
         readable = isinstance(settings, dict) and 0 <= settings.get("review_below", 0.0) <= 1
@@ -221,6 +432,8 @@ def _is_consistent(saved: SavedMatching) -> bool:
         and np.isfinite(saved.features).all()
         and np.isfinite(saved.weights).all()
         and (saved.weights >= 0).all()
+        and ((saved.votes >= 0) & (saved.votes < numbers)).all()
+        and (saved.weights.size or not saved.votes.size)
     )
 
 
@@ -263,11 +476,24 @@ def rematch(saved: SavedMatching, gold: Mapping[int, int]) -> SavedMatching:
         raise InputError(
             "The settings of the matching cannot be used: run gmpll disambiguate again."
         ) from error
-    weights = saved.weights if saved.weights.size else None
-    labels, confidence = match_sets(
-        model, saved.features, CandidateSets(mask, saved.classes), weights
-    )
+    sets = CandidateSets(mask, saved.classes)
+    labels, confidence = match_sets(model, saved.features, sets, known, _votes(saved))
     return replace(saved, mask=mask, gold=known, labels=labels, confidence=confidence)
+
+
+def _votes(saved: SavedMatching) -> VotedCandidates | None:
+    if not saved.weights.size:
+        return None
+    voted = saved.weights > 0
+    sets = CandidateSets(voted | ~voted.any(axis=1, keepdims=True), saved.classes)
+    weights = saved.weights.astype(np.float64)
+    if not saved.votes.size:
+        return VotedCandidates(sets, saved.ids, weights)
+    rows, who, labels = saved.votes.T
+    n, q = weights.shape
+    cells = (np.ones(len(rows)), (rows, who * q + labels))
+    votes = sp.csr_array(cells, shape=(n, len(saved.annotators) * q))
+    return VotedCandidates(sets, saved.ids, weights, votes, saved.annotators)
 
 
 def _display(resolution: Resolution) -> NDArray[np.str_]:

@@ -1,4 +1,4 @@
-"""Reading tables: CSV, TSV, Parquet, JSON Lines and JSON.
+"""Reading tables: CSV, TSV, Parquet, JSON Lines and JSON, and exports of annotation tools.
 
 Delimited text is kept as it is written, cell by cell, beside its typed columns: what goes out
 again must be what came in, ``007`` included.
@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 from gmpll.apps.tables.cells import MISSING, as_text, is_missing
 from gmpll.apps.tables.errors import InputError, counted, quoted
-from gmpll.apps.tables.exports import flatten_export
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-__all__ = ["FORMATS", "Table", "read_json_records", "read_table", "table_from_frame"]
-
+#: The column that the answers of an export are put in.
+ANSWERS = "candidates"
+_ANSWERED = {"annotations", "completions"}
 #: File name endings and the format they stand for.
 FORMATS = {
     ".csv": "csv",
@@ -45,6 +45,83 @@ DELIMITERS = (",", ";", "\t", "|")
 _SAMPLE_LINES = 50
 _SAMPLE_BYTES = 2**18
 _CHUNK_BYTES = 2**20
+
+
+def flatten_export(records: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
+    """Turn the tasks of an export into plain rows, and say which it was; others stay."""
+    is_whole = ["data" in r and bool(_ANSWERED & r.keys()) for r in records]
+    if all(is_whole):
+        return [_label_studio_row(r) for r in records], ("a Label Studio export",)
+    if any("data" in r and _is_answered(r) for r in records):
+        place = is_whole.index(False)
+        lacks = "annotations" if "data" in records[place] else "data"
+        raise InputError(
+            f"Task {place + 1} (id {quoted(records[place].get('id'))}) of the Label Studio export "
+            f"has no {lacks!r}: fix or remove it."
+        )
+    if all("fields" in r and "responses" in r for r in records):
+        question = _argilla_question(records)
+        rows = [_argilla_row(r, question) for r in records]
+        return rows, (f"an Argilla export, question {quoted(question)}",)
+    return records, ()
+
+
+def _answers(task: dict[str, Any]) -> list[Any]:
+    return _list(task.get("annotations", task.get("completions")))
+
+
+def _is_answered(task: dict[str, Any]) -> bool:
+    """Whether there is an answer that can be nothing but one of Label Studio."""
+    return any(isinstance(answer, dict) and "result" in answer for answer in _answers(task))
+
+
+def _label_studio_row(task: dict[str, Any]) -> dict[str, Any]:
+    labels = [
+        str(label)
+        for answer in [*_answers(task), *_list(task.get("predictions"))]
+        if isinstance(answer, dict) and not answer.get("was_cancelled")
+        for part in _list(answer.get("result"))
+        if isinstance(part, dict) and isinstance(value := part.get("value"), dict)
+        # Under choices, labels, rectanglelabels, ...
+        for label in _list(value.get(str(part.get("type", "choices")), value.get("choices")))
+    ]
+    return {"id": task.get("id"), **_mapping(task["data"]), ANSWERS: list(dict.fromkeys(labels))}
+
+
+def _argilla_question(records: list[dict[str, Any]]) -> str:
+    sources = ("responses", "suggestions")
+    questions = sorted({name for r in records for s in sources for name in _mapping(r.get(s))})
+    if not questions:
+        raise InputError("The Argilla export holds no response and no suggestion to any question.")
+    if len(questions) > 1:
+        raise InputError(
+            f"The Argilla export has several questions ({', '.join(questions)}): export the "
+            "records of one only."
+        )
+    return questions[0]
+
+
+def _argilla_row(record: dict[str, Any], question: str) -> dict[str, Any]:
+    labels = [
+        str(label)
+        for source in ("responses", "suggestions")
+        for answer in _list(_mapping(record.get(source)).get(question))
+        for label in _list(answer.get("value") if isinstance(answer, dict) else answer)
+    ]
+    row = {"id": record.get("id")}
+    for part in ("fields", "metadata", "vectors"):
+        row |= _mapping(record.get(part))
+    return {**row, ANSWERS: list(dict.fromkeys(labels))}
+
+
+def _list(value: Any) -> list[Any]:
+    if value is None:
+        return []
+    return value if isinstance(value, list) else [value]
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 @dataclass(frozen=True)
