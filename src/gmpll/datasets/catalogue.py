@@ -90,6 +90,8 @@ class DatasetInfo:
     ordered : bool
         Whether the labels are numbers whose differences count, such as ages: predictions then
         have a mean absolute error.
+    named_annotators : bool
+        Of a crowd set, whether a column of the votes is one person.
     remark : str
         What a user should know.
     layout : TableLayout or None
@@ -112,6 +114,7 @@ class DatasetInfo:
     checksum: str = ""
     openml_id: int | None = None
     ordered: bool = False
+    named_annotators: bool = True
     remark: str = ""
     layout: TableLayout | None = None
 

@@ -17,7 +17,7 @@ HONEST = [name for name in known_methods() if name != FULL_SUPERVISION]
 
 @pytest.mark.parametrize("name", HONEST)
 def test_every_setting_and_grid_value_is_one_the_estimator_knows(name):
-    method = find_method(name)
+    method = find_method(name, known_methods())
     estimator = make_estimator(method.estimator, method.settings, random_state=7)
     assert estimator.get_params()["random_state"] == 7
     for parameter, values in method.grid.items():
@@ -42,14 +42,14 @@ def test_the_truth_teller_is_no_estimator():
 
 
 def test_names_are_found_in_any_case_and_wrong_ones_are_answered_with_the_list():
-    assert find_method(" random CANDIDATE").name == "Random candidate"
+    assert find_method(" random CANDIDATE", known_methods()).name == "Random candidate"
     with pytest.raises(ExperimentError, match=r"no method 'SVM'; the methods are .*Any candidate"):
-        find_method("SVM")
+        find_method("SVM", known_methods())
 
 
 def test_declared_methods_are_found():
     extra = {"Mine": Method("Mine", "sklearn.dummy:DummyClassifier", {"strategy": "uniform"})}
-    method = find_method("mine", extra)
+    method = find_method("mine", known_methods(extra))
     estimator = make_estimator(method.estimator, method.settings, random_state=3)
     assert estimator.get_params()["strategy"] == "uniform"
 

@@ -23,12 +23,13 @@ _SOME_JOBS_FAILED = 1
 
 
 class Kind(StrEnum):
-    """The experiments of the paper."""
+    """The experiments of the paper, and one with votes of annotators, which has to be named."""
 
     REAL_WORLD = "real-world"
     CONTROLLED = "controlled"
     SENSITIVITY = "sensitivity"
     TIMING = "timing"
+    CROWD = "crowd"
 
 
 def reproduce(
@@ -51,6 +52,9 @@ def reproduce(
     ] = False,
     folds: Annotated[
         int | None, typer.Option(min=2, help="Folds of the cross-validation; by default 10.")
+    ] = None,
+    items: Annotated[
+        int | None, typer.Option(min=1, help="Items of a crowd experiment; by default 3000.")
     ] = None,
     seed: Annotated[
         int | None, typer.Option(min=0, max=LARGEST_SEED, help="Seed of the shuffling.")
@@ -82,7 +86,7 @@ def reproduce(
 
     from gmpll.apps.experiments import ExperimentError, run
 
-    changes = _Changes(_names(datasets), _names(methods), folds, seed, tune)
+    changes = _Changes(_names(datasets), _names(methods), folds, items, seed, tune)
     try:
         declared = changes.made_in(_declared(declaration, only, quick, changes))
         summary = run(
@@ -110,6 +114,7 @@ class _Changes:
     datasets: list[str] | None
     methods: list[str] | None
     folds: int | None
+    items: int | None
     seed: int | None
     tune: bool | None
 
@@ -120,11 +125,13 @@ class _Changes:
         return kept.change(self._changed)
 
     def _changed(self, experiment: Experiment) -> Experiment:
+        if self.seed is not None:
+            experiment = replace(experiment, seeds=(self.seed,))
+        if experiment.kind == "crowd":
+            return replace(experiment, max_rows=self.items or experiment.max_rows)
         if self.folds is not None:
             run_folds = experiment.run_folds and min(experiment.run_folds, self.folds)
             experiment = replace(experiment, folds=self.folds, run_folds=run_folds)
-        if self.seed is not None:
-            experiment = replace(experiment, seeds=(self.seed,))
         if self.tune is not None:
             experiment = replace(experiment, tune="candidate lift" if self.tune else "")
         return experiment
@@ -137,7 +144,8 @@ def _declared(file: Path | None, only: Kind | None, quick: bool, changes: _Chang
         raise UserError("Give either --declaration or --quick.")
     # Embedded data stands in for missing data, and is there for whoever names it.
     small = ["quick"] if changes.datasets is None else ["quick", "quick-embedded"]
-    names = small if quick else [kind.value for kind in Kind]
+    whole = [kind.value for kind in Kind if kind != Kind.CROWD] if only is None else [only.value]
+    names = small if quick else whole
     declarations = [read_declaration(file)] if file else [*map(built_in_declaration, names)]
     experiments = tuple(
         experiment

@@ -3,7 +3,7 @@
 .. code-block:: toml
 
     [[experiment]]
-    kind = "controlled"          # or real-world, sensitivity, timing
+    kind = "controlled"          # or real-world, sensitivity, timing, crowd
     datasets = ["glass", "ecoli"]
     p = [0.3, 0.7]               # share of rows that get extra candidates
     r = [1, 3]                   # how many
@@ -38,7 +38,7 @@ from gmpll.apps.experiments.jobs import Job
 from gmpll.apps.experiments.methods import Method, find_method, known_methods
 from gmpll.apps.experiments.tuning import CRITERIA
 
-KINDS = ("real-world", "controlled", "sensitivity", "timing")
+KINDS = ("real-world", "controlled", "sensitivity", "timing", "crowd")
 
 #: More folds, larger numbers and more jobs than these are slips of the keyboard.
 MAX_FOLDS = 10_000
@@ -79,6 +79,9 @@ class Experiment:
 
     def protocol(self) -> str:
         """Say in a line how the figures are made."""
+        if self.kind == "crowd":
+            items = f"at most {self.max_rows}" if self.max_rows else "all"
+            return f"{items} items, random states {', '.join(map(str, self.seeds))}"
         folds = f"{self.folds} folds" + (f", {self.run_folds} run" if self.run_folds else "")
         seeds = f"seed{'s' * (len(self.seeds) > 1)} {', '.join(map(str, self.seeds))}"
         tuned = f"tuned by held-out {self.tune}" if self.tune else "not tuned"
@@ -176,8 +179,9 @@ def expand(declaration: Declaration) -> list[Job]:
 
 
 def _jobs_of(experiment: Experiment, variants: Mapping[str, Method]) -> Iterator[Job]:
-    names = known_methods(variants) if experiment.methods == ("all",) else experiment.methods
-    methods = [find_method(name, variants) for name in names]
+    known = known_methods(variants, kind=experiment.kind)
+    names = known if experiment.methods == ("all",) else experiment.methods
+    methods = [find_method(name, known) for name in names]
     corruption: list[tuple[float | None, int | None]] = [(None, None)]
     if experiment.p:
         corruption = list(product(experiment.p, experiment.r))
@@ -304,7 +308,9 @@ def _experiment(content: Any, where: str) -> Experiment:
 def _first_problem(experiment: Experiment) -> str | None:
     kind, p, r, tune = experiment.kind, experiment.p, experiment.r, experiment.tune
     folds, run_folds, max_rows = experiment.folds, experiment.run_folds, experiment.max_rows
-    if not _is_integer(folds, 2, MAX_FOLDS):
+    if kind == "crowd" and (folds != 1 or tune or p or experiment.vary):
+        return "a crowd experiment has folds = 1 and neither p, r, tune nor vary"
+    if kind != "crowd" and not _is_integer(folds, 2, MAX_FOLDS):
         return (
             f"folds is {_shown(folds)} but must be an integer of at least 2 and at most {MAX_FOLDS}"
         )
@@ -336,7 +342,7 @@ def _variant(name: str, content: Any, where: str) -> Method:
     table = _Table(content, where, ("method", "class", "settings", "grid"))
     if ("method" in table.content) == ("class" in table.content):
         table.refuse("it needs either method or class")
-    if name in known_methods():
+    if name in known_methods() | known_methods(kind="crowd"):
         table.refuse("a method of this name exists; choose another name")
     settings, grid = table.settings("settings"), table.settings("grid")
     for key, values in grid.items():
@@ -348,7 +354,7 @@ def _variant(name: str, content: Any, where: str) -> Method:
         if ":" not in path:
             table.refuse("class must have the form package.module:Class")
         return Method(name, path, settings, grid)
-    base = find_method(table.word("method"))
+    base = find_method(table.word("method"), known_methods())
     return Method(name, base.estimator, {**base.settings, **settings}, grid or base.grid)
 
 

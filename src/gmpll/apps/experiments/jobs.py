@@ -60,6 +60,6 @@ class Job:
         """A short text for people."""
         corruption = "" if self.p is None else f" p={self.p:g} r={self.r}"
         varied = f" {self.parameter}={self.value:g}" if self.value is not None else ""
-        return f"{self.dataset}{corruption}, {self.method}{varied}, fold {self.fold + 1}" + (
-            f", seed {self.seed}" if self.seed else ""
-        )
+        fold = f", fold {self.fold + 1}" if self.n_folds > 1 else ""
+        seed = f", seed {self.seed}" if self.seed else ""
+        return f"{self.dataset}{corruption}, {self.method}{varied}{fold}{seed}"

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from gmpll.apps.experiments.crowd import CROWD_METHODS
 from gmpll.apps.experiments.errors import ExperimentError
 from gmpll.apps.experiments.grids import GRIDS
 from gmpll.apps.experiments.upper_bound import FULL_SUPERVISION
@@ -39,13 +40,17 @@ VARIANTS: dict[str, Method] = {
 }
 
 
-def known_methods(extra: Mapping[str, Method] | None = None) -> dict[str, Method]:
+def known_methods(
+    extra: Mapping[str, Method] | None = None, *, kind: str = ""
+) -> dict[str, Method]:
     """Return every method that can be named, in the order in which they are printed.
 
     Parameters
     ----------
     extra : mapping from name to Method, default=None
         Variants that a declaration adds.
+    kind : str, default=""
+        Kind of the experiment; "crowd" has methods of its own.
 
     Examples
     --------
@@ -53,15 +58,16 @@ def known_methods(extra: Mapping[str, Method] | None = None) -> dict[str, Method
     >>> "Random candidate" in known_methods()
     True
     """
+    if kind == "crowd":
+        return {name: Method(name, name) for name in CROWD_METHODS} | dict(extra or {})
     known = {name: Method(name, name, {}, GRIDS.get(name, {})) for name in METHODS}
     known |= VARIANTS | dict(extra or {})
     known |= {name: Method(name, name) for name in (*BASELINES, FULL_SUPERVISION)}
     return known
 
 
-def find_method(name: str, extra: Mapping[str, Method] | None = None) -> Method:
-    """Return the method of a name, upper or lower case alike."""
-    known = known_methods(extra)
+def find_method(name: str, known: Mapping[str, Method]) -> Method:
+    """Return the method of a name among the known ones, upper or lower case alike."""
     by_lower_case = {key.lower(): method for key, method in known.items()}
     try:
         return by_lower_case[name.strip().lower()]

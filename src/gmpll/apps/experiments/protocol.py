@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import KFold
 from threadpoolctl import threadpool_limits
 
+from gmpll.apps.experiments.crowd import AGGREGATIONS, Aggregation, draw_items
 from gmpll.apps.experiments.errors import ExperimentError
 from gmpll.apps.experiments.jobs import Job
 from gmpll.apps.experiments.methods import make_estimator
@@ -80,8 +81,11 @@ def load_problem(job: Job, data_home: str | None = None) -> Problem:
 def load_truth(dataset: str, data_home: str | None = None) -> Truth:
     """Return the true labels of a data set, and their numbers where they are ordered."""
     bunch = _load(dataset, data_home)
+    parts = [bunch.target]
+    if bunch.get("votes") is not None and bunch.target_test is not None:
+        parts.append(bunch.target_test)  # its rows are numbered on from those of the items
     return Truth(
-        np.asarray(bunch.target, dtype=np.int64),
+        np.concatenate(parts).astype(np.int64),
         _fingerprint(dataset, data_home),
         np.asarray(bunch.target_names, dtype=np.float64) if bunch.get("ordered") else None,
     )
@@ -110,25 +114,40 @@ def run_job(
     ``settled`` are the facts of the job that has already made this job's choice of parameters (the
     one of ``job.tune_fold``); without them the choice is made here, with the same outcome.
     """
-    problem = load_problem(job, data_home)
-    train, test = split_rows(job, problem.X.shape[0])
+    bunch = _load(job.dataset, data_home)
+    is_crowd = job.experiment == "crowd"
+    given: Any
+    if is_crowd:
+        train, votes = draw_items(job, bunch)
+        X = bunch.data[train]
+        X_test = bunch.data[:0] if bunch.data_test is None else bunch.data_test
+        test = len(bunch.data) + np.arange(len(X_test))
+        given = votes if job.estimator in AGGREGATIONS else votes.candidates()
+    else:
+        problem = load_problem(job, data_home)
+        train, test = split_rows(job, problem.X.shape[0])
+        X, given, X_test = problem.X[train], problem.mask[train], problem.X[test]
     with threadpool_limits(limits=1), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         start = time.perf_counter()
-        choice = _tuned(job, problem, settled)
+        choice = Choice({}, []) if is_crowd else _tuned(job, problem, settled)
         tuned_at = time.perf_counter()
+        learner: Any
         if job.estimator == FULL_SUPERVISION:
-            truth = load_truth(job.dataset, data_home).target
-            learner: Any = FullSupervision()
-            fit_start = time.perf_counter()
-            learner.fit_on_truth(problem.X[train], truth[train])
+            learner = FullSupervision()
+            fit, given = learner.fit_on_truth, load_truth(job.dataset, data_home).target[train]
         else:
-            settings = {**job.settings, **choice.parameters}
-            learner = make_estimator(job.estimator, settings, _seed(job))
-            fit_start = time.perf_counter()
-            learner.fit(problem.X[train], problem.mask[train])
+            if is_crowd and job.estimator in AGGREGATIONS:
+                learner = Aggregation(job.estimator, job.seed)
+            else:
+                settings = {**job.settings, **choice.parameters}
+                seed = job.seed if is_crowd else _seed(job)
+                learner = make_estimator(job.estimator, settings, seed)
+            fit = learner.fit
+        fit_start = time.perf_counter()
+        fit(X, given)
         fit_end = time.perf_counter()
-        predicted = learner.predict(problem.X[test])
+        predicted = learner.predict(X_test) if len(X_test) else ()
         predict_end = time.perf_counter()
     facts = {
         "fit_seconds": fit_end - fit_start,
@@ -182,7 +201,10 @@ def _load(dataset: str, data_home: str | None) -> Any:
 def _fingerprint(dataset: str, data_home: str | None) -> str:
     bunch = _load(dataset, data_home)
     digest = hashlib.sha256()
-    for part in (bunch.data, bunch.candidates, np.asarray(bunch.target, dtype=np.int64)):
+    parts = [bunch.data, bunch.candidates, np.asarray(bunch.target, dtype=np.int64)]
+    if bunch.get("votes") is not None:
+        parts += [bunch.votes, bunch.data_test, bunch.target_test]
+    for part in parts:
         if part is not None:
             array = np.ascontiguousarray(part)
             digest.update(f"{array.dtype.str}{array.shape}".encode())

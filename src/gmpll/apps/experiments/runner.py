@@ -21,6 +21,7 @@ from rich.console import Console
 
 from gmpll.apps.experiments.claims import claimed
 from gmpll.apps.experiments.cluster import Cluster
+from gmpll.apps.experiments.crowd import check_packages
 from gmpll.apps.experiments.declaration import Declaration, expand
 from gmpll.apps.experiments.jobs import Job
 from gmpll.apps.experiments.progress import RunProgress
@@ -130,6 +131,7 @@ def run(
     declaration = named_in_full(declaration)
     progress = progress or RunProgress(Console(stderr=True))
     jobs = expand(declaration)
+    check_packages({job.estimator for job in jobs})
     with nullcontext() if scheduler is None else Cluster(scheduler) as cluster:
         folder.declare(declaration)
         folder.remove_leftovers()

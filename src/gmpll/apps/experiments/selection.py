@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from gmpll.apps.experiments.declaration import Declaration, Experiment
 from gmpll.apps.experiments.errors import ExperimentError
-from gmpll.apps.experiments.methods import find_method, known_methods
+from gmpll.apps.experiments.methods import Method, find_method, known_methods
 from gmpll.datasets import get_data_home, is_available, list_datasets
 
 
@@ -25,9 +25,9 @@ def named_in_full(declaration: Declaration) -> Declaration:
     variants = declaration.variants
 
     def named(experiment: Experiment) -> Experiment:
-        is_all = experiment.methods == ("all",)
-        wanted = tuple(known_methods(variants)) if is_all else experiment.methods
-        methods = tuple(find_method(name, variants).name for name in wanted)
+        known = known_methods(variants, kind=experiment.kind)
+        wanted = tuple(known) if experiment.methods == ("all",) else experiment.methods
+        methods = tuple(find_method(name, known).name for name in wanted)
         datasets = tuple(_dataset_name(name) for name in experiment.datasets)
         return replace(experiment, methods=methods, datasets=datasets)
 
@@ -50,7 +50,10 @@ def restricted(
         _refuse_absent("data set", kept, [e.datasets for e in declaration.experiments])
         declaration = _cut(declaration, datasets=kept.__contains__)
     if methods is not None:
-        kept = [find_method(name, declaration.variants).name for name in methods]
+        known: dict[str, Method] = {}
+        for experiment in declaration.experiments:
+            known |= known_methods(declaration.variants, kind=experiment.kind)
+        kept = [find_method(name, known).name for name in methods]
         _refuse_absent("method", kept, [e.methods for e in declaration.experiments])
         declaration = _cut(declaration, methods=kept.__contains__)
     if not declaration.experiments:

@@ -12,6 +12,7 @@ import pandas as pd
 
 from gmpll.apps.pages.tables import Table
 from gmpll.apps.report import comparisons, figures, layouts, summaries
+from gmpll.apps.report.crowd import crowd_table
 from gmpll.apps.report.figures import Drawing
 from gmpll.apps.report.names import OURS, data_set_name
 from gmpll.apps.report.paper_checks import paper_contradictions
@@ -50,6 +51,7 @@ def make_sections(scores: pd.DataFrame, infos: Sequence[DatasetInfo]) -> list[Se
         _sensitivity(scores, infos, "beta", remarks["beta"]),
         _sensitivity(scores, infos, "r", remarks["r"]),
         _times(scores),
+        *_crowd(scores),
         _incomplete(scores),
         _failures(scores),
     ]
@@ -205,6 +207,13 @@ def _times(scores: pd.DataFrame) -> Section:
     if (facts["method"] == OURS).any():
         tables.insert(0, layouts.time_table(facts))
     return Section("times", title, tables=tables)
+
+
+def _crowd(scores: pd.DataFrame) -> list[Section]:
+    """The paper has no such experiment: a report without it does not mention it."""
+    table = crowd_table(scores)
+    text = ["Every method is given the same items and votes; only CROWDLAB and gmpll use features."]
+    return [Section("crowd", "Votes of annotators", text, tables=[table])] if table else []
 
 
 def _incomplete(scores: pd.DataFrame) -> Section:
