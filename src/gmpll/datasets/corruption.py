@@ -18,13 +18,6 @@ from sklearn.utils import check_random_state, gen_batches
 
 from gmpll.rounding import one_hot
 
-__all__ = [
-    "class_dependent_candidates",
-    "cooccurring_candidates",
-    "instance_dependent_candidates",
-    "random_candidates",
-]
-
 #: Uniform numbers for a whole mask are drawn in blocks of about this many bytes.
 BLOCK_BYTES = 2**26
 #: Added to every probability of the weak model, so that every mean size can be reached.

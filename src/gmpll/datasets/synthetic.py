@@ -10,8 +10,6 @@ from sklearn.utils import Bunch, check_random_state, gen_batches
 
 from gmpll.datasets.corruption import class_dependent_candidates
 
-__all__ = ["make_partial_label_problem"]
-
 #: Normal numbers are drawn in blocks of about this many bytes.
 BLOCK_BYTES = 2**26
 
