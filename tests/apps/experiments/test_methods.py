@@ -1,15 +1,15 @@
 import pytest
 
 from gmpll.apps.experiments.errors import ExperimentError
-from gmpll.apps.experiments.grids import GRIDS
 from gmpll.apps.experiments.methods import (
     BASELINES,
+    FULL_SUPERVISION,
+    GRIDS,
     Method,
     find_method,
     known_methods,
     make_estimator,
 )
-from gmpll.apps.experiments.upper_bound import FULL_SUPERVISION
 from gmpll.methods import METHODS
 
 HONEST = [name for name in known_methods() if name != FULL_SUPERVISION]

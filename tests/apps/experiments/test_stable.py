@@ -2,8 +2,8 @@ import os
 import subprocess
 import sys
 
-from gmpll.apps.experiments import stable
-from gmpll.apps.experiments.stable import canonical_json, stable_seed
+from gmpll.apps.experiments import jobs as stable
+from gmpll.apps.experiments.jobs import canonical_json, stable_seed
 
 PROGRAM = """
 import runpy, sys

@@ -1,7 +1,7 @@
 import numpy as np
 from sklearn.datasets import load_digits
 
-from gmpll.apps.experiments.upper_bound import FullSupervision
+from gmpll.apps.experiments.methods import FullSupervision
 from gmpll.base import BasePartialLabelClassifier
 
 

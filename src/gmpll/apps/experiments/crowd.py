@@ -107,9 +107,13 @@ class Aggregation:
 
     def predict(self, X: NDArray[Any]) -> NDArray[np.integer]:
         """Predict the labels of unseen items."""
-        one_label = (self.labels_ == self.labels_[0]).all()
-        learner = DummyClassifier() if one_label else _regression()
+        learner = one_label_or(_regression(), self.labels_)
         return learner.fit(self._X, self.labels_).predict(X)
+
+
+def one_label_or(classifier: Any, labels: NDArray[np.integer]) -> Any:
+    """Return the classifier, or one that knows a single label where there is no other."""
+    return DummyClassifier() if (labels == labels[0]).all() else classifier
 
 
 def _regression() -> Any:

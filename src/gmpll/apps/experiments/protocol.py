@@ -22,12 +22,10 @@ from threadpoolctl import threadpool_limits
 
 from gmpll.apps.experiments.crowd import AGGREGATIONS, Aggregation, draw_items
 from gmpll.apps.experiments.errors import ExperimentError
-from gmpll.apps.experiments.jobs import Job
-from gmpll.apps.experiments.methods import make_estimator
-from gmpll.apps.experiments.stable import stable_seed
+from gmpll.apps.experiments.jobs import Job, stable_seed
+from gmpll.apps.experiments.methods import FULL_SUPERVISION, FullSupervision, make_estimator
 from gmpll.apps.experiments.store import Result
 from gmpll.apps.experiments.tuning import Choice, choose_parameters
-from gmpll.apps.experiments.upper_bound import FULL_SUPERVISION, FullSupervision
 from gmpll.datasets import load_dataset, random_candidates
 
 #: More distinct warnings of one job than this are not worth keeping.

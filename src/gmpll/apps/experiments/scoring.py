@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gmpll.apps.experiments.errors import ExperimentError
-from gmpll.apps.experiments.jobs import Job
+from gmpll.apps.experiments.jobs import Job, canonical_json
 from gmpll.apps.experiments.protocol import Truth, load_truth
-from gmpll.apps.experiments.stable import canonical_json
 from gmpll.apps.experiments.store import Result, RunFolder, write_atomically
 from gmpll.metrics import mean_absolute_label_error
 

@@ -29,8 +29,7 @@ from gmpll._atomic_io import atomic_write, remove_abandoned
 from gmpll.apps.experiments.claims import claimed
 from gmpll.apps.experiments.declaration import Declaration, expand, parse_declaration
 from gmpll.apps.experiments.errors import ExperimentError
-from gmpll.apps.experiments.jobs import Job
-from gmpll.apps.experiments.stable import canonical_json
+from gmpll.apps.experiments.jobs import Job, canonical_json
 
 #: Of the files in a run folder.
 FORMAT_VERSION = 1
