@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -127,30 +127,27 @@ def run_job(
         X, given, X_test = problem.X[train], problem.mask[train], problem.X[test]
     with threadpool_limits(limits=1), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        start = time.perf_counter()
-        choice = Choice({}, []) if is_crowd else _tuned(job, problem, settled)
-        tuned_at = time.perf_counter()
+        choice, tune_seconds = Choice({}, []), 0.0
+        if settled is not None:
+            choice = Choice(settled["chosen"], settled["tried"])
+        elif job.criterion:
+            choice, tune_seconds = _timed(lambda: _tuned(job, problem))
         learner: Any
         if job.estimator == FULL_SUPERVISION:
-            learner = FullSupervision()
-            fit, given = learner.fit_on_truth, load_truth(job.dataset, data_home).target[train]
+            learner, given = FullSupervision(), load_truth(job.dataset, data_home).target[train]
+        elif is_crowd and job.estimator in AGGREGATIONS:
+            learner = Aggregation(job.estimator, job.seed)
         else:
-            if is_crowd and job.estimator in AGGREGATIONS:
-                learner = Aggregation(job.estimator, job.seed)
-            else:
-                settings = {**job.settings, **choice.parameters}
-                seed = job.seed if is_crowd else _seed(job)
-                learner = make_estimator(job.estimator, settings, seed)
-            fit = learner.fit
-        fit_start = time.perf_counter()
-        fit(X, given)
-        fit_end = time.perf_counter()
-        predicted = learner.predict(X_test) if len(X_test) else ()
-        predict_end = time.perf_counter()
+            settings = {**job.settings, **choice.parameters}
+            seed = job.seed if is_crowd else _seed(job)
+            learner = make_estimator(job.estimator, settings, seed)
+        fit = learner.fit_on_truth if job.estimator == FULL_SUPERVISION else learner.fit
+        _, fit_seconds = _timed(lambda: fit(X, given))
+        predicted, predict_seconds = _timed(lambda: learner.predict(X_test) if len(X_test) else ())
     facts = {
-        "fit_seconds": fit_end - fit_start,
-        "predict_seconds": predict_end - fit_end,
-        "tune_seconds": tuned_at - start,
+        "fit_seconds": fit_seconds,
+        "predict_seconds": predict_seconds,
+        "tune_seconds": tune_seconds,
         "chosen": choice.parameters,
         "tried": choice.tried,
         "status": "ok",
@@ -162,25 +159,22 @@ def run_job(
     return Result(np.asarray(predicted, dtype=np.int64), labels, test, train, facts)
 
 
+def _timed(action: Callable[[], Any]) -> tuple[Any, float]:
+    start = time.perf_counter()
+    return action(), time.perf_counter() - start
+
+
 def _seed(job: Job) -> int:
     return stable_seed("method", job.dataset, job.p, job.r, job.seed, job.fold)
 
 
-def _tuned(job: Job, problem: Problem, settled: Mapping[str, Any] | None) -> Choice:
+def _tuned(job: Job, problem: Problem) -> Choice:
     """Choose on the job's own training rows, or on those of its ``tune_fold``."""
-    if settled is not None:
-        return Choice(settled["chosen"], settled["tried"])
-    if not job.criterion:
-        return Choice({}, [])
     where = job if job.tune_fold is None else replace(job, fold=job.tune_fold)
     rows, _ = split_rows(where, problem.X.shape[0])
     seed = _seed(where)
-
-    def make(parameters: Mapping[str, Any]) -> Any:
-        return make_estimator(job.estimator, {**job.settings, **parameters}, seed)
-
     return choose_parameters(
-        make,
+        lambda chosen: make_estimator(job.estimator, {**job.settings, **chosen}, seed),
         job.grid,
         problem.X[rows],
         problem.mask[rows],
