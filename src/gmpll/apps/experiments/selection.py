@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from gmpll.apps.experiments.declaration import Declaration, Experiment
 from gmpll.apps.experiments.errors import ExperimentError
@@ -78,9 +79,12 @@ def _named(declaration: Declaration, part: str) -> list[str]:
 
 def _cut(declaration: Declaration, part: str, keeps: Callable[[str], bool]) -> Declaration:
     """Keep the data sets, or methods, that pass, and the experiments that still have both."""
-    cut = declaration.change(
-        lambda item: replace(item, **{part: tuple(filter(keeps, getattr(item, part)))})
-    )
+
+    def kept(item: Experiment) -> Experiment:
+        names: Any = tuple(filter(keeps, getattr(item, part)))
+        return replace(item, **{part: names})
+
+    cut = declaration.change(kept)
     full = tuple(item for item in cut.experiments if item.datasets and item.methods)
     return replace(cut, experiments=full)
 
