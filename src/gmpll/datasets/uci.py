@@ -110,16 +110,13 @@ def fetch_table(data_id: int) -> tuple[NDArray[np.object_], NDArray[np.object_]]
     codes = np.asarray(raw.data, dtype=np.float64)
     features = np.empty(codes.shape, dtype=object)
     for column, name in enumerate(raw.feature_names):
-        words = (raw.categories or {}).get(name)
-        features[:, column] = _texts(codes[:, column], words)
+        values = codes[:, column].tolist()
+        words = (raw.categories or {}).get(name)  # whose numbers arrive
+        features[:, column] = [
+            repr(value) if words is None or np.isnan(value) else str(words[int(value)])
+            for value in values
+        ]
     return features, np.array([str(label) for label in raw.target], dtype=object)
-
-
-def _texts(codes: NDArray[np.float64], words: list[Any] | None) -> list[str]:
-    if words is None:
-        return [repr(value) for value in codes.tolist()]
-    # Columns of words arrive as numbers of their categories.
-    return ["nan" if np.isnan(code) else str(words[int(code)]) for code in codes]
 
 
 def _read_table(path: Path, layout: TableLayout) -> NDArray[np.str_]:

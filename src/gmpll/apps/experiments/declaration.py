@@ -1,24 +1,6 @@
 """Runs are declared, not coded: a TOML file says what is run on what.
 
-.. code-block:: toml
-
-    [[experiment]]
-    kind = "controlled"          # or real-world, sensitivity, timing, crowd
-    datasets = ["glass", "ecoli"]
-    p = [0.3, 0.7]               # share of rows that get extra candidates
-    r = [1, 3]                   # how many
-    methods = "all"              # or a list of printed names
-    folds = 10
-    seeds = [0]
-    tune = "candidate lift"      # or "covering rate"; left out: nothing is tuned
-    tune_once = true             # on the first fold's training rows, not on every fold's
-
-    [variants."My GM-PLL"]       # a method of your own, from a registered one ...
-    method = "GM-PLL"
-    settings = { graph_neighbors = 20 }
-
-    [variants."My learner"]      # ... or from any scikit-learn style class
-    class = "my_package.my_module:MyLearner"
+``docs/experiments.md`` shows one, and ``declarations/`` holds those that come with the package.
 """
 
 from __future__ import annotations
@@ -321,9 +303,8 @@ def _experiment(content: Any, where: str) -> Experiment:
     given = {"kind": "", "datasets": ()} | _table(content, where, _KEYS)
     if given.get("methods") == "all":
         del given["methods"]
-    read = Experiment(
-        **{key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
-    )
+    plain: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in given.items()}
+    read = Experiment(**plain)
     for problem, holds in _RULES:
         if not holds(read):
             _refuse(where, problem.format(**{key: _shown(getattr(read, key)) for key in _KEYS}))

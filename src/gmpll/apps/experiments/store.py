@@ -1,12 +1,4 @@
-"""The run folder: what is in it, and how it gets there whole.
-
-::
-
-    declaration.json    what the folder is for
-    jobs/<id>.npz       one file per finished job: predictions, timings, or its error
-    starts/*.json       provenance of every time somebody worked on it
-    claims.lock         see claims.py
-    scores.csv          made from the files above, at any time
+"""The run folder: what is in it (see ``docs/experiments.md``), and how it gets there whole.
 
 A file appears under its name only when it is complete: it is written beside, flushed to the disk
 and then renamed.
