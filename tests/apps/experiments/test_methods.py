@@ -1,15 +1,19 @@
+import numpy as np
 import pytest
+from sklearn.datasets import load_digits
 
 from gmpll.apps.experiments.errors import ExperimentError
 from gmpll.apps.experiments.methods import (
     BASELINES,
     FULL_SUPERVISION,
     GRIDS,
+    FullSupervision,
     Method,
     find_method,
     known_methods,
     make_estimator,
 )
+from gmpll.base import BasePartialLabelClassifier
 from gmpll.methods import METHODS
 
 HONEST = [name for name in known_methods() if name != FULL_SUPERVISION]
@@ -63,3 +67,19 @@ def test_a_parameter_that_does_not_exist():
 def test_a_class_that_cannot_be_imported(path):
     with pytest.raises(ExperimentError, match="cannot be imported"):
         make_estimator(path, {}, 0)
+
+
+def test_it_learns_from_the_truth():
+    X, y = load_digits(return_X_y=True)
+    predicted = FullSupervision().fit_on_truth(X[:1000], y[:1000]).predict(X[1000:])
+    assert np.mean(predicted == y[1000:]) > 0.9
+
+
+def test_it_cannot_be_taken_for_a_method():
+    assert not issubclass(FullSupervision, BasePartialLabelClassifier)
+    assert not hasattr(FullSupervision, "fit")
+
+
+def test_a_fold_with_a_single_class():
+    model = FullSupervision().fit_on_truth(np.zeros((3, 2)), np.array([4, 4, 4]))
+    assert model.predict(np.ones((2, 2))).tolist() == [4, 4]
