@@ -14,12 +14,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gmpll.datasets.storage import same_name
+from gmpll.datasets.storage import chunks, same_name
 
 #: The largest set unpacks to some tens of megabytes; an archive that gives more is not ours.
 MAX_MEMBER_BYTES = 2**30
 _TIMEOUT_SECONDS = 300
-_CHUNK_BYTES = 2**20
 #: The archives of the field hold a handful of files.
 _MAX_LISTING_BYTES = 2**20
 #: Member names that no tool can take for an option, a pattern or a list of files.
@@ -99,12 +98,7 @@ def _output(command: Sequence[str], limit: int, too_much: str, failed: str) -> I
         impatience.daemon = True
         impatience.start()
         try:
-            received = 0
-            while chunk := process.stdout.read(_CHUNK_BYTES):
-                received += len(chunk)
-                if received > limit:
-                    raise ArchiveError(too_much)
-                yield chunk
+            yield from chunks(process.stdout, limit, ArchiveError(too_much))
         except BaseException:
             process.kill()
             raise

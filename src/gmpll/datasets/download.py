@@ -9,7 +9,7 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
-from gmpll.datasets.storage import atomic_file
+from gmpll.datasets.storage import atomic_file, chunks
 
 ATTEMPTS = 3
 #: Seconds before the second attempt; they double each time.
@@ -17,7 +17,6 @@ RETRY_SECONDS = 1.0
 TIMEOUT_SECONDS = 30.0
 #: The largest archive has some tens of megabytes; a server that sends more is not ours.
 MAX_BYTES = 2**30
-_CHUNK_BYTES = 2**16
 #: Full, over the quota, read-only, broken: asking again would not help.
 _DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EFBIG)
 
@@ -66,13 +65,10 @@ def _stream(url: str, path: Path) -> None:
     with urlopen(request, timeout=TIMEOUT_SECONDS) as response, path.open("wb") as file:
         length = response.headers.get("Content-Length")
         total = int(length) if length is not None and length.isdecimal() else None
-        received = 0
         with _shown(response, url.rsplit("/", 1)[-1], total) as source:
-            while chunk := source.read(_CHUNK_BYTES):
-                received += len(chunk)
-                if received > MAX_BYTES:
-                    raise DownloadError(f"it is larger than {MAX_BYTES} bytes")
-                file.write(chunk)
+            too_much = DownloadError(f"it is larger than {MAX_BYTES} bytes")
+            file.writelines(chunks(source, MAX_BYTES, too_much))
+        received = file.tell()
     # A connection that is cut short ends like a complete one when it is read in pieces.
     if total is not None and received != total:
         raise OSError(f"only {received} of {total} bytes arrived")

@@ -21,6 +21,7 @@ DATA_HOME_VARIABLE = "GMPLL_DATA"
 #: What came through OpenML lies apart from what a user put into the data folder, because its rows
 #: may stand in another order.
 OPENML_FOLDER = "openml"
+_CHUNK_BYTES = 2**16
 
 
 def get_data_home(data_home: str | os.PathLike[str] | None = None) -> Path:
@@ -124,6 +125,16 @@ def has_checksum(path: Path, checksum: str) -> bool:
         raise ValueError(f"A checksum begins with sha256: or git-blob:, not {checksum!r}.")
     with path.open("rb") as file:
         return hashlib.file_digest(file, lambda: state).hexdigest() == digest
+
+
+def chunks(source: Any, limit: int, too_much: OSError) -> Iterator[bytes]:
+    """Read a stream to its end in pieces; raise the error if it gives more than so many bytes."""
+    received = 0
+    while chunk := source.read(_CHUNK_BYTES):
+        received += len(chunk)
+        if received > limit:
+            raise too_much
+        yield chunk
 
 
 @contextmanager
