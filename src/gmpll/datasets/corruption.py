@@ -232,11 +232,28 @@ def instance_dependent_candidates(
     >>> bool(mask[:50, 2].mean() < mask[50:100, 2].mean())  # virginica is no setosa
     True
     """
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import KFold, cross_val_predict
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+    from sklearn.utils import check_array
+
     labels, q = _check_labels(y, n_classes)
     if not 1 <= mean_candidates <= q:
         raise ValueError(f"mean_candidates must be between 1 and {q}, not {mean_candidates}.")
     rng = check_random_state(random_state)
-    confusion = _out_of_fold_probabilities(X, labels, q, classifier, n_folds, rng)
+    features = check_array(X)
+    if len(features) != len(labels):
+        raise ValueError(f"X has {len(features)} rows but y has {len(labels)}.")
+    if classifier is None:
+        classifier = make_pipeline(StandardScaler(), LogisticRegression(C=0.1, max_iter=200))
+    folds = KFold(n_folds, shuffle=True, random_state=rng)
+    with warnings.catch_warnings():
+        # A rare label may be absent from the other folds: its column keeps the smoothing alone.
+        warnings.filterwarnings("ignore", "Number of classes in training fold", RuntimeWarning)
+        found = cross_val_predict(classifier, features, labels, cv=folds, method="predict_proba")
+    confusion = np.full((len(labels), q), SMOOTHING)
+    confusion[:, np.unique(labels)] += found
     mask = one_hot(labels, q)
     confusion[mask] = 0.0
     inclusion = np.minimum(1.0, _confusion_scale(confusion, mean_candidates) * confusion)
@@ -252,35 +269,6 @@ def _include(
     """Add every label with its probability, independently, in blocks of rows."""
     for part in gen_batches(len(mask), max(1, BLOCK_BYTES // (8 * mask.shape[1]))):
         mask[part] |= rng.random_sample(mask[part].shape) < probabilities(part)
-
-
-def _out_of_fold_probabilities(
-    X: ArrayLike,
-    labels: NDArray[np.intp],
-    q: int,
-    classifier: Any,
-    n_folds: int,
-    rng: np.random.RandomState,
-) -> NDArray[np.float64]:
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.model_selection import KFold, cross_val_predict
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-    from sklearn.utils import check_array
-
-    features = check_array(X)
-    if len(features) != len(labels):
-        raise ValueError(f"X has {len(features)} rows but y has {len(labels)}.")
-    if classifier is None:
-        classifier = make_pipeline(StandardScaler(), LogisticRegression(C=0.1, max_iter=200))
-    folds = KFold(n_folds, shuffle=True, random_state=rng)
-    with warnings.catch_warnings():
-        # A rare label may be absent from the other folds: its column keeps the smoothing alone.
-        warnings.filterwarnings("ignore", "Number of classes in training fold", RuntimeWarning)
-        found = cross_val_predict(classifier, features, labels, cv=folds, method="predict_proba")
-    probabilities = np.full((len(labels), q), SMOOTHING)
-    probabilities[:, np.unique(labels)] += found
-    return probabilities
 
 
 def _confusion_scale(confusion: NDArray[np.float64], mean_candidates: float) -> float:

@@ -81,7 +81,11 @@ def make_partial_label_problem(
     if np.dtype(dtype) not in (np.float32, np.float64):
         raise ValueError(f"dtype must be float64 or float32, not {np.dtype(dtype)}.")
     rng = check_random_state(random_state)
-    target = np.repeat(np.arange(n_classes), _class_sizes(n_samples, n_classes, imbalance))
+    weights = np.arange(1, n_classes + 1, dtype=np.float64) ** -imbalance  # Zipf's law
+    sizes = _shared_out(n_samples, weights)
+    if n_samples >= n_classes and not sizes.all():  # where there are enough, no class stays empty
+        sizes = 1 + _shared_out(n_samples - n_classes, weights)
+    target = np.repeat(np.arange(n_classes), sizes)
     rng.shuffle(target)
     centers = rng.standard_normal((n_classes, n_features)) * separation / np.sqrt(2 * n_features)
     # The stream is consumed in the same order whatever the size of the blocks, each of which needs
@@ -105,15 +109,6 @@ def make_partial_label_problem(
             f"{mean_candidates} candidates per row expected."
         ),
     )
-
-
-def _class_sizes(n_samples: int, n_classes: int, imbalance: float) -> NDArray[np.intp]:
-    """Share the rows out by Zipf's law; where there are enough, no class stays empty."""
-    weights = np.arange(1, n_classes + 1, dtype=np.float64) ** -imbalance
-    sizes = _shared_out(n_samples, weights)
-    if n_samples >= n_classes and not sizes.all():
-        sizes = 1 + _shared_out(n_samples - n_classes, weights)
-    return sizes
 
 
 def _shared_out(total: int, weights: NDArray[np.float64]) -> NDArray[np.intp]:

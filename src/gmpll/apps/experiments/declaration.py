@@ -86,10 +86,12 @@ class Declaration:
 
     def plain(self) -> dict[str, Any]:
         """Return it as plain values, which :func:`parse_declaration` reads."""
-        return {
-            "experiment": [asdict(item) for item in self.experiments],
-            "variants": {name: _plain_variant(item) for name, item in self.variants.items()},
-        }
+        variants = {}
+        for name, item in self.variants.items():
+            key = "class" if ":" in item.estimator else "method"
+            grid = {parameter: list(values) for parameter, values in item.grid.items()}
+            variants[name] = {key: item.estimator, "settings": dict(item.settings), "grid": grid}
+        return {"experiment": [asdict(item) for item in self.experiments], "variants": variants}
 
 
 def read_declaration(path: Path | str) -> Declaration:
@@ -340,12 +342,6 @@ def _variant(name: str, content: Any, where: str) -> Method:
     if ":" not in table["class"]:
         _refuse(where, "class must have the form package.module:Class")
     return Method(name, table["class"], settings, grid)
-
-
-def _plain_variant(method: Method) -> dict[str, Any]:
-    key = "class" if ":" in method.estimator else "method"
-    grid = {name: list(values) for name, values in method.grid.items()}
-    return {key: method.estimator, "settings": dict(method.settings), "grid": grid}
 
 
 def _shown(value: object) -> str:

@@ -149,31 +149,20 @@ def run(
             if result is None or (retry_failed and result.failed):
                 attempts = 0 if result is None else result.facts["attempt"]
                 tasks.append(_Task(job, folder, home, attempts, os.getpid()))
-        _carry_out(tasks, len(jobs), n_jobs, progress, cluster)
+        at_once = n_jobs or (1 if cluster is None else sys.maxsize)
+        n_workers = at_once if cluster is None else min(at_once, cluster.n_workers)
+        timed = [task for task in tasks if task.job.experiment == "timing"]
+        others = [task for task in tasks if task.job.experiment != "timing"]
+        progress.begin([task.job for task in others + timed], len(jobs) - len(tasks), n_workers)
+        try:
+            for stage, limit in ((others, at_once), (timed, 1)):
+                for report in _work_off(stage, limit, progress, cluster):
+                    progress.finished(report.job, report.seconds, report.error)
+        finally:
+            progress.end()
     results = folder.load_all(jobs)
     failed = sum(result.failed for result in results.values())
     return RunSummary(total=len(jobs), done=len(results), failed=failed)
-
-
-def _carry_out(
-    tasks: Sequence[_Task],
-    n_all: int,
-    n_jobs: int | None,
-    progress: RunProgress,
-    cluster: Cluster | None,
-) -> None:
-    """Do all tasks, the timed ones last, and tell how it goes."""
-    at_once = n_jobs or (1 if cluster is None else sys.maxsize)
-    n_workers = at_once if cluster is None else min(at_once, cluster.n_workers)
-    timed = [task for task in tasks if task.job.experiment == "timing"]
-    others = [task for task in tasks if task.job.experiment != "timing"]
-    progress.begin([task.job for task in others + timed], n_all - len(tasks), n_workers)
-    try:
-        for stage, limit in ((others, at_once), (timed, 1)):
-            for report in _work_off(stage, limit, progress, cluster):
-                progress.finished(report.job, report.seconds, report.error)
-    finally:
-        progress.end()
 
 
 def _work_off(
@@ -252,7 +241,7 @@ def _died(task: _Task) -> _Report:
 def _attempt_in_process(task: _Task) -> _Report:
     """Do a task in a process that this runner has started, or in the runner itself."""
     if os.getpid() != task.runner:
-        _behave_as_worker()
+        _behave_as_worker(task.runner)
     return _attempt(task)
 
 
@@ -288,16 +277,17 @@ def _settled_by_another(task: _Task) -> dict[str, Any] | None:
 
 
 @cache
-def _behave_as_worker() -> None:
+def _behave_as_worker(runner: int) -> None:
     """Make this process depend on its runner, once."""
     # Ctrl-C in a terminal reaches all processes; only the runner decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    Thread(target=_leave_after_the_runner, args=(os.getppid(),), daemon=True).start()
+    Thread(target=_leave_after_the_runner, args=(runner, os.getppid()), daemon=True).start()
 
 
-def _leave_after_the_runner(runner: int) -> None:
+def _leave_after_the_runner(runner: int, parent: int) -> None:
     """End this process when its runner was killed, but let it finish and save its job first."""
-    while os.getppid() == runner:
+    # A parent that is process 1, and not the runner, adopted this process before it got here.
+    while os.getppid() == parent and (parent > 1 or parent == runner):
         time.sleep(_POLL_SECONDS)
     with _at_work:
         os._exit(0)
