@@ -2,23 +2,17 @@
 
     python benchmarks/crowd.py worlds [--labels 2,5] [--seeds 3]
     python benchmarks/crowd.py features [--seeds 3]
-    python benchmarks/crowd.py real [--datasets labelme,sentiment-polarity,cifar10n]
 
 "worlds" draws crowds (good, careless, hostile and spamming annotators; skills that differ between
 labels; few and many votes, annotators and labels) and compares methods that know votes alone.
 "features" adds features that are strong, weak, noise, or misleading (they show another grouping of
-the items). The constants of AnnotatorModel were chosen on these worlds. "real" needs the data sets
-(environment variable GMPLL_DATA; folder crowd): the first 3000 of default_rng(0).permutation(n)
-items, labelme all 1000 with its test images; the spread is the standard error over items. Of the
-others, crowd-kit and cleanlab run if they are installed.
+the items). The constants of AnnotatorModel were chosen on these worlds. Real crowds are compared by
+``gmpll reproduce --only crowd``.
 """
 
 import argparse
-import os
-import time
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 from scipy.special import softmax
@@ -231,109 +225,16 @@ def run_features(arguments):
     print_table(rows, [*VOTES_ONLY, "counts, joint", "joint"], [0, 1])
 
 
-def load(name):
-    path = Path(os.environ["GMPLL_DATA"]) / "crowd" / f"{name}.npz"
-    data = np.load(path)
-    n, q = data["counts"].shape
-    rows = np.arange(n)
-    if name != "labelme":
-        rows = np.random.default_rng(0).permutation(n)[:3000]
-    votes = data["votes"][rows]
-    item, who = np.nonzero(votes >= 0)
-    label = votes[item, who]
-    _, who = np.unique(who, return_inverse=True)
-    return data, rows, (item, who, label, len(rows), q, int(who.max()) + 1)
-
-
-def others(given, X):
-    """Yield names and labels by other packages, as they ship them."""
-    item, who, label, n, _, n_annotators = given
-    try:
-        import pandas as pd
-        from crowdkit.aggregation import GLAD, MACE, DawidSkene
-
-        frame = pd.DataFrame({"task": item, "worker": who, "label": label})
-        settings = {
-            "crowd-kit Dawid-Skene": DawidSkene(n_iter=100),
-            "GLAD": GLAD(),
-            "MACE": MACE(random_state=0),
-        }
-        for name, model in settings.items():
-            yield name, model.fit_predict(frame).reindex(range(n)).to_numpy()
-    except ImportError as error:
-        print(f"  (crowd-kit does not run: {error})")
-    try:
-        from cleanlab.multiannotator import get_label_quality_multiannotator
-        from sklearn.linear_model import LogisticRegression
-        from sklearn.model_selection import cross_val_predict
-
-        table = np.full((n, n_annotators), np.nan)
-        table[item, who] = label
-        P = cross_val_predict(
-            LogisticRegression(max_iter=500),
-            StandardScaler().fit_transform(X),
-            majority_vote(*given).argmax(axis=1),
-            cv=5,
-            method="predict_proba",
-        )
-        found = get_label_quality_multiannotator(table, P, verbose=False)
-        yield "CROWDLAB", found["label_quality"]["consensus_label"].to_numpy()
-    except ImportError as error:
-        print(f"  (cleanlab does not run: {error})")
-
-
-def run_real(arguments):
-    for name in arguments.datasets:
-        data, rows, given = load(name)
-        X, y = data["X"][rows], data["y"][rows]
-        named = name != "cifar10n"
-        ridge = ridge_of(X)
-
-        def report(method, right, started=None, name=name):
-            error = np.sqrt(right.mean() * (1 - right.mean()) / len(right))
-            spent = "" if started is None else f"  ({time.time() - started:.1f} s)"
-            print(f"{name:20s} {method:24s} {right.mean():.3f} ± {error:.3f}{spent}", flush=True)
-
-        for method in ("majority", "Dawid-Skene", "one-coin"):
-            report(method, VOTES_ONLY[method](*given).argmax(axis=1) == y)
-        if not arguments.quick:
-            for method, labels in others(given, X):
-                report(method, labels == y)
-        for method, is_named in (("counts", False), ("votes", True)):
-            if is_named and not named:
-                continue
-            for joint in (False, True):
-                started, model = time.time(), AnnotatorModel()
-                learners = [ridge.leave_one_out] if joint else None
-                P = ours(*given, named=is_named, out_of_sample=learners, model=model)
-                report(f"ours, {method}{' and features' * joint}", P.argmax(axis=1) == y, started)
-                print(
-                    f"    {model.n_iter_} iterations, weight {model.feature_weight_.round(2)}, "
-                    f"gain {model.feature_gain_:.3f}, log-likelihood {model.log_likelihood_:.4f}"
-                )
-        if "X_test" in data:
-            scaler = StandardScaler().fit(X.astype(float))
-            Z = scaler.transform(data["X_test"].astype(float))
-            test = ridge.predictor(P)([Z, normalize(Z)])
-            report("test part, features", test.argmax(axis=1) == data["y_test"])
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("part", choices=("worlds", "features", "real"))
+    parser.add_argument("part", choices=("worlds", "features"))
     numbers = lambda text: [int(part) for part in text.split(",")]  # noqa: E731
     parser.add_argument("--labels", type=numbers, default=list(SIZES))
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--first-seed", type=int, default=0)
-    parser.add_argument("--quick", action="store_true", help="without the other packages")
-    parser.add_argument(
-        "--datasets",
-        type=lambda text: text.split(","),
-        default=["labelme", "sentiment-polarity", "cifar10n"],
-    )
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
-    {"worlds": run_worlds, "features": run_features, "real": run_real}[arguments.part](arguments)
+    {"worlds": run_worlds, "features": run_features}[arguments.part](arguments)
 
 
 if __name__ == "__main__":

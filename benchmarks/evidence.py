@@ -1,13 +1,11 @@
-"""What votes, missing truths and known class frequencies are worth to the default.
+"""What missing truths and known class frequencies are worth to the default.
 
-    python benchmarks/evidence.py votes      # items and test part of the crowd sets
     python benchmarks/evidence.py missing    # digits with the truth removed from 10 % of the sets
     python benchmarks/evidence.py prior      # the matching alone, with the true class frequencies
 
-"votes" and "prior" need the data sets (environment variable GMPLL_DATA). Votes: the first 3000 of
-``numpy.random.default_rng(0).permutation(n)`` items, all of fewer; cifar10n by counts. Prior: at
-most 2500 rows of the same permutation, cosine view, 40 neighbours, 40 iterations; true frequencies
-are what nobody has.
+"prior" needs the data sets (environment variable GMPLL_DATA): the first 2500 rows of
+``numpy.random.default_rng(0).permutation(n)``, cosine view, 40 neighbours, 40 iterations; true
+frequencies are what nobody has.
 """
 
 import argparse
@@ -16,37 +14,11 @@ import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.metrics import roc_auc_score
 
-from gmpll import PartialLabelClassifier, candidates_from_votes
-from gmpll.datasets import load_crowd, load_prepared, load_real_world, random_candidates
+from gmpll import PartialLabelClassifier
+from gmpll.datasets import load_prepared, load_real_world, random_candidates
 from gmpll.graph.local import LocalGraph
 from gmpll.graph.views import CosineView
 from gmpll.matching import LocalAffinity, match
-
-
-def votes(names, seeds):
-    for name in names:
-        data = load_crowd(name)
-        n = len(data.data)
-        chosen = np.random.default_rng(0).permutation(n)[:3000] if n > 3000 else np.arange(n)
-        if name == "cifar10n":
-            counts = np.asarray(data.vote_counts)[chosen].astype(int)
-            item, label = np.nonzero(counts)
-            times = counts[item, label]
-            voted = candidates_from_votes(np.repeat(item, times), np.repeat(label, times))
-        else:
-            table = np.asarray(data.votes)[chosen]
-            item, who = np.nonzero(table >= 0)
-            voted = candidates_from_votes(item, table[item, who], who)
-        rows = chosen[np.asarray(voted.items, dtype=int)]
-        for seed in range(seeds):
-            model = PartialLabelClassifier(random_state=seed).fit(data.data[rows], voted)
-            line = (
-                f"{name:20s} seed {seed}   items {np.mean(model.labels_ == data.target[rows]):.3f}"
-            )
-            if data.data_test is not None:
-                right = model.predict(data.data_test) == data.target_test
-                line += f"   test {np.mean(right):.3f}"
-            print(line, flush=True)
 
 
 def missing():
@@ -85,11 +57,5 @@ def prior():
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["votes", "missing", "prior"])
-    parser.add_argument("--datasets", default="labelme,sentiment-polarity,cifar10n")
-    parser.add_argument("--seeds", type=int, default=1, help="random states, for votes")
-    options = parser.parse_args()
-    if options.what == "votes":
-        votes(options.datasets.split(","), options.seeds)
-    else:
-        {"missing": missing, "prior": prior}[options.what]()
+    parser.add_argument("what", choices=["missing", "prior"])
+    {"missing": missing, "prior": prior}[parser.parse_args().what]()

@@ -5,7 +5,7 @@
 Needs the data sets (environment variable GMPLL_DATA). Three splits s = 0, 1, 2: the first 3000 of
 ``numpy.random.default_rng(s).permutation(n)``, of which four fifths are fitted on. Printed are the
 mean accuracy on unseen and on training rows and its standard error over the splits. Votes are
-taken as plain candidate sets here; ``benchmarks/crowd.py`` measures votes.
+taken as plain candidate sets here; ``gmpll reproduce --only crowd`` measures votes.
 """
 
 import argparse

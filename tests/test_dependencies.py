@@ -19,7 +19,11 @@ PROJECT = SOURCE.parents[1] / "pyproject.toml"
 pytestmark = pytest.mark.skipif(not PROJECT.exists(), reason="pyproject.toml is not here")
 
 #: Import name -> distribution, where they differ.
-DISTRIBUTIONS = {"sklearn": "scikit-learn", "triton": "torch"}  # GPU builds of torch bring triton
+DISTRIBUTIONS = {
+    "sklearn": "scikit-learn",
+    "crowdkit": "crowd-kit",
+    "triton": "torch",  # which GPU builds of torch bring
+}
 #: Extras that no user of the package installs to run it.
 FOR_DEVELOPERS = {"docs", "test", "audit", "lint"}
 #: Modules, with all below them, that cannot be imported without an extra.

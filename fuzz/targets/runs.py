@@ -27,8 +27,8 @@ from gmpll.apps.experiments import (
     expand,
     read_declaration,
 )
+from gmpll.apps.experiments.jobs import canonical_json
 from gmpll.apps.experiments.provenance import provenance_of_run
-from gmpll.apps.experiments.stable import canonical_json
 from gmpll.apps.experiments.store import FORMAT_VERSION, RunFolder
 from gmpll.apps.report.scores_table import SCORE_COLUMNS, checked_scores, read_scores
 

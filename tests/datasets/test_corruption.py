@@ -164,9 +164,14 @@ def test_instance_dependent_probabilities_are_out_of_fold():
     rng = np.random.RandomState(0)
     X, y = rng.standard_normal((2000, 2)), rng.randint(5, size=2000)
     nearest = KNeighborsClassifier(1)
-    probabilities = module._out_of_fold_probabilities(X, y, 5, nearest, 5, rng)
-    # A nearest neighbour that had seen the row itself would always be right.
-    assert (probabilities.argmax(axis=1) == y).mean() == pytest.approx(0.2, abs=0.05)
+    mask = instance_dependent_candidates(
+        X, y, classifier=nearest, mean_candidates=1.5, random_state=rng
+    )
+    # The neighbour is certain of one label, mostly a wrong one, which alone is added. Had it
+    # seen the row itself, it would always be right, and all other labels would be added alike.
+    sizes = mask.sum(axis=1)
+    assert sizes.max() == 2
+    assert sizes.mean() == pytest.approx(1.5, abs=0.05)
 
 
 def test_instance_dependent_copes_with_a_label_of_one_row():

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from gmpll.datasets import archive, download
+from gmpll.datasets import archive, download, storage
 from gmpll.datasets.archive import ArchiveError, extract_member
 from gmpll.datasets.download import DownloadError
 
@@ -102,7 +102,7 @@ def test_more_members_than_reason_are_not_listed(pretend, tmp_path, monkeypatch)
 
 def test_a_bomb_is_stopped(pretend, tmp_path, monkeypatch):
     monkeypatch.setattr(archive, "MAX_MEMBER_BYTES", 1000)
-    monkeypatch.setattr(archive, "_CHUNK_BYTES", 100)
+    monkeypatch.setattr(storage, "_CHUNK_BYTES", 100)
     pretend("lost.mat\n", content="0" * 2000)
     with pytest.raises(ArchiveError, match="larger than 1000 bytes"):
         _extract(tmp_path)

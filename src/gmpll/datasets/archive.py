@@ -11,18 +11,14 @@ import shutil
 import subprocess
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gmpll.datasets.storage import same_name
-
-__all__ = ["ArchiveError", "NoToolError", "extract_member"]
+from gmpll.datasets.storage import chunks, same_name
 
 #: The largest set unpacks to some tens of megabytes; an archive that gives more is not ours.
 MAX_MEMBER_BYTES = 2**30
 _TIMEOUT_SECONDS = 300
-_CHUNK_BYTES = 2**20
 #: The archives of the field hold a handful of files.
 _MAX_LISTING_BYTES = 2**20
 #: Member names that no tool can take for an option, a pattern or a list of files.
@@ -46,8 +42,7 @@ class _Tool(NamedTuple):
 _TOOLS = (
     _Tool("bsdtar", ("-tf",), ("-xOf",)),
     _Tool("unrar", ("lb", "-p-"), ("p", "-inul", "-p-")),
-    _Tool("7zz", ("l", "-slt", "-ba"), ("e", "-so")),
-    _Tool("7z", ("l", "-slt", "-ba"), ("e", "-so")),
+    *(_Tool(name, ("l", "-slt", "-ba"), ("e", "-so")) for name in ("7zz", "7z")),
 )
 
 
@@ -63,39 +58,18 @@ def extract_member(archive: Path, file_name: str, target: Path) -> None:
     reasons = []
     for tool in tools:
         try:
-            member = _find_member(tool, archive, file_name)
-            _write_member(tool, archive, member, target)
-            return
+            return _write_member(tool, archive, _find_member(tool, archive, file_name), target)
         except (ArchiveError, subprocess.SubprocessError) as error:
             reasons.append(f"{tool.program}: {error}")
     raise ArchiveError("; ".join(reasons))
 
 
-@contextmanager
-def _started(command: Sequence[str]) -> Iterator[Any]:
-    """Start a program whose output is read; it is killed if it takes too long."""
-    with subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-    ) as process:
-        impatience = threading.Timer(_TIMEOUT_SECONDS, process.kill)
-        impatience.daemon = True
-        impatience.start()
-        try:
-            yield process
-        except BaseException:
-            process.kill()
-            raise
-        finally:
-            impatience.cancel()
-
-
 def _find_member(tool: _Tool, archive: Path, file_name: str) -> str:
-    with _started([tool.program, *tool.listing, str(archive)]) as process:
-        listing = process.stdout.read(_MAX_LISTING_BYTES + 1)
-        if len(listing) > _MAX_LISTING_BYTES:
-            raise ArchiveError(f"{archive.name} holds more files than the known archives")
-    if process.returncode:
-        raise ArchiveError(f"cannot read {archive.name}")
+    command = [tool.program, *tool.listing, str(archive)]
+    too_many = f"{archive.name} holds more files than the known archives"
+    listing = b"".join(
+        _output(command, _MAX_LISTING_BYTES, too_many, f"cannot read {archive.name}")
+    )
     lines = listing.decode("utf-8", "replace").splitlines()
     members = [line.removeprefix("Path = ").strip() for line in lines]
     wanted = [m for m in members if same_name(re.split(r"[/\\]", m)[-1], file_name)]
@@ -106,12 +80,29 @@ def _find_member(tool: _Tool, archive: Path, file_name: str) -> str:
 
 def _write_member(tool: _Tool, archive: Path, member: str, target: Path) -> None:
     command = [tool.program, *tool.extraction, str(archive), member]
-    written = 0
-    with target.open("wb") as file, _started(command) as process:
-        while chunk := process.stdout.read(_CHUNK_BYTES):
-            written += len(chunk)
-            if written > MAX_MEMBER_BYTES:
-                raise ArchiveError(f"{member} is larger than {MAX_MEMBER_BYTES} bytes")
-            file.write(chunk)
-    if process.returncode or not written:
-        raise ArchiveError(f"cannot take {member} out of {archive.name}")
+    too_large = f"{member} is larger than {MAX_MEMBER_BYTES} bytes"
+    failed = f"cannot take {member} out of {archive.name}"
+    with target.open("wb") as file:
+        file.writelines(_output(command, MAX_MEMBER_BYTES, too_large, failed))
+        if not file.tell():
+            raise ArchiveError(failed)
+
+
+def _output(command: Sequence[str], limit: int, too_much: str, failed: str) -> Iterator[bytes]:
+    """Yield what a program prints; it is killed if it prints too much or takes too long."""
+    process: Any
+    with subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as process:
+        impatience = threading.Timer(_TIMEOUT_SECONDS, process.kill)
+        impatience.daemon = True
+        impatience.start()
+        try:
+            yield from chunks(process.stdout, limit, ArchiveError(too_much))
+        except BaseException:
+            process.kill()
+            raise
+        finally:
+            impatience.cancel()
+    if process.returncode:
+        raise ArchiveError(failed)

@@ -11,15 +11,6 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
-__all__ = [
-    "PAPER_DIFFERENCES",
-    "DatasetInfo",
-    "PaperStatistics",
-    "TableLayout",
-    "dataset_info",
-    "list_datasets",
-]
-
 
 @dataclass(frozen=True)
 class PaperStatistics:
@@ -51,8 +42,7 @@ class TableLayout:
     categories: dict[int, tuple[str, ...]]
     #: Columns in which ``?`` stands for an unknown value; the median of the others is put there.
     missing_allowed: tuple[int, ...] = ()
-    #: How many rows are taken unless all are asked for.
-    default_rows: int | None = None
+    default_rows: int | None = None  #: how many rows are taken unless all are asked for
 
     @property
     def feature_columns(self) -> range:
@@ -90,6 +80,8 @@ class DatasetInfo:
     ordered : bool
         Whether the labels are numbers whose differences count, such as ages: predictions then
         have a mean absolute error.
+    named_annotators : bool
+        Of a crowd set, whether a column of the votes is one person.
     remark : str
         What a user should know.
     layout : TableLayout or None
@@ -112,6 +104,7 @@ class DatasetInfo:
     checksum: str = ""
     openml_id: int | None = None
     ordered: bool = False
+    named_annotators: bool = True
     remark: str = ""
     layout: TableLayout | None = None
 
@@ -120,26 +113,20 @@ class DatasetInfo:
         size = f"{self.n_samples} rows, {self.n_features} features, {self.n_classes} labels"
         if self.mean_candidates is not None:
             size += f", {self.mean_candidates:.2f} candidates per row on average"
-        lines = [
-            f"{self.title} ({self.kind})",
-            "",
-            size + ".",
-            self.remark,
-            f"Source: {self.source}",
-            f"Licence: {self.licence}",
-            f"Cite: {self.citation}",
-        ]
-        return "\n".join(line for index, line in enumerate(lines) if line or index == 1)
+        lines = [f"{self.title} ({self.kind})", "", size + ".", *filter(None, [self.remark])]
+        lines += [f"Source: {self.source}", f"Licence: {self.licence}", f"Cite: {self.citation}"]
+        return "\n".join(lines)
 
 
 def _layout(entry: dict[str, Any]) -> TableLayout:
     """Read a layout; the keys of a TOML table are text, and names stand in one string there."""
-    categories = {
-        int(column): tuple(words) for column, words in entry.pop("categories", {}).items()
+    categories = entry.get("categories", {}).items()
+    read = {
+        "feature_names": tuple(entry["feature_names"].split()),
+        "categories": {int(column): tuple(words) for column, words in categories},
+        "missing_allowed": tuple(entry.get("missing_allowed", ())),
     }
-    names = tuple(entry.pop("feature_names").split())
-    missing = tuple(entry.pop("missing_allowed", ()))
-    return TableLayout(**entry, feature_names=names, categories=categories, missing_allowed=missing)
+    return TableLayout(**(entry | read))
 
 
 def _read_catalogue() -> tuple[dict[str, DatasetInfo], dict[str, dict[str, str]]]:

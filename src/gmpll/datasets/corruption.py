@@ -9,7 +9,7 @@ frozen: the same seed gives the same sets on every platform and with every relea
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,13 +17,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state, gen_batches
 
 from gmpll.rounding import one_hot
-
-__all__ = [
-    "class_dependent_candidates",
-    "cooccurring_candidates",
-    "instance_dependent_candidates",
-    "random_candidates",
-]
 
 #: Uniform numbers for a whole mask are drawn in blocks of about this many bytes.
 BLOCK_BYTES = 2**26
@@ -127,10 +120,14 @@ def cooccurring_candidates(
     most = q - 2 if epsilon < 1 else q - 1
     _check_extra(r, most, f"with epsilon={epsilon} and {q} labels, only {most} can be added")
     rng = check_random_state(random_state)
-    companion = (
-        _drawn_companions(q, rng) if companions is None else _check_companions(companions, q)
-    )
-
+    if companions is None:  # the labels in a random circle; the companion is the next one
+        circle = np.argsort(rng.random_sample(q), kind="stable")
+        companion = np.empty(q, dtype=np.intp)
+        companion[circle] = np.roll(circle, -1)
+    else:
+        companion, n_companions = _check_labels(companions, q)
+        if len(companion) != n_companions or (companion == np.arange(q)).any():
+            raise ValueError(f"companions must name another label for each of the {q} labels.")
     mask = one_hot(labels, q)
     rows = _drawn_rows(len(labels), p, rng)
     with_companion = rng.random_sample(len(rows)) < epsilon
@@ -180,9 +177,7 @@ def class_dependent_candidates(
         raise ValueError("transition must have ones on its diagonal: the truth is a candidate.")
     labels, q = _check_labels(y, inclusion.shape[0])
     mask = one_hot(labels, q)
-    rng = check_random_state(random_state)
-    for part in _blocks(len(labels), q):
-        mask[part] = rng.random_sample(mask[part].shape) < inclusion[labels[part]]
+    _include(mask, lambda part: inclusion[labels[part]], check_random_state(random_state))
     return mask
 
 
@@ -237,33 +232,16 @@ def instance_dependent_candidates(
     >>> bool(mask[:50, 2].mean() < mask[50:100, 2].mean())  # virginica is no setosa
     True
     """
-    labels, q = _check_labels(y, n_classes)
-    if not 1 <= mean_candidates <= q:
-        raise ValueError(f"mean_candidates must be between 1 and {q}, not {mean_candidates}.")
-    rng = check_random_state(random_state)
-    confusion = _out_of_fold_probabilities(X, labels, q, classifier, n_folds, rng)
-    mask = one_hot(labels, q)
-    confusion[mask] = 0.0
-    inclusion = np.minimum(1.0, _confusion_scale(confusion, mean_candidates) * confusion)
-    for part in _blocks(len(labels), q):
-        mask[part] |= rng.random_sample(mask[part].shape) < inclusion[part]
-    return mask
-
-
-def _out_of_fold_probabilities(
-    X: ArrayLike,
-    labels: NDArray[np.intp],
-    q: int,
-    classifier: Any,
-    n_folds: int,
-    rng: np.random.RandomState,
-) -> NDArray[np.float64]:
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import KFold, cross_val_predict
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
     from sklearn.utils import check_array
 
+    labels, q = _check_labels(y, n_classes)
+    if not 1 <= mean_candidates <= q:
+        raise ValueError(f"mean_candidates must be between 1 and {q}, not {mean_candidates}.")
+    rng = check_random_state(random_state)
     features = check_array(X)
     if len(features) != len(labels):
         raise ValueError(f"X has {len(features)} rows but y has {len(labels)}.")
@@ -274,9 +252,23 @@ def _out_of_fold_probabilities(
         # A rare label may be absent from the other folds: its column keeps the smoothing alone.
         warnings.filterwarnings("ignore", "Number of classes in training fold", RuntimeWarning)
         found = cross_val_predict(classifier, features, labels, cv=folds, method="predict_proba")
-    probabilities = np.full((len(labels), q), SMOOTHING)
-    probabilities[:, np.unique(labels)] += found
-    return probabilities
+    confusion = np.full((len(labels), q), SMOOTHING)
+    confusion[:, np.unique(labels)] += found
+    mask = one_hot(labels, q)
+    confusion[mask] = 0.0
+    inclusion = np.minimum(1.0, _confusion_scale(confusion, mean_candidates) * confusion)
+    _include(mask, lambda part: inclusion[part], rng)
+    return mask
+
+
+def _include(
+    mask: NDArray[np.bool_],
+    probabilities: Callable[[slice], NDArray[np.float64]],
+    rng: np.random.RandomState,
+) -> None:
+    """Add every label with its probability, independently, in blocks of rows."""
+    for part in gen_batches(len(mask), max(1, BLOCK_BYTES // (8 * mask.shape[1]))):
+        mask[part] |= rng.random_sample(mask[part].shape) < probabilities(part)
 
 
 def _confusion_scale(confusion: NDArray[np.float64], mean_candidates: float) -> float:
@@ -325,29 +317,10 @@ def _check_extra(r: int, most: int, why: str) -> None:
         raise ValueError(f"r={r} labels cannot be added: {why}.")
 
 
-def _check_companions(companions: ArrayLike, q: int) -> NDArray[np.intp]:
-    companion, n_companions = _check_labels(companions, q)
-    if len(companion) != n_companions or (companion == np.arange(q)).any():
-        raise ValueError(f"companions must name another label for each of the {q} labels.")
-    return companion
-
-
-def _blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
-    return gen_batches(n_rows, max(1, BLOCK_BYTES // (8 * n_columns)))
-
-
 def _drawn_rows(n: int, p: float, rng: np.random.RandomState) -> NDArray[np.intp]:
     """Draw round(p * n) rows, in ascending order."""
     order = np.argsort(rng.random_sample(n), kind="stable")
     return np.sort(order[: round(p * n)])
-
-
-def _drawn_companions(q: int, rng: np.random.RandomState) -> NDArray[np.intp]:
-    """Order the labels in a random circle; the companion is the next one."""
-    circle = np.argsort(rng.random_sample(q), kind="stable")
-    companion = np.empty(q, dtype=np.intp)
-    companion[circle] = np.roll(circle, -1)
-    return companion
 
 
 def _add_distinct(

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import errno
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from http.client import HTTPException
 from pathlib import Path
+from typing import Any
 
-from gmpll.datasets.storage import atomic_file
-
-__all__ = ["DownloadError", "download"]
+from gmpll.datasets.storage import atomic_file, chunks
 
 ATTEMPTS = 3
 #: Seconds before the second attempt; they double each time.
@@ -19,7 +17,6 @@ RETRY_SECONDS = 1.0
 TIMEOUT_SECONDS = 30.0
 #: The largest archive has some tens of megabytes; a server that sends more is not ours.
 MAX_BYTES = 2**30
-_CHUNK_BYTES = 2**16
 #: Full, over the quota, read-only, broken: asking again would not help.
 _DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EFBIG)
 
@@ -68,32 +65,23 @@ def _stream(url: str, path: Path) -> None:
     with urlopen(request, timeout=TIMEOUT_SECONDS) as response, path.open("wb") as file:
         length = response.headers.get("Content-Length")
         total = int(length) if length is not None and length.isdecimal() else None
-        received = 0
-        with _progress(url.rsplit("/", 1)[-1], total) as show:
-            while chunk := response.read(_CHUNK_BYTES):
-                received += len(chunk)
-                if received > MAX_BYTES:
-                    raise DownloadError(f"it is larger than {MAX_BYTES} bytes")
-                file.write(chunk)
-                show(received)
+        with _shown(response, url.rsplit("/", 1)[-1], total) as source:
+            too_much = DownloadError(f"it is larger than {MAX_BYTES} bytes")
+            file.writelines(chunks(source, MAX_BYTES, too_much))
+        received = file.tell()
     # A connection that is cut short ends like a complete one when it is read in pieces.
     if total is not None and received != total:
         raise OSError(f"only {received} of {total} bytes arrived")
 
 
-@contextmanager
-def _progress(name: str, total: int | None) -> Iterator[Callable[[int], object]]:
-    """Show how much has arrived, on a terminal and where rich is installed."""
+def _shown(response: Any, name: str, total: int | None) -> AbstractContextManager[Any]:
+    """Show how much is read from a response, on a terminal and where rich is installed."""
     try:
         from rich.console import Console
-        from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
+        from rich.progress import wrap_file
     except ImportError:
-        yield lambda received: None
-        return
+        return nullcontext(response)
     console = Console(stderr=True)
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn())
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as progress:
-        task = progress.add_task(name, total=total)
-        yield lambda received: progress.update(task, completed=received)
+    if not console.is_terminal:
+        return nullcontext(response)
+    return wrap_file(response, total or 0, description=name, console=console, transient=True)

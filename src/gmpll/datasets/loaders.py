@@ -8,13 +8,11 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Bunch
 
-from gmpll.datasets.bunch import make_bunch
 from gmpll.datasets.catalogue import dataset_info
 from gmpll.datasets.prepared import load_crowd, load_prepared
 from gmpll.datasets.realworld import load_real_world
+from gmpll.datasets.storage import make_bunch
 from gmpll.datasets.uci import load_uci
-
-__all__ = ["load_dataset", "load_embedded"]
 
 
 def load_dataset(

@@ -18,13 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
-from gmpll.datasets.bunch import make_bunch
 from gmpll.datasets.catalogue import DatasetInfo, dataset_info
-from gmpll.datasets.checks import check_features, check_real, fault, refuse_rows
-from gmpll.datasets.errors import DatasetFormatError
-from gmpll.datasets.storage import expected_path, find_file, has_checksum, unavailable
-
-__all__ = ["load_crowd", "load_prepared", "read_npz"]
+from gmpll.datasets.errors import (
+    DatasetFormatError,
+    check_features,
+    check_real,
+    fault,
+    refuse_rows,
+)
+from gmpll.datasets.storage import find_file, make_bunch, unavailable
 
 #: An archive that unpacks to more is none of these.
 MAX_BYTES = 2**31
@@ -115,8 +117,8 @@ def _load(info: DatasetInfo, data_home: str | os.PathLike[str] | None) -> Bunch:
     path = find_file(info, data_home)
     if path is None:
         why = f"it is not downloaded; it comes from {info.source}"
-        raise unavailable(info, expected_path(info, data_home), why)
-    return make_bunch(info, path=path, verified=has_checksum(path, info.checksum), **read_npz(path))
+        raise unavailable(info, data_home, why)
+    return make_bunch(info, path=path, **read_npz(path))
 
 
 def read_npz(path: Path) -> dict[str, Any]:

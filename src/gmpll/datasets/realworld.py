@@ -11,7 +11,6 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from gmpll.datasets.archive import ArchiveError, NoToolError, extract_member
-from gmpll.datasets.bunch import make_bunch
 from gmpll.datasets.catalogue import DatasetInfo, dataset_info
 from gmpll.datasets.download import DownloadError, download
 from gmpll.datasets.matfile import read_mat
@@ -20,10 +19,9 @@ from gmpll.datasets.storage import (
     expected_path,
     find_file,
     has_checksum,
+    make_bunch,
     unavailable,
 )
-
-__all__ = ["load_real_world"]
 
 #: The authors' own page. It has no https: what comes from there is believed for its checksum only.
 ORIGIN = "http://palm.seu.edu.cn/zhangml/files/"
@@ -78,32 +76,26 @@ def load_real_world(
     path = find_file(info, data_home)
     if path is None:
         if not download_if_missing:
-            raise unavailable(info, expected_path(info, data_home))
-        path = _fetch(info, expected_path(info, data_home))
-    arrays = read_mat(path)
-    verified = has_checksum(path, info.checksum)
-    if not verified:
+            raise unavailable(info, data_home)
+        path = _fetch(info, data_home)
+    data, candidates, target = read_mat(path)
+    names = np.arange(candidates.shape[1])
+    bunch = make_bunch(info, data, target, names, candidates=candidates, path=path)
+    if not bunch.verified:
         warnings.warn(
             f"{path} is well formed but not the known file of {info.title}: results may not be "
             "comparable.",
             stacklevel=2,
         )
-    return make_bunch(
-        info,
-        arrays.data,
-        arrays.target,
-        np.arange(arrays.candidates.shape[1]),
-        candidates=arrays.candidates,
-        path=path,
-        verified=verified,
-    )
+    return bunch
 
 
-def _fetch(info: DatasetInfo, path: Path) -> Path:
+def _fetch(info: DatasetInfo, data_home: str | os.PathLike[str] | None) -> Path:
     """Download, unpack and check a set; return its file.
 
     The archive stays only where the user has to unpack it, or has put it there.
     """
+    path = expected_path(info, data_home)
     archive = path.with_suffix(".rar")
     url = ORIGIN + quote(archive.name, safe="!")
     keep_archive = archive.is_file()
@@ -114,15 +106,18 @@ def _fetch(info: DatasetInfo, path: Path) -> Path:
             extract_member(archive, info.file_name, temporary)
             if not has_checksum(temporary, info.checksum):
                 raise ArchiveError(f"{info.file_name} has another checksum than the known file")
-    except DownloadError as error:
-        raise unavailable(info, path, f"{url} could not be fetched: {error}") from error
-    except NoToolError as error:
-        keep_archive = True
-        raise unavailable(info, path, f"{archive} is to be unpacked but {error}") from error
-    except ArchiveError as error:
-        raise unavailable(info, path, f"what {url} gave is of no use: {error}") from error
-    except OSError as error:  # the data folder cannot be written
-        raise unavailable(info, path, f"it cannot be downloaded to there: {error}") from error
+    except OSError as error:
+        keep_archive = keep_archive or isinstance(error, NoToolError)
+        match error:
+            case DownloadError():
+                why = f"{url} could not be fetched: {error}"
+            case NoToolError():
+                why = f"{archive} is to be unpacked but {error}"
+            case ArchiveError():
+                why = f"what {url} gave is of no use: {error}"
+            case _:  # the data folder cannot be written
+                why = f"it cannot be downloaded to there: {error}"
+        raise unavailable(info, data_home, why) from error
     finally:
         if not keep_archive and archive.is_file():
             archive.unlink()

@@ -7,28 +7,21 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import Bunch
 
 from gmpll._atomic_io import atomic_write
 from gmpll.datasets.catalogue import DatasetInfo, dataset_info
 from gmpll.datasets.errors import DatasetUnavailableError
 
-__all__ = [
-    "DATA_HOME_VARIABLE",
-    "OPENML_FOLDER",
-    "atomic_file",
-    "expected_path",
-    "find_file",
-    "get_data_home",
-    "has_checksum",
-    "is_available",
-    "same_name",
-    "unavailable",
-]
-
 DATA_HOME_VARIABLE = "GMPLL_DATA"
 #: What came through OpenML lies apart from what a user put into the data folder, because its rows
 #: may stand in another order.
 OPENML_FOLDER = "openml"
+_CHUNK_BYTES = 2**16
 
 
 def get_data_home(data_home: str | os.PathLike[str] | None = None) -> Path:
@@ -104,9 +97,11 @@ def is_available(name: str, data_home: str | os.PathLike[str] | None = None) -> 
     return info.kind == "embedded" or find_file(info, data_home) is not None
 
 
-def unavailable(info: DatasetInfo, path: Path, why: object = None) -> DatasetUnavailableError:
+def unavailable(
+    info: DatasetInfo, data_home: str | os.PathLike[str] | None, why: object = None
+) -> DatasetUnavailableError:
     """Say that a data set cannot be had, why, and which file to put where."""
-    reason = f" ({why})" if why else ""
+    path, reason = expected_path(info, data_home), f" ({why})" if why else ""
     return DatasetUnavailableError(
         f"{info.title} is not in the data folder{reason}: put {path.name} into {path.parent}, or "
         f"name another folder with data_home or the environment variable GMPLL_DATA."
@@ -115,11 +110,8 @@ def unavailable(info: DatasetInfo, path: Path, why: object = None) -> DatasetUna
 
 def same_name(one: str, other: str) -> bool:
     """Whether two file names agree in their letters and digits, upper or lower case."""
-    return _letters(one) == _letters(other)
-
-
-def _letters(name: str) -> str:
-    return "".join(character for character in name.lower() if character.isalnum())
+    first, second = ("".join(filter(str.isalnum, name.lower())) for name in (one, other))
+    return first == second
 
 
 def has_checksum(path: Path, checksum: str) -> bool:
@@ -135,9 +127,47 @@ def has_checksum(path: Path, checksum: str) -> bool:
         return hashlib.file_digest(file, lambda: state).hexdigest() == digest
 
 
+def chunks(source: Any, limit: int, too_much: OSError) -> Iterator[bytes]:
+    """Read a stream to its end in pieces; raise the error if it gives more than so many bytes."""
+    received = 0
+    while chunk := source.read(_CHUNK_BYTES):
+        received += len(chunk)
+        if received > limit:
+            raise too_much
+        yield chunk
+
+
 @contextmanager
 def atomic_file(path: Path) -> Iterator[Path]:
     """Give a temporary file that takes the place of ``path``; make its folder if missing."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(path) as temporary:
         yield temporary
+
+
+def make_bunch(
+    info: DatasetInfo,
+    data: NDArray[Any],
+    target: NDArray[np.intp],
+    target_names: NDArray[Any],
+    *,
+    candidates: NDArray[np.bool_] | None = None,
+    feature_names: list[str] | None = None,
+    path: Path | None = None,
+    **more: Any,
+) -> Bunch:
+    """Return a data set with the keys that all have, and whatever more one of them has."""
+    return Bunch(
+        name=info.name,
+        data=data,
+        candidates=candidates,
+        target=target,
+        target_names=target_names,
+        # A file of one's own may have words for numbers.
+        ordered=info.ordered and target_names.dtype.kind == "i",
+        feature_names=feature_names or [f"feature{j}" for j in range(data.shape[1])],
+        DESCR=info.description(),
+        filename=None if path is None else str(path),
+        verified=path is None or has_checksum(path, info.checksum),
+        **more,
+    )

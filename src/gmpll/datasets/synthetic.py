@@ -10,8 +10,6 @@ from sklearn.utils import Bunch, check_random_state, gen_batches
 
 from gmpll.datasets.corruption import class_dependent_candidates
 
-__all__ = ["make_partial_label_problem"]
-
 #: Normal numbers are drawn in blocks of about this many bytes.
 BLOCK_BYTES = 2**26
 
@@ -67,14 +65,34 @@ def make_partial_label_problem(
     >>> np.bincount(problem.target).tolist()
     [480, 240, 160, 120]
     """
-    _check_sizes(n_samples, n_features, n_classes, mean_candidates, imbalance, separation)
+    for name, value, least in (
+        ("n_samples", n_samples, 1),
+        ("n_features", n_features, 1),
+        ("n_classes", n_classes, 2),
+        ("imbalance", imbalance, 0),
+        ("separation", separation, 0),
+    ):
+        if not least <= value < np.inf:
+            raise ValueError(f"{name} must be at least {least} and finite, not {value}.")
+    if not 1 <= mean_candidates <= n_classes:
+        raise ValueError(
+            f"mean_candidates must be between 1 and {n_classes}, not {mean_candidates}."
+        )
     if np.dtype(dtype) not in (np.float32, np.float64):
         raise ValueError(f"dtype must be float64 or float32, not {np.dtype(dtype)}.")
     rng = check_random_state(random_state)
-    target = np.repeat(np.arange(n_classes), _class_sizes(n_samples, n_classes, imbalance))
+    weights = np.arange(1, n_classes + 1, dtype=np.float64) ** -imbalance  # Zipf's law
+    sizes = _shared_out(n_samples, weights)
+    if n_samples >= n_classes and not sizes.all():  # where there are enough, no class stays empty
+        sizes = 1 + _shared_out(n_samples - n_classes, weights)
+    target = np.repeat(np.arange(n_classes), sizes)
     rng.shuffle(target)
     centers = rng.standard_normal((n_classes, n_features)) * separation / np.sqrt(2 * n_features)
-    data = _clusters(centers, target, np.dtype(dtype), rng)
+    # The stream is consumed in the same order whatever the size of the blocks, each of which needs
+    # two temporaries of 8 bytes a number: the draws, and the draws moved to their centres.
+    data = np.empty((n_samples, n_features), dtype=dtype)
+    for part in gen_batches(n_samples, max(1, BLOCK_BYTES // (16 * n_features))):
+        data[part] = rng.standard_normal(data[part].shape) + centers[target[part]]
     inclusion = np.full((n_classes, n_classes), (mean_candidates - 1) / (n_classes - 1))
     np.fill_diagonal(inclusion, 1.0)
     candidates = class_dependent_candidates(target, inclusion, random_state=rng)
@@ -93,55 +111,9 @@ def make_partial_label_problem(
     )
 
 
-def _check_sizes(
-    n_samples: int,
-    n_features: int,
-    n_classes: int,
-    mean_candidates: float,
-    imbalance: float,
-    separation: float,
-) -> None:
-    for name, value, least in (
-        ("n_samples", n_samples, 1),
-        ("n_features", n_features, 1),
-        ("n_classes", n_classes, 2),
-        ("imbalance", imbalance, 0),
-        ("separation", separation, 0),
-    ):
-        if not least <= value < np.inf:
-            raise ValueError(f"{name} must be at least {least} and finite, not {value}.")
-    if not 1 <= mean_candidates <= n_classes:
-        raise ValueError(
-            f"mean_candidates must be between 1 and {n_classes}, not {mean_candidates}."
-        )
-
-
-def _class_sizes(n_samples: int, n_classes: int, imbalance: float) -> NDArray[np.intp]:
-    """Share the rows out by Zipf's law; where there are enough, no class stays empty."""
-    weights = np.arange(1, n_classes + 1, dtype=np.float64) ** -imbalance
-    sizes = _shared_out(n_samples, weights)
-    if n_samples >= n_classes and not sizes.all():
-        sizes = 1 + _shared_out(n_samples - n_classes, weights)
-    return sizes
-
-
 def _shared_out(total: int, weights: NDArray[np.float64]) -> NDArray[np.intp]:
     """Split a number in proportion to weights, rounding up the largest remainders."""
     ideal = weights / weights.sum() * total
     sizes = np.floor(ideal).astype(np.intp)
     sizes[np.argsort(sizes - ideal, kind="stable")[: total - int(sizes.sum())]] += 1
     return sizes
-
-
-def _clusters(
-    centers: NDArray[np.float64],
-    target: NDArray[np.intp],
-    dtype: np.dtype[Any],
-    rng: np.random.RandomState,
-) -> NDArray[Any]:
-    # The stream is consumed in the same order whatever the size of the blocks.
-    data = np.empty((len(target), centers.shape[1]), dtype=dtype)
-    # Two temporaries of 8 bytes a number: the draws, and the draws moved to their centres.
-    for part in gen_batches(len(data), max(1, BLOCK_BYTES // (16 * data.shape[1]))):
-        data[part] = rng.standard_normal(data[part].shape) + centers[target[part]]
-    return data

@@ -11,20 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
-from gmpll.datasets.bunch import make_bunch
 from gmpll.datasets.catalogue import DatasetInfo, TableLayout, dataset_info
 from gmpll.datasets.errors import DatasetFormatError
 from gmpll.datasets.storage import (
     OPENML_FOLDER,
     atomic_file,
-    expected_path,
     find_file,
     get_data_home,
-    has_checksum,
+    make_bunch,
     unavailable,
 )
-
-__all__ = ["fetch_table", "load_uci"]
 
 
 def load_uci(
@@ -73,22 +69,14 @@ def load_uci(
     path = find_file(info, data_home)
     if path is None:
         if not download_if_missing:
-            raise unavailable(info, expected_path(info, data_home))
+            raise unavailable(info, data_home)
         path = _fetch(info, layout, data_home)
     table = _read_table(path, layout)
     if layout.default_rows is not None and not all_rows:
         table = table[: layout.default_rows]
     data, feature_names = _features(table, layout, path)
     target_names, target = _labels(table[:, layout.class_column])
-    return make_bunch(
-        info,
-        data,
-        target,
-        target_names,
-        feature_names=feature_names,
-        path=path,
-        verified=has_checksum(path, info.checksum),
-    )
+    return make_bunch(info, data, target, target_names, feature_names=feature_names, path=path)
 
 
 def _fetch(
@@ -109,7 +97,7 @@ def _fetch(
             _features(_read_table(temporary, layout), layout, temporary)
     except (OSError, ValueError) as error:
         why = f"OpenML's set {info.openml_id} could not be had: {error}"
-        raise unavailable(info, expected_path(info, data_home), why) from error
+        raise unavailable(info, data_home, why) from error
     return path
 
 
@@ -122,16 +110,13 @@ def fetch_table(data_id: int) -> tuple[NDArray[np.object_], NDArray[np.object_]]
     codes = np.asarray(raw.data, dtype=np.float64)
     features = np.empty(codes.shape, dtype=object)
     for column, name in enumerate(raw.feature_names):
-        words = (raw.categories or {}).get(name)
-        features[:, column] = _texts(codes[:, column], words)
+        values = codes[:, column].tolist()
+        words = (raw.categories or {}).get(name)  # whose numbers arrive
+        features[:, column] = [
+            repr(value) if words is None or np.isnan(value) else str(words[int(value)])
+            for value in values
+        ]
     return features, np.array([str(label) for label in raw.target], dtype=object)
-
-
-def _texts(codes: NDArray[np.float64], words: list[Any] | None) -> list[str]:
-    if words is None:
-        return [repr(value) for value in codes.tolist()]
-    # Columns of words arrive as numbers of their categories.
-    return ["nan" if np.isnan(code) else str(words[int(code)]) for code in codes]
 
 
 def _read_table(path: Path, layout: TableLayout) -> NDArray[np.str_]:

@@ -4,6 +4,7 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pandas as pd
 import pytest
 import typer
@@ -147,3 +148,23 @@ def test_heavy_libraries_are_not_imported_for_the_help():
     loaded = set(done.stdout.split())
     assert "gmpll.apps.cli.reproduce" in loaded
     assert loaded.isdisjoint({"matplotlib", "gmpll.apps.experiments", "gmpll.apps.report"})
+
+
+def test_votes_of_annotators_have_to_be_named(tmp_path, no_data):
+    votes = np.array([[0, 0, 0], [1, 1, 1], [0, 0, 1], [1, 1, 0]] * 5)
+    folder = tmp_path / "nothing" / "crowd"
+    folder.mkdir(parents=True)
+    y = (votes.sum(axis=1) > 1).astype(int)
+    np.savez(folder / "labelme.npz", X=y[:, None] + np.eye(20), y=y, votes=votes)
+    options = ["--methods", "gmpll (votes only)", "--jobs", 1, "--out", tmp_path / "run"]
+    with pytest.raises(UserError, match=r"no method 'gmpll \(votes only\)'"):
+        call(*options)
+    output = call("--only", "crowd", "--items", 12, "--seed", 4, *options)
+    assert "Skipped cifar10n: not found in" in output
+    assert "1 of 1 jobs are done" in output
+    table = pd.read_csv(tmp_path / "run" / "scores.csv")
+    assert table["seed"].tolist() == [4]
+    assert table["transductive"].tolist() == [1.0]
+    page = (tmp_path / "run" / "report" / "index.html").read_text(encoding="utf-8")
+    assert "gmpll (votes only)" in page
+    assert "at most 12 items, random states 4" in page

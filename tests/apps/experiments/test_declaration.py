@@ -44,6 +44,8 @@ def parse(**changes):
         ({"vary": [1]}, "vary must be a table"),
         ({"fixed": {"iris": 3}}, "iris must be a table"),
         ({"fold": 3}, "there is no key 'fold'"),
+        ({"kind": "crowd", "p": [], "r": []}, "a crowd experiment has folds = 1"),
+        ({"kind": "crowd", "folds": 1}, "a crowd experiment has folds = 1 and neither p"),
     ],
 )
 def test_a_wrong_value_is_named(changes, message):
@@ -141,7 +143,8 @@ def test_built_in_declarations_name_data_sets_that_exist(name):
     for experiment in built_in_declaration(name).experiments:
         for dataset in experiment.datasets:
             info = dataset_info(dataset)
-            assert (info.kind == "real-world") == (not experiment.p)
+            assert (info.kind in ("real-world", "crowd")) == (not experiment.p)
+            assert (info.kind == "crowd") == (experiment.kind == "crowd")
             assert all(r < info.n_classes for r in experiment.r)
 
 

@@ -1,15 +1,19 @@
+import numpy as np
 import pytest
+from sklearn.datasets import load_digits
 
 from gmpll.apps.experiments.errors import ExperimentError
-from gmpll.apps.experiments.grids import GRIDS
 from gmpll.apps.experiments.methods import (
     BASELINES,
+    FULL_SUPERVISION,
+    GRIDS,
+    FullSupervision,
     Method,
     find_method,
     known_methods,
     make_estimator,
 )
-from gmpll.apps.experiments.upper_bound import FULL_SUPERVISION
+from gmpll.base import BasePartialLabelClassifier
 from gmpll.methods import METHODS
 
 HONEST = [name for name in known_methods() if name != FULL_SUPERVISION]
@@ -17,7 +21,7 @@ HONEST = [name for name in known_methods() if name != FULL_SUPERVISION]
 
 @pytest.mark.parametrize("name", HONEST)
 def test_every_setting_and_grid_value_is_one_the_estimator_knows(name):
-    method = find_method(name)
+    method = find_method(name, known_methods())
     estimator = make_estimator(method.estimator, method.settings, random_state=7)
     assert estimator.get_params()["random_state"] == 7
     for parameter, values in method.grid.items():
@@ -42,14 +46,14 @@ def test_the_truth_teller_is_no_estimator():
 
 
 def test_names_are_found_in_any_case_and_wrong_ones_are_answered_with_the_list():
-    assert find_method(" random CANDIDATE").name == "Random candidate"
+    assert find_method(" random CANDIDATE", known_methods()).name == "Random candidate"
     with pytest.raises(ExperimentError, match=r"no method 'SVM'; the methods are .*Any candidate"):
-        find_method("SVM")
+        find_method("SVM", known_methods())
 
 
 def test_declared_methods_are_found():
     extra = {"Mine": Method("Mine", "sklearn.dummy:DummyClassifier", {"strategy": "uniform"})}
-    method = find_method("mine", extra)
+    method = find_method("mine", known_methods(extra))
     estimator = make_estimator(method.estimator, method.settings, random_state=3)
     assert estimator.get_params()["strategy"] == "uniform"
 
@@ -63,3 +67,19 @@ def test_a_parameter_that_does_not_exist():
 def test_a_class_that_cannot_be_imported(path):
     with pytest.raises(ExperimentError, match="cannot be imported"):
         make_estimator(path, {}, 0)
+
+
+def test_it_learns_from_the_truth():
+    X, y = load_digits(return_X_y=True)
+    predicted = FullSupervision().fit_on_truth(X[:1000], y[:1000]).predict(X[1000:])
+    assert np.mean(predicted == y[1000:]) > 0.9
+
+
+def test_it_cannot_be_taken_for_a_method():
+    assert not issubclass(FullSupervision, BasePartialLabelClassifier)
+    assert not hasattr(FullSupervision, "fit")
+
+
+def test_a_fold_with_a_single_class():
+    model = FullSupervision().fit_on_truth(np.zeros((3, 2)), np.array([4, 4, 4]))
+    assert model.predict(np.ones((2, 2))).tolist() == [4, 4]

@@ -9,9 +9,8 @@ from threadpoolctl import threadpool_info
 from gmpll.apps.experiments import protocol
 from gmpll.apps.experiments.errors import ExperimentError
 from gmpll.apps.experiments.jobs import Job
-from gmpll.apps.experiments.methods import known_methods
+from gmpll.apps.experiments.methods import FULL_SUPERVISION, known_methods
 from gmpll.apps.experiments.protocol import load_problem, load_truth, run_job, split_rows
-from gmpll.apps.experiments.upper_bound import FULL_SUPERVISION
 
 JOB = Job("controlled", "iris", "A", "Any candidate", fold=0, n_folds=5, seed=0, p=0.6, r=1)
 HONEST = [name for name in known_methods() if name != FULL_SUPERVISION]

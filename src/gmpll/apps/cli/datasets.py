@@ -39,12 +39,10 @@ def datasets(
     for heading in ("rows", "features", "labels", "candidates"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("here")
-    missing = []
+    missing = [info for info in list_datasets() if not is_available(info.name, home)]
     for info in list_datasets():
-        available = is_available(info.name, home)
-        if not available:
-            missing.append(info)
-        table.add_row(info.name, info.kind, *_statistics(info), "yes" if available else "no")
+        here = "no" if info in missing else "yes"
+        table.add_row(info.name, info.kind, *_statistics(info), here)
 
     console = Console()
     console.print(table)
@@ -53,9 +51,8 @@ def datasets(
             "\nMissing sets are put by hand at (real-world and uci are downloaded when loaded)"
         )
     for info in missing:
-        console.print(
-            f"  {expected_path(info, home)}", soft_wrap=True, markup=False, highlight=False
-        )
+        place = f"  {expected_path(info, home)}"
+        console.print(place, soft_wrap=True, markup=False, highlight=False)
 
 
 def _statistics(info: DatasetInfo) -> list[str]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 import typer
 
@@ -22,13 +22,8 @@ _INTERRUPTED = 130
 _SOME_JOBS_FAILED = 1
 
 
-class Kind(StrEnum):
-    """The experiments of the paper."""
-
-    REAL_WORLD = "real-world"
-    CONTROLLED = "controlled"
-    SENSITIVITY = "sensitivity"
-    TIMING = "timing"
+#: The experiments of the paper, and one with votes of annotators, which has to be named.
+Kind = Literal["real-world", "controlled", "sensitivity", "timing", "crowd"]
 
 
 def reproduce(
@@ -51,6 +46,9 @@ def reproduce(
     ] = False,
     folds: Annotated[
         int | None, typer.Option(min=2, help="Folds of the cross-validation; by default 10.")
+    ] = None,
+    items: Annotated[
+        int | None, typer.Option(min=1, help="Items of a crowd experiment; by default 3000.")
     ] = None,
     seed: Annotated[
         int | None, typer.Option(min=0, max=LARGEST_SEED, help="Seed of the shuffling.")
@@ -81,12 +79,29 @@ def reproduce(
     import joblib
 
     from gmpll.apps.experiments import ExperimentError, run
+    from gmpll.apps.experiments.selection import restricted
 
-    changes = _Changes(_names(datasets), _names(methods), folds, seed, tune)
+    def changed(experiment: Experiment) -> Experiment:
+        if seed is not None:
+            experiment = replace(experiment, seeds=(seed,))
+        if experiment.kind == "crowd":
+            return replace(experiment, max_rows=items or experiment.max_rows)
+        if folds is not None:
+            run_folds = experiment.run_folds and min(experiment.run_folds, folds)
+            experiment = replace(experiment, folds=folds, run_folds=run_folds)
+        if tune is not None:
+            experiment = replace(experiment, tune="candidate lift" if tune else "")
+        return experiment
+
+    def cut(declaration: Declaration) -> Declaration:
+        kept = restricted(declaration, datasets=_names(datasets), methods=_names(methods))
+        return kept.change(changed)
+
     try:
-        declared = changes.made_in(_declared(declaration, only, quick, changes))
+        declared = cut(_declared(declaration, only, quick, embedded=datasets is not None))
+        stand_in = cut if quick and datasets is None else None
         summary = run(
-            _at_hand(declared, changes, quick, data_home),
+            _at_hand(declared, stand_in, data_home),
             out,
             n_jobs=jobs or (joblib.cpu_count() if scheduler is None else None),
             retry_failed=retry_failed,
@@ -103,47 +118,21 @@ def reproduce(
         raise typer.Exit(_SOME_JOBS_FAILED)
 
 
-@dataclass(frozen=True)
-class _Changes:
-    """What the command line changes in a declaration; None changes nothing."""
-
-    datasets: list[str] | None
-    methods: list[str] | None
-    folds: int | None
-    seed: int | None
-    tune: bool | None
-
-    def made_in(self, declaration: Declaration) -> Declaration:
-        from gmpll.apps.experiments.selection import restricted
-
-        kept = restricted(declaration, datasets=self.datasets, methods=self.methods)
-        return kept.change(self._changed)
-
-    def _changed(self, experiment: Experiment) -> Experiment:
-        if self.folds is not None:
-            run_folds = experiment.run_folds and min(experiment.run_folds, self.folds)
-            experiment = replace(experiment, folds=self.folds, run_folds=run_folds)
-        if self.seed is not None:
-            experiment = replace(experiment, seeds=(self.seed,))
-        if self.tune is not None:
-            experiment = replace(experiment, tune="candidate lift" if self.tune else "")
-        return experiment
-
-
-def _declared(file: Path | None, only: Kind | None, quick: bool, changes: _Changes) -> Declaration:
+def _declared(file: Path | None, only: Kind | None, quick: bool, embedded: bool) -> Declaration:
     from gmpll.apps.experiments import Declaration, built_in_declaration, read_declaration
 
     if file is not None and quick:
         raise UserError("Give either --declaration or --quick.")
     # Embedded data stands in for missing data, and is there for whoever names it.
-    small = ["quick"] if changes.datasets is None else ["quick", "quick-embedded"]
-    names = small if quick else [kind.value for kind in Kind]
+    small = ["quick", "quick-embedded"] if embedded else ["quick"]
+    whole = [only] if only else [kind for kind in get_args(Kind) if kind != "crowd"]
+    names = small if quick else whole
     declarations = [read_declaration(file)] if file else [*map(built_in_declaration, names)]
     experiments = tuple(
         experiment
         for declaration in declarations
         for experiment in declaration.experiments
-        if only is None or experiment.kind == only.value
+        if only in (None, experiment.kind)
     )
     if not experiments:
         raise UserError(f"This run has no {only} experiment; leave --only out or name another.")
@@ -151,19 +140,22 @@ def _declared(file: Path | None, only: Kind | None, quick: bool, changes: _Chang
 
 
 def _at_hand(
-    declaration: Declaration, changes: _Changes, quick: bool, data_home: Path | None
+    declaration: Declaration,
+    stand_in: Callable[[Declaration], Declaration] | None,
+    data_home: Path | None,
 ) -> Declaration:
     from gmpll.apps.experiments import built_in_declaration
     from gmpll.apps.experiments.selection import available_part
+    from gmpll.datasets import get_data_home
 
-    present, skipped = available_part(declaration, data_home)
-    for item in skipped:
-        _say(f"Skipped {item.dataset}: {item.reason}.")
+    present, missing = available_part(declaration, data_home)
+    for name in missing:
+        _say(f"Skipped {name}: not found in {get_data_home(data_home)}.")
     if present.experiments:
         return present
-    if quick and changes.datasets is None:
+    if stand_in is not None:
         _say("No data at hand: data sets that come with scikit-learn are used instead.")
-        return changes.made_in(built_in_declaration("quick-embedded"))
+        return stand_in(built_in_declaration("quick-embedded"))
     raise UserError(
         "None of the data sets is at hand: name their folder with --data-home or GMPLL_DATA, see "
         "`gmpll datasets`, or try --quick, which can do without."

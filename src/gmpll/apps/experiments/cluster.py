@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import CancelledError
-from contextlib import AbstractContextManager
 from typing import Any, Self, TypeVar
 
 from gmpll.apps.experiments.errors import ExperimentError
@@ -13,7 +12,7 @@ Task = TypeVar("Task")
 Report = TypeVar("Report")
 
 
-class Cluster(AbstractContextManager["Cluster"]):
+class Cluster:
     """A connection to a running cluster, which is left running when it is closed."""
 
     def __init__(self, address: str) -> None:

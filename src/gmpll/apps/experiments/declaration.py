@@ -1,24 +1,6 @@
 """Runs are declared, not coded: a TOML file says what is run on what.
 
-.. code-block:: toml
-
-    [[experiment]]
-    kind = "controlled"          # or real-world, sensitivity, timing
-    datasets = ["glass", "ecoli"]
-    p = [0.3, 0.7]               # share of rows that get extra candidates
-    r = [1, 3]                   # how many
-    methods = "all"              # or a list of printed names
-    folds = 10
-    seeds = [0]
-    tune = "candidate lift"      # or "covering rate"; left out: nothing is tuned
-    tune_once = true             # on the first fold's training rows, not on every fold's
-
-    [variants."My GM-PLL"]       # a method of your own, from a registered one ...
-    method = "GM-PLL"
-    settings = { graph_neighbors = 20 }
-
-    [variants."My learner"]      # ... or from any scikit-learn style class
-    class = "my_package.my_module:MyLearner"
+``docs/experiments.md`` shows one, and ``declarations/`` holds those that come with the package.
 """
 
 from __future__ import annotations
@@ -38,7 +20,7 @@ from gmpll.apps.experiments.jobs import Job
 from gmpll.apps.experiments.methods import Method, find_method, known_methods
 from gmpll.apps.experiments.tuning import CRITERIA
 
-KINDS = ("real-world", "controlled", "sensitivity", "timing")
+KINDS = ("real-world", "controlled", "sensitivity", "timing", "crowd")
 
 #: More folds, larger numbers and more jobs than these are slips of the keyboard.
 MAX_FOLDS = 10_000
@@ -79,6 +61,9 @@ class Experiment:
 
     def protocol(self) -> str:
         """Say in a line how the figures are made."""
+        if self.kind == "crowd":
+            items = f"at most {self.max_rows}" if self.max_rows else "all"
+            return f"{items} items, random states {', '.join(map(str, self.seeds))}"
         folds = f"{self.folds} folds" + (f", {self.run_folds} run" if self.run_folds else "")
         seeds = f"seed{'s' * (len(self.seeds) > 1)} {', '.join(map(str, self.seeds))}"
         tuned = f"tuned by held-out {self.tune}" if self.tune else "not tuned"
@@ -101,10 +86,12 @@ class Declaration:
 
     def plain(self) -> dict[str, Any]:
         """Return it as plain values, which :func:`parse_declaration` reads."""
-        return {
-            "experiment": [asdict(item) for item in self.experiments],
-            "variants": {name: _plain_variant(item) for name, item in self.variants.items()},
-        }
+        variants = {}
+        for name, item in self.variants.items():
+            key = "class" if ":" in item.estimator else "method"
+            grid = {parameter: list(values) for parameter, values in item.grid.items()}
+            variants[name] = {key: item.estimator, "settings": dict(item.settings), "grid": grid}
+        return {"experiment": [asdict(item) for item in self.experiments], "variants": variants}
 
 
 def read_declaration(path: Path | str) -> Declaration:
@@ -140,20 +127,21 @@ def built_in_declaration(name: str) -> Declaration:
 
 def parse_declaration(content: Mapping[str, Any], *, where: str) -> Declaration:
     """Check what a TOML file holds; ``where`` names it in messages."""
-    table = _Table(content, where, ("experiment", "variants"))
-    experiments = table.content.get("experiment", [])
+    table = _table(content, where, ("experiment", "variants"))
+    experiments, variants = table.get("experiment", []), table.get("variants", {})
     if not isinstance(experiments, list) or not experiments:
-        table.refuse("it declares no [[experiment]]")
-    variants = {
-        name: _variant(name, variant, f"{where}, variant {_shown(name)}")
-        for name, variant in table.table("variants").content.items()
-    }
+        _refuse(where, "it declares no [[experiment]]")
+    if not isinstance(variants, Mapping):
+        _refuse(where, "variants must be a table")
     return Declaration(
         tuple(
             _experiment(experiment, f"{where}, experiment {number}")
             for number, experiment in enumerate(experiments, start=1)
         ),
-        variants,
+        {
+            name: _variant(name, variant, f"{where}, variant {_shown(name)}")
+            for name, variant in variants.items()
+        },
     )
 
 
@@ -176,8 +164,9 @@ def expand(declaration: Declaration) -> list[Job]:
 
 
 def _jobs_of(experiment: Experiment, variants: Mapping[str, Method]) -> Iterator[Job]:
-    names = known_methods(variants) if experiment.methods == ("all",) else experiment.methods
-    methods = [find_method(name, variants) for name in names]
+    known = known_methods(variants, kind=experiment.kind)
+    names = known if experiment.methods == ("all",) else experiment.methods
+    methods = [find_method(name, known) for name in names]
     corruption: list[tuple[float | None, int | None]] = [(None, None)]
     if experiment.p:
         corruption = list(product(experiment.p, experiment.r))
@@ -218,151 +207,144 @@ def _jobs_of(experiment: Experiment, variants: Mapping[str, Method]) -> Iterator
         )
 
 
-class _Table:
-    """A table of a declaration, whose values are checked as they are read."""
+def _is_number(value: Any) -> bool:
+    # Larger integers are no floating point numbers, and NaN is no value of anything.
+    is_one = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return is_one and abs(value) <= LARGEST_NUMBER
 
-    def __init__(self, content: Any, where: str, keys: Sequence[str] | None = None) -> None:
-        if not isinstance(content, Mapping):
-            raise ExperimentError(f"{where}: it must be a table.")
-        unknown = [key for key in content if keys is not None and key not in keys]
-        if keys is not None and unknown:
-            raise ExperimentError(
-                f"{where}: there is no key {_shown(unknown[0])}; the keys are {', '.join(keys)}."
-            )
-        self.content, self.where = content, where
 
-    def refuse(self, problem: str) -> NoReturn:
-        raise ExperimentError(f"{self.where}: {problem}.")
+def _is_integer(value: Any, least: int = 0, most: float = float("inf")) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
 
-    def word(self, key: str) -> str:
-        value = self.content.get(key, "")
-        return value if isinstance(value, str) else self.refuse(f"{key} must be a word in quotes")
 
-    def names(self, key: str) -> tuple[str, ...]:
-        values = self.content.get(key, ())
-        if not isinstance(values, (list, tuple)) or not all(isinstance(v, str) for v in values):
-            self.refuse(f"{key} must be a list of names")
-        return tuple(values)
+def _all(values: Any, fits: Callable[[Any], bool]) -> bool:
+    return isinstance(values, (list, tuple)) and all(map(fits, values))
 
-    def numbers(self, key: str, named: str = "", default: Any = ()) -> tuple[Any, ...]:
-        values = self.content.get(key, default)
-        good = isinstance(values, (list, tuple)) and all(
-            isinstance(value, (int, float)) and not isinstance(value, bool) for value in values
-        )
-        # Larger integers are no floating point numbers, and NaN is no value of anything.
-        if not good or not all(abs(value) <= LARGEST_NUMBER for value in values):
-            self.refuse(f"{named or key} must be a list of numbers")
-        return tuple(values)
 
-    def integers(self, key: str, default: Any = ()) -> tuple[int, ...]:
-        numbers = self.numbers(key, default=default)
-        if not all(isinstance(number, int) and number >= 0 for number in numbers):
-            self.refuse(f"{key} must be a list of integers that are not negative")
-        return numbers
+def _is_word(value: Any) -> bool:
+    return isinstance(value, str)
 
-    def table(self, key: str) -> _Table:
-        content = self.content.get(key, {})
-        if not isinstance(content, Mapping):
-            self.refuse(f"{key} must be a table")
-        return _Table(content, self.where)
 
-    def settings(self, key: str) -> dict[str, Any]:
-        """Return values that can be written down again, in the id of a job and in JSON."""
-        settings = self.table(key).content
-        try:
-            json.dumps(settings, allow_nan=False)
-        except (TypeError, ValueError, RecursionError):
-            self.refuse(f"{key} must hold numbers, words, true, false and lists of these")
-        return dict(settings)
+def _is_count(value: Any) -> bool:
+    return _is_integer(value, 0, LARGEST_NUMBER)
+
+
+_KEYS = tuple(item.name for item in fields(Experiment))
+#: What is wrong with an experiment, in this order, unless the rule holds. Names in braces are keys.
+_RULES: tuple[tuple[str, Callable[[Experiment], Any]], ...] = (
+    ("kind must be a word in quotes", lambda e: _is_word(e.kind)),
+    ("tune must be a word in quotes", lambda e: _is_word(e.tune)),
+    ("datasets must be a list of names", lambda e: _all(e.datasets, _is_word)),
+    ("methods must be a list of names", lambda e: _all(e.methods, _is_word)),
+    ("p must be a list of numbers", lambda e: _all(e.p, _is_number)),
+    ("r must be a list of integers that are not negative", lambda e: _all(e.r, _is_count)),
+    ("seeds must be a list of integers that are not negative", lambda e: _all(e.seeds, _is_count)),
+    ("vary must be a table", lambda e: isinstance(e.vary, Mapping)),
+    ("fixed must be a table", lambda e: isinstance(e.fixed, Mapping)),
+    (
+        "a crowd experiment has folds = 1 and neither p, r, tune nor vary",
+        lambda e: e.kind != "crowd" or not (e.folds != 1 or e.tune or e.p or e.vary),
+    ),
+    (
+        f"folds is {{folds}} but must be an integer of at least 2 and at most {MAX_FOLDS}",
+        lambda e: e.kind == "crowd" or _is_integer(e.folds, 2, MAX_FOLDS),
+    ),
+    (f"kind is {{kind}} but must be one of {', '.join(KINDS)}", lambda e: e.kind in KINDS),
+    ("datasets is empty", lambda e: e.datasets),
+    ("methods is empty", lambda e: e.methods),
+    ("seeds is empty", lambda e: e.seeds),
+    ("p and r belong together: give both or none", lambda e: bool(e.p) == bool(e.r)),
+    ("a controlled experiment needs p and r", lambda e: e.kind != "controlled" or e.p),
+    ("p must lie between 0 and 1", lambda e: all(0 <= share <= 1 for share in e.p)),
+    ("r must be at least 1", lambda e: all(number >= 1 for number in e.r)),
+    (
+        "run_folds is {run_folds} but must lie between 1 and folds",
+        lambda e: e.run_folds is None or _is_integer(e.run_folds, 1, e.folds),
+    ),
+    (
+        f"tune is {{tune}} but must be one of {', '.join(CRITERIA)}",
+        lambda e: e.tune in ("", *CRITERIA),
+    ),
+    ("a sensitivity experiment needs a table vary", lambda e: e.kind != "sensitivity" or e.vary),
+    (
+        "tune_once is {tune_once} but must be true or false",
+        lambda e: isinstance(e.tune_once, bool),
+    ),
+    (
+        "max_rows is {max_rows} but must be an integer, at least folds",
+        lambda e: e.max_rows is None or _is_integer(e.max_rows, e.folds),
+    ),
+)
+
+
+def _refuse(where: str, problem: str) -> NoReturn:
+    raise ExperimentError(f"{where}: {problem}.")
+
+
+def _table(content: Any, where: str, keys: Sequence[str]) -> dict[str, Any]:
+    if not isinstance(content, Mapping):
+        _refuse(where, "it must be a table")
+    for key in content:
+        if key not in keys:
+            _refuse(where, f"there is no key {_shown(key)}; the keys are {', '.join(keys)}")
+    return dict(content)
+
+
+def _settings(settings: Any, key: str, where: str) -> dict[str, Any]:
+    """Return values that can be written down again, in the id of a job and in JSON."""
+    if not isinstance(settings, Mapping):
+        _refuse(where, f"{key} must be a table")
+    try:
+        json.dumps(settings, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        _refuse(where, f"{key} must hold numbers, words, true, false and lists of these")
+    return dict(settings)
 
 
 def _experiment(content: Any, where: str) -> Experiment:
-    table = _Table(content, where, [item.name for item in fields(Experiment)])
-    given = table.content
-    vary, fixed = table.table("vary"), table.table("fixed")
-    experiment = Experiment(
-        kind=table.word("kind"),
-        datasets=table.names("datasets"),
-        methods=("all",) if given.get("methods", "all") == "all" else table.names("methods"),
-        p=tuple(float(value) for value in table.numbers("p")),
-        r=table.integers("r"),
-        folds=given.get("folds", 10),
-        run_folds=given.get("run_folds"),
-        seeds=table.integers("seeds", default=(0,)),
-        tune=table.word("tune"),
-        vary={name: vary.numbers(name, f"vary.{name}") for name in vary.content},
-        fixed={name: fixed.settings(name) for name in fixed.content},
-        max_rows=given.get("max_rows"),
-        tune_once=given.get("tune_once", False),
+    given = {"kind": "", "datasets": ()} | _table(content, where, _KEYS)
+    if given.get("methods") == "all":
+        del given["methods"]
+    plain: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in given.items()}
+    read = Experiment(**plain)
+    for problem, holds in _RULES:
+        if not holds(read):
+            _refuse(where, problem.format(**{key: _shown(getattr(read, key)) for key in _KEYS}))
+    for name, values in read.vary.items():
+        if not _all(values, _is_number):
+            _refuse(where, f"vary.{name} must be a list of numbers")
+    return replace(
+        read,
+        p=tuple(map(float, read.p)),
+        vary={name: tuple(values) for name, values in read.vary.items()},
+        fixed={name: _settings(value, name, where) for name, value in read.fixed.items()},
     )
-    problem = _first_problem(experiment)
-    if problem:
-        table.refuse(problem)
-    return experiment
-
-
-def _first_problem(experiment: Experiment) -> str | None:
-    kind, p, r, tune = experiment.kind, experiment.p, experiment.r, experiment.tune
-    folds, run_folds, max_rows = experiment.folds, experiment.run_folds, experiment.max_rows
-    if not _is_integer(folds, 2, MAX_FOLDS):
-        return (
-            f"folds is {_shown(folds)} but must be an integer of at least 2 and at most {MAX_FOLDS}"
-        )
-    holds = {
-        f"kind is {_shown(kind)} but must be one of {', '.join(KINDS)}": kind in KINDS,
-        "datasets is empty": experiment.datasets,
-        "methods is empty": experiment.methods,
-        "seeds is empty": experiment.seeds,
-        "p and r belong together: give both or none": bool(p) == bool(r),
-        "a controlled experiment needs p and r": kind != "controlled" or p,
-        "p must lie between 0 and 1": all(0 <= share <= 1 for share in p),
-        "r must be at least 1": all(number >= 1 for number in r),
-        f"run_folds is {_shown(run_folds)} but must lie between 1 and folds": (
-            run_folds is None or _is_integer(run_folds, 1, folds)
-        ),
-        f"tune is {_shown(tune)} but must be one of {', '.join(CRITERIA)}": tune in ("", *CRITERIA),
-        "a sensitivity experiment needs a table vary": kind != "sensitivity" or experiment.vary,
-        f"tune_once is {_shown(experiment.tune_once)} but must be true or false": (
-            isinstance(experiment.tune_once, bool)
-        ),
-        f"max_rows is {_shown(max_rows)} but must be an integer, at least folds": (
-            max_rows is None or _is_integer(max_rows, folds)
-        ),
-    }
-    return next((problem for problem, is_fine in holds.items() if not is_fine), None)
 
 
 def _variant(name: str, content: Any, where: str) -> Method:
-    table = _Table(content, where, ("method", "class", "settings", "grid"))
-    if ("method" in table.content) == ("class" in table.content):
-        table.refuse("it needs either method or class")
-    if name in known_methods():
-        table.refuse("a method of this name exists; choose another name")
-    settings, grid = table.settings("settings"), table.settings("grid")
+    table = _table(content, where, ("method", "class", "settings", "grid"))
+    if ("method" in table) == ("class" in table):
+        _refuse(where, "it needs either method or class")
+    if name in known_methods() | known_methods(kind="crowd"):
+        _refuse(where, "a method of this name exists; choose another name")
+    settings = _settings(table.get("settings", {}), "settings", where)
+    grid = _settings(table.get("grid", {}), "grid", where)
     for key, values in grid.items():
         if not isinstance(values, (list, tuple)) or not values:
-            table.refuse(f"grid.{key} must be a list of values to choose from")
+            _refuse(where, f"grid.{key} must be a list of values to choose from")
         grid[key] = tuple(values)
-    if "class" in table.content:
-        path = table.word("class")
-        if ":" not in path:
-            table.refuse("class must have the form package.module:Class")
-        return Method(name, path, settings, grid)
-    base = find_method(table.word("method"))
-    return Method(name, base.estimator, {**base.settings, **settings}, grid or base.grid)
-
-
-def _plain_variant(method: Method) -> dict[str, Any]:
-    key = "class" if ":" in method.estimator else "method"
-    grid = {name: list(values) for name, values in method.grid.items()}
-    return {key: method.estimator, "settings": dict(method.settings), "grid": grid}
+    for key in table.keys() & {"method", "class"}:
+        if not isinstance(table[key], str):
+            _refuse(where, f"{key} must be a word in quotes")
+    if "method" in table:
+        base = find_method(table["method"], known_methods())
+        return Method(name, base.estimator, {**base.settings, **settings}, grid or base.grid)
+    if ":" not in table["class"]:
+        _refuse(where, "class must have the form package.module:Class")
+    return Method(name, table["class"], settings, grid)
 
 
 def _shown(value: object) -> str:
     """Show a value in a sentence, shortened: whatever it is, the sentence stays readable."""
     text = repr(value)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
-
-
-def _is_integer(value: Any, least: int, most: float = float("inf")) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most

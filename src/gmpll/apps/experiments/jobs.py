@@ -1,21 +1,37 @@
 """Jobs: the smallest piece of a run, described in full.
 
 A job is one method on one fold of one data set. Its id is a hash of its whole description, so
-the same work has the same name in every process, and work that differs in anything that matters
-has another.
+the same work has the same name in every process, on every machine, in every release, and work that
+differs in anything that matters has another. (Python's own ``hash`` is salted anew for every
+process: nothing that has to be found again after a restart may depend on it.)
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
-from gmpll.apps.experiments.stable import stable_digest
-
 #: Part of every id: raised when the protocol changes so that old results no longer stand.
 PROTOCOL_VERSION = 1
+
+
+def canonical_json(value: Any) -> str:
+    """Write a value as JSON so that equal values give equal text."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+
+
+def stable_digest(value: Any) -> str:
+    """Return the SHA-256 of a value's canonical JSON in hexadecimal digits."""
+    return hashlib.sha256(canonical_json(value).encode("ascii")).hexdigest()
+
+
+def stable_seed(*parts: Any) -> int:
+    """Return a seed (0 to 2**32 - 1) that depends on the parts and on nothing else."""
+    return int(stable_digest(list(parts))[:8], 16)
 
 
 @dataclass(frozen=True)
@@ -60,6 +76,6 @@ class Job:
         """A short text for people."""
         corruption = "" if self.p is None else f" p={self.p:g} r={self.r}"
         varied = f" {self.parameter}={self.value:g}" if self.value is not None else ""
-        return f"{self.dataset}{corruption}, {self.method}{varied}, fold {self.fold + 1}" + (
-            f", seed {self.seed}" if self.seed else ""
-        )
+        fold = f", fold {self.fold + 1}" if self.n_folds > 1 else ""
+        seed = f", seed {self.seed}" if self.seed else ""
+        return f"{self.dataset}{corruption}, {self.method}{varied}{fold}{seed}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from statistics import fmean
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
@@ -21,22 +22,19 @@ class TimeEstimate:
     def __init__(self, jobs: Sequence[Job], n_workers: int) -> None:
         self._left = Counter((job.dataset, job.method) for job in jobs)
         self._n_workers = max(n_workers, 1)
-        # Number and seconds of finished jobs, alike in data set and method, in method only, and
-        # all of them.
-        self._number: Counter[tuple[str, str]] = Counter()
-        self._seconds: dict[tuple[str, str], float] = defaultdict(float)
+        # Of finished jobs, alike in data set and method, in method only, and all of them.
+        self._seconds: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
 
     def finished(self, job: Job, seconds: float | None) -> None:
         """Take a finished job into account."""
         self._left[job.dataset, job.method] -= 1
         if seconds is not None:
             for key in ((job.dataset, job.method), ("", job.method), ("", "")):
-                self._number[key] += 1
-                self._seconds[key] += seconds
+                self._seconds[key].append(seconds)
 
     def seconds_left(self) -> float | None:
         """Return the guess, or None before any job has finished."""
-        means = {key: self._seconds[key] / number for key, number in self._number.items()}
+        means = {key: fmean(seconds) for key, seconds in self._seconds.items()}
         if not means:
             return None
         total = sum(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -20,13 +20,12 @@ from numpy.typing import NDArray
 from sklearn.model_selection import KFold
 from threadpoolctl import threadpool_limits
 
+from gmpll.apps.experiments.crowd import AGGREGATIONS, Aggregation, draw_items
 from gmpll.apps.experiments.errors import ExperimentError
-from gmpll.apps.experiments.jobs import Job
-from gmpll.apps.experiments.methods import make_estimator
-from gmpll.apps.experiments.stable import stable_seed
+from gmpll.apps.experiments.jobs import Job, stable_seed
+from gmpll.apps.experiments.methods import FULL_SUPERVISION, FullSupervision, make_estimator
 from gmpll.apps.experiments.store import Result
 from gmpll.apps.experiments.tuning import Choice, choose_parameters
-from gmpll.apps.experiments.upper_bound import FULL_SUPERVISION, FullSupervision
 from gmpll.datasets import load_dataset, random_candidates
 
 #: More distinct warnings of one job than this are not worth keeping.
@@ -80,8 +79,11 @@ def load_problem(job: Job, data_home: str | None = None) -> Problem:
 def load_truth(dataset: str, data_home: str | None = None) -> Truth:
     """Return the true labels of a data set, and their numbers where they are ordered."""
     bunch = _load(dataset, data_home)
+    parts = [bunch.target]
+    if bunch.get("votes") is not None and bunch.target_test is not None:
+        parts.append(bunch.target_test)  # its rows are numbered on from those of the items
     return Truth(
-        np.asarray(bunch.target, dtype=np.int64),
+        np.concatenate(parts).astype(np.int64),
         _fingerprint(dataset, data_home),
         np.asarray(bunch.target_names, dtype=np.float64) if bunch.get("ordered") else None,
     )
@@ -110,30 +112,42 @@ def run_job(
     ``settled`` are the facts of the job that has already made this job's choice of parameters (the
     one of ``job.tune_fold``); without them the choice is made here, with the same outcome.
     """
-    problem = load_problem(job, data_home)
-    train, test = split_rows(job, problem.X.shape[0])
+    bunch = _load(job.dataset, data_home)
+    is_crowd = job.experiment == "crowd"
+    given: Any
+    if is_crowd:
+        train, votes = draw_items(job, bunch)
+        X = bunch.data[train]
+        X_test = bunch.data[:0] if bunch.data_test is None else bunch.data_test
+        test = len(bunch.data) + np.arange(len(X_test))
+        given = votes if job.estimator in AGGREGATIONS else votes.candidates()
+    else:
+        problem = load_problem(job, data_home)
+        train, test = split_rows(job, problem.X.shape[0])
+        X, given, X_test = problem.X[train], problem.mask[train], problem.X[test]
     with threadpool_limits(limits=1), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        start = time.perf_counter()
-        choice = _tuned(job, problem, settled)
-        tuned_at = time.perf_counter()
+        choice, tune_seconds = Choice({}, []), 0.0
+        if settled is not None:
+            choice = Choice(settled["chosen"], settled["tried"])
+        elif job.criterion:
+            choice, tune_seconds = _timed(lambda: _tuned(job, problem))
+        learner: Any
         if job.estimator == FULL_SUPERVISION:
-            truth = load_truth(job.dataset, data_home).target
-            learner: Any = FullSupervision()
-            fit_start = time.perf_counter()
-            learner.fit_on_truth(problem.X[train], truth[train])
+            learner, given = FullSupervision(), load_truth(job.dataset, data_home).target[train]
+        elif is_crowd and job.estimator in AGGREGATIONS:
+            learner = Aggregation(job.estimator, job.seed)
         else:
             settings = {**job.settings, **choice.parameters}
-            learner = make_estimator(job.estimator, settings, _seed(job))
-            fit_start = time.perf_counter()
-            learner.fit(problem.X[train], problem.mask[train])
-        fit_end = time.perf_counter()
-        predicted = learner.predict(problem.X[test])
-        predict_end = time.perf_counter()
+            seed = job.seed if is_crowd else _seed(job)
+            learner = make_estimator(job.estimator, settings, seed)
+        fit = learner.fit_on_truth if job.estimator == FULL_SUPERVISION else learner.fit
+        _, fit_seconds = _timed(lambda: fit(X, given))
+        predicted, predict_seconds = _timed(lambda: learner.predict(X_test) if len(X_test) else ())
     facts = {
-        "fit_seconds": fit_end - fit_start,
-        "predict_seconds": predict_end - fit_end,
-        "tune_seconds": tuned_at - start,
+        "fit_seconds": fit_seconds,
+        "predict_seconds": predict_seconds,
+        "tune_seconds": tune_seconds,
         "chosen": choice.parameters,
         "tried": choice.tried,
         "status": "ok",
@@ -145,25 +159,22 @@ def run_job(
     return Result(np.asarray(predicted, dtype=np.int64), labels, test, train, facts)
 
 
+def _timed(action: Callable[[], Any]) -> tuple[Any, float]:
+    start = time.perf_counter()
+    return action(), time.perf_counter() - start
+
+
 def _seed(job: Job) -> int:
     return stable_seed("method", job.dataset, job.p, job.r, job.seed, job.fold)
 
 
-def _tuned(job: Job, problem: Problem, settled: Mapping[str, Any] | None) -> Choice:
+def _tuned(job: Job, problem: Problem) -> Choice:
     """Choose on the job's own training rows, or on those of its ``tune_fold``."""
-    if settled is not None:
-        return Choice(settled["chosen"], settled["tried"])
-    if not job.criterion:
-        return Choice({}, [])
     where = job if job.tune_fold is None else replace(job, fold=job.tune_fold)
     rows, _ = split_rows(where, problem.X.shape[0])
     seed = _seed(where)
-
-    def make(parameters: Mapping[str, Any]) -> Any:
-        return make_estimator(job.estimator, {**job.settings, **parameters}, seed)
-
     return choose_parameters(
-        make,
+        lambda chosen: make_estimator(job.estimator, {**job.settings, **chosen}, seed),
         job.grid,
         problem.X[rows],
         problem.mask[rows],
@@ -182,7 +193,10 @@ def _load(dataset: str, data_home: str | None) -> Any:
 def _fingerprint(dataset: str, data_home: str | None) -> str:
     bunch = _load(dataset, data_home)
     digest = hashlib.sha256()
-    for part in (bunch.data, bunch.candidates, np.asarray(bunch.target, dtype=np.int64)):
+    parts = [bunch.data, bunch.candidates, np.asarray(bunch.target, dtype=np.int64)]
+    if bunch.get("votes") is not None:
+        parts += [bunch.votes, bunch.data_test, bunch.target_test]
+    for part in parts:
         if part is not None:
             array = np.ascontiguousarray(part)
             digest.update(f"{array.dtype.str}{array.shape}".encode())

@@ -21,6 +21,7 @@ from rich.console import Console
 
 from gmpll.apps.experiments.claims import claimed
 from gmpll.apps.experiments.cluster import Cluster
+from gmpll.apps.experiments.crowd import check_packages
 from gmpll.apps.experiments.declaration import Declaration, expand
 from gmpll.apps.experiments.jobs import Job
 from gmpll.apps.experiments.progress import RunProgress
@@ -51,10 +52,9 @@ class _Task:
     """A job and all that a worker has to know to do it."""
 
     job: Job
-    folder: Path
+    folder: RunFolder
     data_home: str | None
-    #: Number of failed attempts that this task wants to replace; results beyond it stand.
-    failed_attempts: int
+    failed_attempts: int  # that this task wants to replace; results beyond them stand
     runner: int
 
 
@@ -130,64 +130,39 @@ def run(
     declaration = named_in_full(declaration)
     progress = progress or RunProgress(Console(stderr=True))
     jobs = expand(declaration)
+    check_packages({job.estimator for job in jobs})
+    home = None if data_home is None else str(data_home)
     with nullcontext() if scheduler is None else Cluster(scheduler) as cluster:
         folder.declare(declaration)
         folder.remove_leftovers()
-        _note_start(folder, progress)
-        tasks = _open_tasks(folder, jobs, retry_failed, data_home)
-        _carry_out(tasks, len(jobs), n_jobs, progress, cluster)
+        provenance, earlier = collect_provenance(), folder.starts()
+        if earlier and earlier[-1]["commit"] != provenance["commit"]:
+            progress.note(
+                "Note: the folder holds results of another state of the code; use a new folder if "
+                "they must not be mixed."
+            )
+        folder.note_start(provenance)
+        tasks = []
+        results = folder.load_all(jobs)
+        for job in jobs:
+            result = results.get(job.id)
+            if result is None or (retry_failed and result.failed):
+                attempts = 0 if result is None else result.facts["attempt"]
+                tasks.append(_Task(job, folder, home, attempts, os.getpid()))
+        at_once = n_jobs or (1 if cluster is None else sys.maxsize)
+        n_workers = at_once if cluster is None else min(at_once, cluster.n_workers)
+        timed = [task for task in tasks if task.job.experiment == "timing"]
+        others = [task for task in tasks if task.job.experiment != "timing"]
+        progress.begin([task.job for task in others + timed], len(jobs) - len(tasks), n_workers)
+        try:
+            for stage, limit in ((others, at_once), (timed, 1)):
+                for report in _work_off(stage, limit, progress, cluster):
+                    progress.finished(report.job, report.seconds, report.error)
+        finally:
+            progress.end()
     results = folder.load_all(jobs)
     failed = sum(result.failed for result in results.values())
     return RunSummary(total=len(jobs), done=len(results), failed=failed)
-
-
-def _carry_out(
-    tasks: Sequence[_Task],
-    n_all: int,
-    n_jobs: int | None,
-    progress: RunProgress,
-    cluster: Cluster | None,
-) -> None:
-    """Do all tasks, the timed ones last, and tell how it goes."""
-    at_once = n_jobs or (1 if cluster is None else sys.maxsize)
-    n_workers = at_once if cluster is None else min(at_once, cluster.n_workers)
-    timed = [task for task in tasks if task.job.experiment == "timing"]
-    others = [task for task in tasks if task.job.experiment != "timing"]
-    progress.begin([task.job for task in others + timed], n_all - len(tasks), n_workers)
-    try:
-        for stage, limit in ((others, at_once), (timed, 1)):
-            for report in _work_off(stage, limit, progress, cluster):
-                progress.finished(report.job, report.seconds, report.error)
-    finally:
-        progress.end()
-
-
-def _note_start(folder: RunFolder, progress: RunProgress) -> None:
-    provenance = collect_provenance()
-    earlier = folder.starts()
-    if earlier and earlier[-1]["commit"] != provenance["commit"]:
-        progress.note(
-            "Note: the folder holds results of another state of the code; use a new folder if "
-            "they must not be mixed."
-        )
-    folder.note_start(provenance)
-
-
-def _open_tasks(
-    folder: RunFolder,
-    jobs: Sequence[Job],
-    retry_failed: bool,
-    data_home: str | os.PathLike[str] | None,
-) -> list[_Task]:
-    home = None if data_home is None else str(data_home)
-    results = folder.load_all(jobs)
-    tasks = []
-    for job in jobs:
-        result = results.get(job.id)
-        if result is None or (retry_failed and result.failed):
-            attempts = 0 if result is None else result.facts["attempt"]
-            tasks.append(_Task(job, folder.path, home, attempts, os.getpid()))
-    return tasks
 
 
 def _work_off(
@@ -208,31 +183,28 @@ def _work_off(
 
 def _one_pass(tasks: Sequence[_Task], n_workers: int, progress: RunProgress) -> Iterator[_Report]:
     """Try every task once, in parallel; go on if a worker process dies."""
-    started: dict[str, _Task] = {}
+    running: dict[str, _Task] = {}
+    waiting = iter(tasks)
 
     def dispatch() -> Iterator[object]:
-        for task in tasks:
-            started[task.job.id] = task
+        for task in waiting:
+            running[task.job.id] = task
             yield delayed(_attempt_in_process)(task)
 
     # One job per worker is handed out at a time, so what is handed out and not back is running.
     parallel = Parallel(
         n_jobs=n_workers, batch_size=1, pre_dispatch=n_workers, return_as="generator_unordered"
     )
-    finished = set()
     reports = parallel(dispatch())
     try:
         for report in reports:
-            finished.add(report.job.id)
-            running = [task.job for key, task in list(started.items()) if key not in finished]
-            progress.running(running)
+            del running[report.job.id]
+            progress.running([task.job for task in list(running.values())])
             yield report
     except BrokenExecutor:
-        suspects = [task for key, task in started.items() if key not in finished]
-        for task in suspects:
+        for task in list(running.values()):
             yield _attempt_alone(task)
-        rest = [task for task in tasks if task.job.id not in started]
-        yield from _one_pass(rest, n_workers, progress)
+        yield from _one_pass(list(waiting), n_workers, progress)
     finally:
         reports.close()
 
@@ -259,58 +231,40 @@ def _attempt_alone(task: _Task) -> _Report:
 
 def _died(task: _Task) -> _Report:
     """Note down that a task kills its process."""
-    with claimed(RunFolder(task.folder).lock_file, task.job.id) as ours:
+    with claimed(task.folder.lock_file, task.job.id) as ours:
         if not ours:
             return _Report(task.job, done=False)
-        _save(task, Result.failure(_DIED))
+        task.folder.save(task.job, Result.failure(_DIED, attempt=task.failed_attempts + 1))
     return _Report(task.job, done=True, seconds=0.0, error=_DIED)
 
 
 def _attempt_in_process(task: _Task) -> _Report:
     """Do a task in a process that this runner has started, or in the runner itself."""
     if os.getpid() != task.runner:
-        _behave_as_worker()
+        _behave_as_worker(task.runner)
     return _attempt(task)
 
 
 def _attempt(task: _Task) -> _Report:
     """Do a task, unless it is done or being done elsewhere."""
-    folder = RunFolder(task.folder)
-    with _at_work, claimed(folder.lock_file, task.job.id) as ours:
+    job, folder, attempt = task.job, task.folder, task.failed_attempts + 1
+    with _at_work, claimed(folder.lock_file, job.id) as ours:
         if not ours:
-            return _Report(task.job, done=False)
-        standing = folder.load(task.job)
-        if standing and not (standing.failed and standing.facts["attempt"] <= task.failed_attempts):
-            return _Report(task.job, done=True)
+            return _Report(job, done=False)
+        standing = folder.load(job)
+        if standing and not (standing.failed and standing.facts["attempt"] < attempt):
+            return _Report(job, done=True)
         start = time.perf_counter()
-        result = _result_or_failure(task)
-        _save(task, result)
+        try:
+            result = run_job(job, task.data_home, _settled_by_another(task))
+            result.facts["attempt"] = attempt
+        except Exception as error:
+            text = f"{type(error).__name__}: {error}"
+            lines = "".join(traceback.format_exception(error))
+            result = Result.failure(text, lines, attempt)
+        folder.save(job, result)
     seconds = time.perf_counter() - start
-    return _Report(task.job, done=True, seconds=seconds, error=result.facts["error"])
-
-
-@cache
-def _behave_as_worker() -> None:
-    """Make this process depend on its runner, once."""
-    # Ctrl-C in a terminal reaches all processes; only the runner decides what it means.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    Thread(target=_leave_after_the_runner, args=(os.getppid(),), daemon=True).start()
-
-
-def _leave_after_the_runner(runner: int) -> None:
-    """End this process when its runner was killed, but let it finish and save its job first."""
-    while os.getppid() == runner:
-        time.sleep(_POLL_SECONDS)
-    with _at_work:
-        os._exit(0)
-
-
-def _result_or_failure(task: _Task) -> Result:
-    try:
-        return run_job(task.job, task.data_home, _settled_by_another(task))
-    except Exception as error:
-        text = f"{type(error).__name__}: {error}"
-        return Result.failure(text, "".join(traceback.format_exception(error)))
+    return _Report(job, done=True, seconds=seconds, error=result.facts["error"])
 
 
 def _settled_by_another(task: _Task) -> dict[str, Any] | None:
@@ -318,10 +272,22 @@ def _settled_by_another(task: _Task) -> dict[str, Any] | None:
     job = task.job
     if job.tune_fold is None or job.tune_fold == job.fold:
         return None
-    result = RunFolder(task.folder).load(replace(job, fold=job.tune_fold))
+    result = task.folder.load(replace(job, fold=job.tune_fold))
     return None if result is None or result.failed else result.facts
 
 
-def _save(task: _Task, result: Result) -> None:
-    result.facts["attempt"] = task.failed_attempts + 1
-    RunFolder(task.folder).save(task.job, result)
+@cache
+def _behave_as_worker(runner: int) -> None:
+    """Make this process depend on its runner, once."""
+    # Ctrl-C in a terminal reaches all processes; only the runner decides what it means.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    Thread(target=_leave_after_the_runner, args=(runner, os.getppid()), daemon=True).start()
+
+
+def _leave_after_the_runner(runner: int, parent: int) -> None:
+    """End this process when its runner was killed, but let it finish and save its job first."""
+    # A parent that is process 1, and not the runner, adopted this process before it got here.
+    while os.getppid() == parent and (parent > 1 or parent == runner):
+        time.sleep(_POLL_SECONDS)
+    with _at_work:
+        os._exit(0)

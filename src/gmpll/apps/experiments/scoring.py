@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gmpll.apps.experiments.errors import ExperimentError
-from gmpll.apps.experiments.jobs import Job
+from gmpll.apps.experiments.jobs import Job, canonical_json
 from gmpll.apps.experiments.protocol import Truth, load_truth
-from gmpll.apps.experiments.stable import canonical_json
 from gmpll.apps.experiments.store import Result, RunFolder, write_atomically
 from gmpll.metrics import mean_absolute_label_error
 
@@ -48,16 +48,13 @@ def scores(run_dir: Path | str, *, data_home: str | os.PathLike[str] | None = No
 
     folder = RunFolder(run_dir)
     home = None if data_home is None else str(data_home)
-    truths: dict[str, Truth] = {}
+    truth = cache(lambda dataset: load_truth(dataset, home))
     rows = []
     for job in folder.jobs():
         result = folder.load(job)
-        if result is None:
-            continue
-        if not result.failed and job.dataset not in truths:
-            truths[job.dataset] = load_truth(job.dataset, home)
-        measures = {} if result.failed else _measures(job, result, truths[job.dataset])
-        rows.append(_row(job, result, measures))
+        if result is not None:
+            measures = {} if result.failed else _measures(job, result, truth(job.dataset))
+            rows.append(_row(job, result, measures))
     return pd.DataFrame(rows, columns=list(SCORE_COLUMNS))
 
 

@@ -18,15 +18,10 @@ class TTest(NamedTuple):
 
 
 def paired_t_test(a: ArrayLike, b: ArrayLike) -> TTest:
-    """Compare two methods over the same folds, as the paper does.
+    """Compare accuracies of two methods over the same folds, as the paper does.
 
-    Training sets of cross-validation overlap, so the test finds differences too easily; see
-    :func:`corrected_resampled_t_test`.
-
-    Parameters
-    ----------
-    a, b : array-like of shape (n_folds,)
-        Accuracies, fold by fold. Pairs with a NaN are left out.
+    Pairs with a NaN are left out. Training sets of cross-validation overlap, so the test finds
+    differences too easily; see :func:`corrected_resampled_t_test`.
 
     Examples
     --------
@@ -39,21 +34,11 @@ def paired_t_test(a: ArrayLike, b: ArrayLike) -> TTest:
 
 
 def corrected_resampled_t_test(a: ArrayLike, b: ArrayLike, test_share: float) -> TTest:
-    """Compare two methods, allowing for the overlap of the training sets.
+    """Compare accuracies of two methods, allowing for the overlap of the training sets.
 
-    Nadeau and Bengio's correction: the variance of the mean difference is
-    ``(1 / n + n_test / n_train) * var`` instead of ``var / n``.
-
-    Parameters
-    ----------
-    a, b : array-like of shape (n_folds,)
-        Accuracies, fold by fold (and seed by seed). Pairs with a NaN are left out.
-    test_share : float
-        Share of the rows that a fold tests on: 0.1 for ten folds.
-
-    References
-    ----------
-    C. Nadeau, Y. Bengio. Inference for the generalization error. Machine Learning 52, 2003.
+    The correction of C. Nadeau and Y. Bengio (Inference for the generalization error, Machine
+    Learning 52, 2003): the variance of the mean difference is ``(1 / n + n_test / n_train) * var``
+    instead of ``var / n``. A fold tests on the share ``test_share`` of the rows, 0.1 of ten folds.
 
     Examples
     --------
@@ -94,18 +79,9 @@ class RankComparison:
 
 
 def friedman_nemenyi(scores: ArrayLike, *, level: float = 0.05) -> RankComparison:
-    """Rank methods over data sets and test the ranks.
+    """Rank methods (columns) over data sets (rows) and test the ranks; larger scores are better.
 
-    Parameters
-    ----------
-    scores : array-like of shape (n_datasets, n_methods)
-        One figure per data set and method, larger is better.
-    level : float, default=0.05
-        Significance level of the critical difference.
-
-    References
-    ----------
-    J. Demsar. Statistical comparisons of classifiers over multiple data sets. JMLR 7, 2006.
+    See J. Demsar, Statistical comparisons of classifiers over multiple data sets, JMLR 7, 2006.
 
     Examples
     --------

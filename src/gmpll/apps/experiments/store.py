@@ -1,12 +1,4 @@
-"""The run folder: what is in it, and how it gets there whole.
-
-::
-
-    declaration.json    what the folder is for
-    jobs/<id>.npz       one file per finished job: predictions, timings, or its error
-    starts/*.json       provenance of every time somebody worked on it
-    claims.lock         see claims.py
-    scores.csv          made from the files above, at any time
+"""The run folder: what is in it (see ``docs/experiments.md``), and how it gets there whole.
 
 A file appears under its name only when it is complete: it is written beside, flushed to the disk
 and then renamed.
@@ -19,6 +11,7 @@ import json
 import os
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -29,13 +22,13 @@ from gmpll._atomic_io import atomic_write, remove_abandoned
 from gmpll.apps.experiments.claims import claimed
 from gmpll.apps.experiments.declaration import Declaration, expand, parse_declaration
 from gmpll.apps.experiments.errors import ExperimentError
-from gmpll.apps.experiments.jobs import Job
-from gmpll.apps.experiments.stable import canonical_json
+from gmpll.apps.experiments.jobs import Job, canonical_json
 
 #: Of the files in a run folder.
 FORMAT_VERSION = 1
 #: A claim that no job has, for changes of the declaration.
 _FOLDER_CLAIM = "0" * 24
+_ARRAYS = ("predicted", "labels", "test_rows", "train_rows")
 
 
 @dataclass(frozen=True)
@@ -49,10 +42,10 @@ class Result:
     facts: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def failure(cls, error: str, traceback: str = "") -> Result:
+    def failure(cls, error: str, traceback: str = "", attempt: int = 1) -> Result:
         """Return the result of a job that raised an error."""
         nothing = np.empty(0, dtype=np.int64)
-        facts = {"status": "failed", "error": error, "traceback": traceback}
+        facts = {"status": "failed", "error": error, "traceback": traceback, "attempt": attempt}
         return cls(nothing, nothing, nothing, nothing, facts)
 
     @property
@@ -121,15 +114,10 @@ class RunFolder:
     def save(self, job: Job, result: Result) -> None:
         """Keep a job's result, replacing an earlier one."""
         facts = {"format": FORMAT_VERSION, "job": asdict(job), **result.facts}
+        arrays = {name: getattr(result, name) for name in _ARRAYS}
+        arrays["facts"] = np.frombuffer(canonical_json(facts).encode(), dtype=np.uint8)
         buffer = io.BytesIO()
-        np.savez_compressed(
-            buffer,
-            facts=np.frombuffer(canonical_json(facts).encode(), dtype=np.uint8),
-            predicted=result.predicted,
-            labels=result.labels,
-            test_rows=result.test_rows,
-            train_rows=result.train_rows,
-        )
+        np.savez_compressed(buffer, **arrays)
         write_atomically(self.file_of(job), buffer.getvalue())
 
     def load(self, job: Job) -> Result | None:
@@ -168,29 +156,31 @@ class RunFolder:
 
     def starts(self) -> list[dict[str, Any]]:
         """Return the provenance of every start, oldest first."""
-        return [_start(file) for file in sorted((self.path / "starts").glob("*.json"))]
+        starts = []
+        for file in sorted((self.path / "starts").glob("*.json")):
+            starts.append(_read_object(file, advice="; remove it"))
+            if not isinstance(starts[-1].get("commit", ""), str):
+                raise ExperimentError(
+                    f"{file} is damaged: it must tell of one start, so remove it."
+                )
+        return starts
 
     def _merged(self, declaration: Declaration) -> Declaration:
         if not (self.path / "declaration.json").exists():
             return declaration
         before = self.declaration()
-        for old in before.experiments:
-            for new in declaration.experiments:
-                if not old.fits_beside(new):
-                    raise ExperimentError(
-                        f"{self.path} holds a {old.kind} run with another protocol (folds, "
-                        "tuning or rows differ): choose another folder, or repeat its options."
-                    )
-        clash = [
-            name
-            for name, method in declaration.variants.items()
-            if before.variants.get(name, method) != method
-        ]
-        if clash:
-            raise ExperimentError(
-                f"{self.path} holds results of another variant named {clash[0]!r}: "
-                "choose another name or folder."
-            )
+        for old, new in product(before.experiments, declaration.experiments):
+            if not old.fits_beside(new):
+                raise ExperimentError(
+                    f"{self.path} holds a {old.kind} run with another protocol (folds, tuning or "
+                    "rows differ): choose another folder, or repeat its options."
+                )
+        for name, method in declaration.variants.items():
+            if before.variants.get(name, method) != method:
+                raise ExperimentError(
+                    f"{self.path} holds results of another variant named {name!r}: choose another "
+                    "name or folder."
+                )
         # Both as they are after a way through JSON, so that equal ones are found to be equal.
         plain = json.loads(json.dumps(declaration.plain()))
         again = parse_declaration(plain, where=str(self.path / "declaration.json"))
@@ -200,7 +190,7 @@ class RunFolder:
 
 def _is_whole(result: Result) -> bool:
     """Whether the arrays of a result fit together and its facts say how it ended."""
-    arrays = (result.predicted, result.labels, result.test_rows, result.train_rows)
+    arrays = [getattr(result, name) for name in _ARRAYS]
     if not all(np.ndim(array) == 1 and array.dtype.kind in "iu" for array in arrays):
         return False
     facts = result.facts
@@ -224,13 +214,6 @@ def _read_object(file: Path, advice: str = "") -> dict[str, Any]:
     if not isinstance(content, dict):
         raise ExperimentError(f"{file} is damaged: it must hold one JSON object{advice}.")
     return content
-
-
-def _start(file: Path) -> dict[str, Any]:
-    start = _read_object(file, advice="; remove it")
-    if not isinstance(start.get("commit", ""), str):
-        raise ExperimentError(f"{file} is damaged: it must tell of one start, so remove it.")
-    return start
 
 
 def write_atomically(path: Path, content: bytes) -> None:

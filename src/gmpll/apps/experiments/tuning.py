@@ -41,10 +41,7 @@ def covering_rate_of_columns(
     return float(candidates[np.arange(candidates.shape[0]), y_pred].mean())
 
 
-Criterion = Callable[
-    [NDArray[np.bool_], NDArray[np.integer], NDArray[np.floating]],
-    float,
-]
+Criterion = Callable[[NDArray[np.bool_], NDArray[np.integer], NDArray[np.floating]], float]
 
 #: Label-free criteria by name; larger is better.
 CRITERIA: dict[str, Criterion] = {

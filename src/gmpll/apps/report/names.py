@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gmpll.apps.experiments.methods import BASELINES as FLOORS
-from gmpll.apps.experiments.upper_bound import FULL_SUPERVISION
+from gmpll.apps.experiments.methods import FULL_SUPERVISION
 from gmpll.apps.report import paper
 
 #: The method that the paper proposes and that the others are compared with.

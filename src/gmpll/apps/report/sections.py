@@ -12,6 +12,7 @@ import pandas as pd
 
 from gmpll.apps.pages.tables import Table
 from gmpll.apps.report import comparisons, figures, layouts, summaries
+from gmpll.apps.report.crowd import crowd_table
 from gmpll.apps.report.figures import Drawing
 from gmpll.apps.report.names import OURS, data_set_name
 from gmpll.apps.report.paper_checks import paper_contradictions
@@ -50,6 +51,7 @@ def make_sections(scores: pd.DataFrame, infos: Sequence[DatasetInfo]) -> list[Se
         _sensitivity(scores, infos, "beta", remarks["beta"]),
         _sensitivity(scores, infos, "r", remarks["r"]),
         _times(scores),
+        *_crowd(scores),
         _incomplete(scores),
         _failures(scores),
     ]
@@ -198,6 +200,13 @@ def _times(scores: pd.DataFrame) -> Section:
         return Section("times", title, absent=_absent(scores, "timing"))
     ours = [layouts.time_table(facts)] if (facts["method"] == OURS).any() else []
     return Section("times", title, tables=[*ours, layouts.times_of_methods_table(facts)])
+
+
+def _crowd(scores: pd.DataFrame) -> list[Section]:
+    """The paper has no such experiment: a report without it does not mention it."""
+    table = crowd_table(scores)
+    text = ["Every method is given the same items and votes; only CROWDLAB and gmpll use features."]
+    return [Section("crowd", "Votes of annotators", text, tables=[table])] if table else []
 
 
 def _incomplete(scores: pd.DataFrame) -> Section:
