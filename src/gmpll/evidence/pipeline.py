@@ -341,6 +341,7 @@ class Pipeline:
         self._seed = seed
         self._make_table = table
         self._set_models: dict[float, tuple[SetModel, Array]] = {}
+        self._set_matchings: dict[tuple[float, float], list[tuple[dict[str, Any], Array]]] = {}
         self._kernels: dict[float, KernelRidge] = {}
         self._regressions: dict[tuple[float, float], KernelRidge] = {}  # the last one asked for
 
@@ -424,34 +425,50 @@ class Pipeline:
         """Join what matching and feedback found with the model of the sets.
 
         From the model's posterior all other rows speak for a few iterations, those with the same
-        set too: once with the labels' masses held at the model's class prior, once with the
-        class-mass correction. Many iterations would forget the start. Model and prior are
-        estimates: the mean with what was found without them is returned.
+        set too: once with the class-mass correction, once with the labels' masses held at the
+        model's class prior. Many iterations would forget the start. Model and prior are estimates:
+        the mean with what was found without them is returned.
         """
-        assert chosen.tau is not None
-        rows, ridge = self.rows, self.ridge(chosen)
-        _, posterior = self.set_model(chosen.tau)
-        mass = posterior.sum(axis=0)
-        affinity = LocalAffinity(self.disambiguated.graph.weights, rows.mask)  # type: ignore[attr-defined]
         total = P
-        for masses in ({"balance": chosen.balance}, {"balance": 0.0, "expected_mass": mass}):
-            matching = match(
-                affinity,
-                rows.mask,
-                start=posterior,
-                max_iter=SET_ITERATIONS,
-                tol=0.0,
-                keep=engine_of(rows.mask).keeper(),
-                **masses,
-            )
+        for masses, matched in self._matched_from_sets(chosen.tau, chosen.balance):
             total = total + feedback(
-                ridge.leave_one_out,
-                rows.mask,
-                matching.probabilities,
+                self.ridge(chosen).leave_one_out,
+                self.rows.mask,
+                matched,
                 n_iterations=SET_ITERATIONS,
                 **masses,
             )
         return total / 3.0
+
+    def _matched_from_sets(
+        self, tau: float | None, balance: float
+    ) -> list[tuple[dict[str, Any], Array]]:
+        """Match from the posterior of the set model; what the masses are held by, and the result.
+
+        It does not depend on the regression that is asked afterwards.
+        """
+        assert tau is not None
+        if (tau, balance) not in self._set_matchings:
+            _, posterior = self.set_model(tau)
+            mask = self.rows.mask
+            affinity = LocalAffinity(self.disambiguated.graph.weights, mask)  # type: ignore[attr-defined]
+            capacities = {"balance": 0.0, "expected_mass": posterior.sum(axis=0)}
+            self._set_matchings[tau, balance] = [
+                (
+                    masses,
+                    match(
+                        affinity,
+                        mask,
+                        start=posterior,
+                        max_iter=SET_ITERATIONS,
+                        tol=0.0,
+                        keep=engine_of(mask).keeper(),
+                        **masses,
+                    ).probabilities,
+                )
+                for masses in ({"balance": balance}, capacities)
+            ]
+        return self._set_matchings[tau, balance]
 
     def support_on_host(self, P: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the support that confidences get by the graph, all of them on the host."""

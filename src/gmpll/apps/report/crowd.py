@@ -6,7 +6,7 @@ import pandas as pd
 
 from gmpll.apps.pages.tables import MISSING, Cell, Row, Table, figure
 from gmpll.apps.report.names import data_set_name
-from gmpll.apps.report.scores_table import of_experiment, succeeded
+from gmpll.apps.report.scores_table import of_experiment
 
 #: Measure of the scores -> which rows it is taken over.
 _PARTS = {"transductive": "items", "inductive": "test part"}
@@ -14,7 +14,7 @@ _PARTS = {"transductive": "items", "inductive": "test part"}
 
 def crowd_table(scores: pd.DataFrame) -> Table | None:
     """Lay out the accuracy on the voted items and on the test parts; None without any figure."""
-    done = succeeded(of_experiment(scores, "crowd"))
+    done = of_experiment(scores, "crowd").query("status == 'ok'")
     data_sets = list(done["dataset"].unique())
     facts = done.groupby(["dataset", "method"], sort=False)[list(_PARTS)].agg(["mean", "std"])
     columns = [
