@@ -74,6 +74,21 @@ def test_labels_stay_among_the_votes_if_they_must(digits):
     assert votes.candidates.mask[np.arange(len(y)), fitted.labels_].all()
 
 
+@pytest.mark.parametrize("votes_are_given", [True, False])
+def test_what_is_impossible_is_never_found(digits, votes_are_given):
+    X, y = digits
+    sets = crowd(y, 10, [0.5, 0.5, 0.5]) if votes_are_given else missing(y, 0.3)[0]
+    free = model(outside="allow").fit(X, sets)
+    mask = sets.candidates.mask if votes_are_given else sets
+    beyond = ~mask[np.arange(len(y)), free.labels_]
+    assert beyond.any()
+    impossible = np.zeros((len(y), 10), dtype=bool)
+    impossible[beyond, free.labels_[beyond]] = True
+    fitted = model(outside="allow").fit(X, sets, impossible=impossible)
+    assert not impossible[np.arange(len(y)), fitted.labels_].any()
+    assert not impossible[np.arange(len(y)), fitted.suggested_labels_].any()
+
+
 def missing(y, rate, seed=0):
     """Random candidates of which a share of the sets lacks the truth."""
     mask = random_candidates(y, p=0.7, r=2, random_state=seed).copy()

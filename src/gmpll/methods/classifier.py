@@ -64,7 +64,13 @@ from gmpll.methods._incremental import IncrementalMixin
 from gmpll.methods.gmpll import GMPLL, is_local_matching
 from gmpll.ordinal import cooccurrence_similarity, features_vary_with_label, labels_look_ordinal
 from gmpll.rounding import as_probabilities, confidences_within
-from gmpll.side_information import Prior, candidate_prior, class_shares, weights_by_label
+from gmpll.side_information import (
+    Prior,
+    apply_constraints,
+    candidate_prior,
+    class_shares,
+    weights_by_label,
+)
 
 __all__ = ["PartialLabelClassifier"]
 
@@ -334,15 +340,15 @@ class PartialLabelClassifier(
         -------
         self
         """
-        self._votes = None
         own = self.disambiguator is None or is_local_matching(self.disambiguator)
-        if isinstance(y, VotedCandidates) and candidate_weight is None and own:
-            self._votes = y
-        side_information = {"gold": gold, "impossible": impossible}
+        self._votes = (
+            y if isinstance(y, VotedCandidates) and candidate_weight is None and own else None
+        )
+        self._constraints = {"gold": gold, "impossible": impossible}
         try:
-            return self._fit_sets(X, y, **side_information, candidate_weight=candidate_weight)
-        finally:
-            self._votes = None  # rows that come later have none
+            return self._fit_sets(X, y, **self._constraints, candidate_weight=candidate_weight)
+        finally:  # rows that come later have neither
+            self._votes, self._constraints = None, {}
 
     def _fit(
         self,
@@ -515,7 +521,7 @@ class PartialLabelClassifier(
         self.__dict__.pop("annotators_", None)  # of an earlier fit
         self.evidence_ = {}
         if self._votes is not None:
-            confidences = self._joined_with_votes(pipeline, chosen)
+            joint = self._joint_with_votes(pipeline, chosen)
         else:
             if chosen.tau is not None:
                 model, _ = pipeline.set_model(chosen.tau)
@@ -526,9 +532,14 @@ class PartialLabelClassifier(
                     "class prior": 1.0 - chosen.tau,
                 }
             joint = self._joint_with_outside(pipeline, chosen, confidences)
-            self._keep_outside(joint, to_host(rows.mask), rows.labels)
-            if self.outside == "allow":
-                confidences = from_host(joint, rows.mask)
+        joint = self._within_constraints(joint)
+        mask = to_host(rows.mask)
+        self.outside_probability_ = np.where(mask, 0.0, joint).sum(axis=1)
+        self.suggested_labels_ = rows.labels[joint.argmax(axis=1)]
+        if self.outside == "allow" or (self._votes is not None and self.outside == "auto"):
+            confidences = from_host(joint, rows.mask)
+        elif self._votes is not None:
+            confidences = from_host(confidences_within(joint, mask), rows.mask)
         self.predictor_ = pipeline.predictor(chosen, confidences)
         if len(batches) == 1:  # rows that come later change nothing of the calibration
             self._fit_calibration(confidences, rows.mask)
@@ -546,13 +557,13 @@ class PartialLabelClassifier(
         self.class_prior_ = self._with_unseen_labels(shares[None, :], 0.0)[0]
         return confidences
 
-    def _joined_with_votes(self, pipeline: Pipeline, chosen: Hyperparameters) -> Array:
+    def _joint_with_votes(self, pipeline: Pipeline, chosen: Hyperparameters) -> NDArray[np.float64]:
         """Join what every annotator votes with the learner's out-of-sample scores."""
         votes: Any = self._votes
         rows = pipeline.rows
 
         def out_of_sample(P: NDArray[np.float64]) -> NDArray[np.float64]:
-            P = aligned_columns(P, votes.candidates.classes, rows.labels)
+            P = self._within_constraints(aligned_columns(P, votes.candidates.classes, rows.labels))
             scores = to_host(pipeline.out_of_sample(chosen, from_host(P, rows.mask)))
             return aligned_columns(scores, rows.labels, votes.candidates.classes)
 
@@ -562,16 +573,15 @@ class PartialLabelClassifier(
             "features": float(crowd.feature_weight_.sum()),
             "gain by features": crowd.feature_gain_,
         }
-        voted_for = votes.weights > 0
-        voted_for[~voted_for.any(axis=1)] = True  # of items without votes
-        self._keep_outside(crowd.posterior_, voted_for, crowd.classes_)
-        posterior = aligned_columns(crowd.posterior_, crowd.classes_, rows.labels)
-        # Rows of which more is known than votes keep to that.
-        mask = to_host(rows.mask)
-        voted = aligned_columns(votes.candidates.mask, votes.candidates.classes, rows.labels)
-        free = (mask == voted).all(axis=1, keepdims=True) & (self.outside != "never")
-        allowed = np.where(free, True, mask)
-        return from_host(confidences_within(posterior, allowed), rows.mask)
+        return aligned_columns(crowd.posterior_, crowd.classes_, rows.labels)
+
+    def _within_constraints(self, joint: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Leave nothing to labels that ``gold`` or ``impossible`` rule out for a row."""
+        if all(constraint is None for constraint in self._constraints.values()):
+            return joint
+        every = np.ones((len(joint), len(self.classes_)), dtype=bool)
+        possible = apply_constraints(CandidateSets(every, self.classes_), **self._constraints).mask
+        return confidences_within(joint, possible[:, self._seen])
 
     def _joint_with_outside(
         self, pipeline: Pipeline, chosen: Hyperparameters, confidences: Array
@@ -594,13 +604,6 @@ class PartialLabelClassifier(
         model = SetModel(chosen.balance, shares, np.full(2, FIRST_WEIGHT))
         _, joint = fit_outside(score, mask, model, P)
         return joint
-
-    def _keep_outside(
-        self, joint: NDArray[np.float64], mask: NDArray[np.bool_], labels: NDArray[Any]
-    ) -> None:
-        """Keep how probable it is that no candidate is right, and the best label of all."""
-        self.outside_probability_ = np.where(mask, 0.0, joint).sum(axis=1)
-        self.suggested_labels_ = labels[joint.argmax(axis=1)]
 
     def _keep_matching(
         self, disambiguated: Disambiguated, balance: float, confidences: NDArray[np.float64]
