@@ -12,6 +12,7 @@ from gmpll.datasets.corruption import random_candidates
 from gmpll.evidence import set_model
 from gmpll.evidence.set_model import (
     Relations,
+    SampleModel,
     Scores,
     SetModel,
     SetsLeftOut,
@@ -220,6 +221,30 @@ def test_sets_that_lack_the_label_are_found(digits):
         if share:
             assert roc_auc_score(lacking, outside) > 0.95
             assert (joint.argmax(axis=1) == y).mean() > 0.95
+
+
+def test_a_sample_speaks_of_rows_without_those_of_their_set(digits):
+    X, _, mask = digits
+    mask = mask[:, :6].copy()  # few labels, so that sets are shared
+    mask[~mask.any(axis=1), 0] = True
+    sample, others = np.arange(120), np.arange(120, 150)
+    kernel = rbf_kernel(X[:150], gamma=0.2)
+    edges = sp.csr_array(kneighbors_graph(X[:150], 10).maximum(kneighbors_graph(X[:150], 10).T))
+    related = Relations(
+        edges[sample][:, sample], kernel[np.ix_(sample, sample)], RIDGE, mask[sample]
+    )
+    model, P = related.fit(0.5, related.inverse())
+    found = SampleModel(related, 0.5).posterior(
+        mask[others], edges[others][:, sample], kernel[np.ix_(others, sample)]
+    )
+    for row, posterior in zip(others, found, strict=True):
+        speak = (mask[sample] != mask[row]).any(axis=1)
+        ridged = kernel[np.ix_(sample[speak], sample[speak])] + RIDGE * np.eye(speak.sum())
+        scores = kernel[row, sample[speak]] @ np.linalg.solve(ridged, P[speak])
+        support = edges[[row]][:, sample[speak]] @ P[speak]
+        shares = set_model.label_shares(P[speak].sum(axis=0), int(speak.sum()))[None]
+        literal = model.posterior(Scores(support, scores[None], shares), mask[[row]])
+        np.testing.assert_allclose(posterior, literal[0], atol=1e-8)
 
 
 def test_the_exponent_is_chosen_by_held_out_sets():

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
+from sklearn.datasets import make_blobs
 from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV
@@ -27,6 +28,7 @@ from gmpll import (
     candidates_from_votes,
 )
 from gmpll.datasets import make_partial_label_problem, random_candidates
+from gmpll.evidence import pipeline as stages
 from gmpll.evidence.ridge import KernelRidge
 from gmpll.evidence.scikit import MIN_CONFIDENCE, ScikitLearner
 from gmpll.evidence.selection import ALTERNATIVES
@@ -382,3 +384,28 @@ class Recorder(PLKNN):
     def fit(self, X, y, candidate_weight=None):
         self.fits.append((X, y, candidate_weight))
         return super().fit(X, y)
+
+
+def test_sets_are_modelled_at_every_size(monkeypatch):
+    """Of many rows a sample is modelled; it serves nearly as well as all of them."""
+    rng = np.random.RandomState(0)
+    X, y = make_blobs(600, 8, centers=6, cluster_std=3.5, random_state=0)
+    partner = np.array([1, 2, 0, 4, 5, 3])[y]  # every label has one companion: sets follow labels
+    mask = np.eye(6, dtype=bool)[y]
+    listed = rng.uniform(size=600) < 0.7
+    mask[listed, partner[listed]] = True
+    options = {"views": ("cosine",), "width": 1.5, "ridge": 0.1, "stacking": 0.0, "forest": 0.0}
+
+    def fitted():
+        return PartialLabelClassifier(hyperparameters=options, random_state=0).fit(X, mask)
+
+    exact = fitted()
+    monkeypatch.setattr(stages, "EXACT_ROWS", 400)
+    monkeypatch.setattr(stages, "SET_MODEL_ROWS", 300)
+    sampled = fitted()
+    assert exact.evidence_ != sampled.evidence_
+    assert sampled.selected_["tau"] == exact.selected_["tau"]
+    assert (sampled.labels_ == exact.labels_).mean() > 0.95
+    few = PartialLabelClassifier(hyperparameters=options, random_state=0).fit(X[:60], mask[:60])
+    assert few.selected_["tau"] is not None
+    assert (few.class_prior_error_ > 0).any()

@@ -185,6 +185,8 @@ class PartialLabelClassifier(
         ``annotators_.to_frame()`` is a table.
     class_prior_ : ndarray of shape (n_classes,)
         Share of every label among the training rows, as far as it was found.
+    class_prior_error_ : ndarray of shape (n_classes,)
+        Its standard error if the confidences are right: how far it is open because labels are.
     evidence_ : dict
         How far each kind of evidence was believed: the weights of ``"graph"`` and
         ``"regression"`` in the model of the candidate sets, about 0 where features say nothing,
@@ -553,8 +555,11 @@ class PartialLabelClassifier(
             weights = rows.prior.candidates
             self._state = FitState(rows.labels, rows.mask, confidences, weights, batches)
         self.n_samples_seen_ = rows.n_samples
-        shares = to_host(confidences).mean(axis=0)
+        P = to_host(confidences)
+        shares = P.mean(axis=0)
         self.class_prior_ = self._with_unseen_labels(shares[None, :], 0.0)[0]
+        unsure = np.sqrt((P * (1.0 - P)).sum(axis=0)) / len(P)
+        self.class_prior_error_ = self._with_unseen_labels(unsure[None, :], 0.0)[0]
         return confidences
 
     def _joint_with_votes(self, pipeline: Pipeline, chosen: Hyperparameters) -> NDArray[np.float64]:
