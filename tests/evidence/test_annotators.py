@@ -314,6 +314,14 @@ def test_rows_that_are_picked_keep_their_votes():
     assert AnnotatorModel().fit(some).posterior_.shape == (3, 3)
 
 
+@pytest.mark.parametrize("learner", [None, lambda P: P])
+def test_no_votes_and_a_single_label(learner):
+    nothing = AnnotatorModel().fit(np.zeros((3, 2)), learner)
+    np.testing.assert_allclose(nothing.posterior_, 0.5, atol=1e-6)
+    one = AnnotatorModel().fit(np.ones((3, 1)), learner)
+    np.testing.assert_allclose(one.posterior_, 1.0)
+
+
 @pytest.mark.parametrize(
     ("votes", "learner", "message"),
     [

@@ -110,7 +110,7 @@ class AnnotatorModel:
     feature_prior_ : ndarray of shape (n_items, n_classes)
         What features (without: the class prior) say before votes are heard.
     strength_ : float
-        Votes per label that the average annotator is worth in the confusion matrix of one.
+        Votes that the average annotator is worth in what is known of one; infinite without names.
     log_likelihood_ : float
         Mean log-likelihood of the votes of an item, given those of the others.
     n_iter_ : int
@@ -122,8 +122,10 @@ class AnnotatorModel:
     to be right more often than by chance. A single hostile annotator among honest ones counts
     inversely; if all are hostile, the result is what they agree on. An item with a single vote says
     nothing about its annotator unless features do, so that with one vote per item and no features
-    the result is the vote. An annotator who gave an item several labels has a share of a vote for
-    each of them.
+    the result is the vote. With two labels and no names it is the majority vote, unless the class
+    prior says otherwise. An annotator who gave an item several labels has a share of a vote for each
+    of them; one with a single vote is the average annotator. An item without votes has the class
+    prior, or what its features say.
 
     Examples
     --------
@@ -228,7 +230,8 @@ class AnnotatorModel:
                 by_votes = np.exp(log_prior + from_votes - evidence[:, None])
                 log_prior = features.fit(trust * posterior + (1.0 - trust) * by_votes, from_votes)
                 evidence = logsumexp(log_prior + from_votes, axis=1)
-                checked = float(np.clip((evidence - without).mean() / entropy.mean(), 0.0, 1.0))
+                explained = (evidence - without).mean() / max(entropy.mean(), 1e-12)
+                checked = float(np.clip(explained, 0.0, 1.0))
             before, posterior = posterior, np.exp(log_prior + from_votes - evidence[:, None])
             self.n_iter_ += 1
             change = np.abs(posterior - before).sum(axis=1).mean()
@@ -705,7 +708,7 @@ class _Crowd:
             label_guesses=self._label_guesses,
             pair_who=self._pair_who,
             pair_label=self._pair_label,
-            pair_votes=np.concatenate([pairs.votes for pairs in self._pairs]),
+            pair_votes=np.concatenate([self.counts[:0], *(pairs.votes for pairs in self._pairs)]),
             by_label=self._by_label,
             strengths=self.strengths,
         )
