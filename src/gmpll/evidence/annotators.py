@@ -65,7 +65,7 @@ PRIOR_ITEMS = 2.0
 #: guesses, in the guesses on items of a label, and in a row of an annotator's own matrix. These are
 #: where the search for them starts, and so many votes the start is worth in it.
 SHARES, GUESSES, LABEL_GUESSES, ROWS = range(4)
-STRENGTHS = (5.0, 5.0, 100.0, 20.0)
+STRENGTHS = (5.0, 5.0, 30.0, 20.0)
 STRENGTH_VOTES = 10.0
 MIN_STRENGTH, MAX_STRENGTH = 2.0, 1e4
 #: The same for guesses on any item, which are drawn towards guesses without preference.
@@ -504,9 +504,13 @@ class _Crowd:
         self.named = self.n_annotators > 1
         self.counts = np.zeros((votes.shape[0], n_classes))
         self._read(votes.tocoo(), n_classes)
-        self._alone = self._voters() <= 1
+        voters = self._voters()
+        self._alone = voters <= 1
+        #: Votes on an item share what is hard about it: in what is guessed on items of a label
+        #: they count as one.
+        self._per_item = 1.0 / np.maximum(voters, 1)[:, None]
         self._votes_alone = np.bincount(
-            self._who, self._weight * self._alone[self._item], self.n_annotators
+            self._who, self._per_itemt * self._alone[self._item], self.n_annotators
         )
         self._accuracy = max(PRIOR_ACCURACY, 1.0 / n_classes)
         against = PRIOR_AGAINST if self.named else 0.0
@@ -536,7 +540,7 @@ class _Crowd:
             weight = weight / np.bincount(ballot)[ballot]
         np.add.at(self.counts, (item, label), weight)
         columns, pair = np.unique(column, return_inverse=True)
-        self._item, self._who, self._label, self._weight = item, who, label, weight
+        self._item, self._who, self._label, self._per_itemt = item, who, label, weight
         self._pair_who, self._pair_label = np.divmod(columns.astype(np.intp), n_classes)
         ends = np.searchsorted(pair, np.arange(len(columns) + 1))
         self._blocks = []
@@ -599,11 +603,13 @@ class _Crowd:
             guess_votes = votes * guess
             looked = votes[np.arange(len(label)), label] * looks
             total = guess_votes.sum(axis=1)
-            np.add.at(guesses, label, guess_votes)
+            np.add.at(guesses, label, (block.to_pairs @ (known * self._per_item)) * guess)
             guessed[who, label] = total
             against = np.maximum(votes.sum(axis=1) - looked - total, 0.0)
             np.add.at(sources, who, np.stack([looked, total, against], axis=1))
-            self._item_guesses += block.to_items @ (known[block.item] * guess[block.pair])
+            self._item_guesses += block.to_items @ (
+                (known * self._per_item)[block.item] * guess[block.pair]
+            )
             np.add.at(self._by_label, who, checked * votes)
             self._pairs.append(_Pairs(checked * votes, looks, guess))
         self._source_votes, self._guessed, self._guess_votes = sources, guessed, guesses
@@ -667,11 +673,11 @@ class _Crowd:
 
         same = (self.counts[item, label] / block.weight)[:, None]
         by_label = _Level(
-            votes=self._guess_votes[label] - guessed * same,
+            votes=self._guess_votes[label] - guessed * same * self._per_item[item],
             among=self._guess_votes.sum(axis=0) - self._item_guesses[item],
             strength=self.strengths[LABEL_GUESSES],
             center=self._popular[label][:, None],
-            weight=guessed,
+            weight=guessed * self._per_item[item],
         )
         by_annotator = _Level(
             votes=(self._guessed[who, label] - own_guesses)[:, None],
@@ -721,9 +727,9 @@ class _Crowd:
 
     def agreement(self) -> NDArray[np.float64]:
         """Return the share of the others' votes on an annotator's items that are equal."""
-        own = self._weight if self.named else np.ones(len(self._weight))
-        others = self._weight * (self.counts.sum(axis=1)[self._item] - own)
-        equal = self._weight * (self.counts[self._item, self._label] - own)
+        own = self._per_itemt if self.named else np.ones(len(self._per_itemt))
+        others = self._per_itemt * (self.counts.sum(axis=1)[self._item] - own)
+        equal = self._per_itemt * (self.counts[self._item, self._label] - own)
         total = np.bincount(self._who, others, self.n_annotators)
         agreed = np.bincount(self._who, equal, self.n_annotators)
         return np.divide(agreed, total, out=np.full(len(total), np.nan), where=total > 1e-9)
