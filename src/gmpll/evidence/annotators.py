@@ -62,8 +62,8 @@ PRIOR_VOTES = 10.0
 #: Items that equal shares of all labels are worth in the class prior.
 PRIOR_ITEMS = 2.0
 #: Votes that the simpler model is worth: in an annotator's shares of the sources, in an annotator's
-#: guesses, in the guesses on items of a label, and in a row of an annotator's own matrix. These are
-#: where the search for them starts, and so many votes the start is worth in it.
+#: guesses, in the guesses on items of a label (where an item counts as one vote), in a row of an
+#: annotator's own matrix. The search for them starts here, which is worth some votes in it.
 SHARES, GUESSES, LABEL_GUESSES, ROWS = range(4)
 STRENGTHS = (5.0, 5.0, 30.0, 20.0)
 STRENGTH_VOTES = 10.0
@@ -123,9 +123,9 @@ class AnnotatorModel:
     inversely; if all are hostile, the result is what they agree on. An item with a single vote says
     nothing about its annotator unless features do, so that with one vote per item and no features
     the result is the vote. With two labels and no names it is the majority vote, unless the class
-    prior says otherwise. An annotator who gave an item several labels has a share of a vote for each
-    of them; one with a single vote is the average annotator. An item without votes has the class
-    prior, or what its features say.
+    prior says otherwise. An annotator who gave an item several labels has a share of a vote for
+    each of them; one with a single vote is the average annotator. An item without votes has the
+    class prior, or what its features say.
 
     Examples
     --------
