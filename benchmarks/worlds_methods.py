@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from crowd import dawid_skene, majority_vote
 from scipy.special import expit, softmax
 from sklearn.preprocessing import StandardScaler
+from votes import dawid_skene, majority_vote
 
 from gmpll import PartialLabelClassifier, candidates_from_votes
 from gmpll.methods import METHODS
@@ -160,7 +160,7 @@ def vote_model(model):
         item, who, label = problem.votes
         who = np.unique(who, return_inverse=True)[1] if problem.named else np.zeros_like(who)
         n, q = problem.mask.shape
-        return model(item, who, label, n, q, int(who.max()) + 1).argmax(axis=1), None
+        return model(item, who, label, n, q).argmax(axis=1), None
 
     return method
 

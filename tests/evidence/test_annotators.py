@@ -59,7 +59,8 @@ def test_agrees_with_dawid_skene_where_votes_abound():
     y, items, labels, who = crowd(per=5)
     expected = literal_dawid_skene(items, labels, who, len(y), 3, 30)
     model = AnnotatorModel().fit(candidates_from_votes(items, labels, who))
-    assert (model.posterior_.argmax(axis=1) == expected.argmax(axis=1)).mean() > 0.98
+    assert (model.posterior_.argmax(axis=1) == expected.argmax(axis=1)).mean() > 0.96
+    assert (found(model) == y).mean() > (expected.argmax(axis=1) == y).mean() - 0.005
     assert np.abs(model.posterior_ - expected).mean() < 0.03
     accuracy = model.annotators_.accuracy[np.argsort(model.annotators_.names)]
     np.testing.assert_allclose(accuracy, (0.9, 0.8, 0.8, 0.7, 0.6), atol=0.07)
@@ -78,21 +79,49 @@ def test_better_than_dawid_skene_where_annotators_have_few_votes():
 
 
 def test_closed_form_of_two_equal_votes():
-    # All items look the same, so that the parameters do: the pooled matrix and its prior.
+    # In the first iteration all annotators are alike and guess without preference.
     counts = np.array([[2.0, 0.0], [0.0, 2.0]])
     model = AnnotatorModel(max_iter=1).fit(counts)
     start = 0.8**2 / (0.8**2 + 0.2**2)
-    votes = 2 * 2 * start + module.PRIOR_VOTES * module.PRIOR_ACCURACY
-    rate = votes / (4 + module.PRIOR_VOTES)
-    # Left out: the other item, two votes for the other label, is all that is known.
-    strength = module.POOLED_STRENGTH
-    other = 2 * (1 - start), 2 * start
-    if_first = (0 + strength * rate) / (other[0] + strength)
-    if_second = (0 + strength * (1 - rate)) / (other[1] + strength)
-    prior = np.array([1 - start, start]) + module.PRIOR_ITEMS
-    odds = prior[0] / prior[1] * (if_first / if_second) ** 2
+    looks = 0.6  # 0.8 are right, by looking or by guessing
+    found = 4 * start * looks / 0.8 + module.PRIOR_VOTES * looks
+    share = found / (4 + module.PRIOR_VOTES)
+    right = share + (1 - share) / 2
+    prior = np.array([1 - start, start]) + module.PRIOR_ITEMS / 2  # by the other item
+    odds = prior[0] / prior[1] * (right / (1 - right)) ** 2
     np.testing.assert_allclose(model.posterior_[0, 0], odds / (1 + odds), rtol=1e-10)
     np.testing.assert_allclose(model.posterior_[1], model.posterior_[0, ::-1])
+
+
+@pytest.mark.parametrize("share", [0.5, 0.9])
+@pytest.mark.parametrize("per", [3, 5, 20])
+def test_two_labels_without_names_are_not_worse_than_the_majority(per, share):
+    leads = []
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        y = (rng.random(400) > share).astype(int)
+        care = np.where(rng.random((400, per)) < 1 / 3, 0.5, 0.85)  # a third votes by chance
+        votes = np.where(rng.random((400, per)) < care, y[:, None], 1 - y[:, None])
+        ones = votes.sum(axis=1)
+        counts = np.stack([per - ones, ones], axis=1)
+        by_majority = (counts + 1e-6 * rng.random(counts.shape)).argmax(axis=1)
+        found_by_model = AnnotatorModel().fit(counts).posterior_.argmax(axis=1)
+        leads.append((found_by_model == y).mean() - (by_majority == y).mean())
+    assert np.mean(leads) > -0.005
+
+
+def test_a_frequent_label_is_not_taken_for_a_habit():
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random(600) < 0.9, 0, rng.integers(1, 20, 600))
+    items, who = np.repeat(np.arange(600), 3), rng.integers(40, size=1800)
+    looks = np.where(np.arange(40) < 13, 0.0, 0.8)[who]  # a third of the annotators guess
+    labels = np.where(rng.random(1800) < looks, y[items], rng.integers(20, size=1800))
+    counts = np.zeros((600, 20))
+    np.add.at(counts, (items, labels), 1.0)
+    majority = ((counts + 1e-6 * rng.random(counts.shape)).argmax(axis=1) == y).mean()
+    for names in (who, None):
+        voted = candidates_from_votes(items, labels, names, all_items=range(600))
+        assert (found(AnnotatorModel().fit(voted)) == y).mean() > majority + 0.05
 
 
 def test_order_of_annotators_and_labels_does_not_matter():
@@ -283,6 +312,14 @@ def test_rows_that_are_picked_keep_their_votes():
     np.testing.assert_array_equal(some.votes.toarray(), voted.votes.toarray()[[5, 3, 5]])
     assert some.annotators is voted.annotators
     assert AnnotatorModel().fit(some).posterior_.shape == (3, 3)
+
+
+@pytest.mark.parametrize("learner", [None, lambda P: P])
+def test_no_votes_and_a_single_label(learner):
+    nothing = AnnotatorModel().fit(np.zeros((3, 2)), learner)
+    np.testing.assert_allclose(nothing.posterior_, 0.5, atol=1e-6)
+    one = AnnotatorModel().fit(np.ones((3, 1)), learner)
+    np.testing.assert_allclose(one.posterior_, 1.0)
 
 
 @pytest.mark.parametrize(

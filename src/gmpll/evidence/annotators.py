@@ -1,15 +1,19 @@
 r"""What annotators' votes say about the labels: a model of every annotator, joined with features.
 
-Annotator w gives an item of label l the vote v with probability :math:`A_w[l, v]`. The row l of
-this *confusion matrix* has a Dirichlet prior of strength s around
+A vote of annotator w on an item of label l comes from one of three sources: w *looks* and votes l,
+w *guesses* v with probability :math:`g_w[l, v]`, or w votes *against* l, for any other label:
 
-.. math:: (1 - h_w)\, \frac{M[l, v]\, e^{t_w 1[v = l]}}{1 + M[l, l] (e^{t_w} - 1)} + h_w\, g_w[v],
+.. math:: A_w[l, v] = \theta_{w1}\, 1[v = l] + \theta_{w2}\, g_w[l, v]
+          + \theta_{w3}\, \frac{1[v \ne l]}{q - 1} .
 
-the confusion matrix M of all annotators together, moved by the annotator's skill :math:`t_w` (log
-odds of a right vote, normal around 0) and mixed with a habit :math:`g_w`, a vote that does not
-depend on the item. M is itself drawn towards one in which all labels are equally hard. So an
-annotator with one vote is the average annotator, one with fifty votes has a skill, and only one
-with hundreds of votes has a matrix of their own.
+Few votes say little, so that everything is drawn towards something simpler, with a strength in
+votes: the shares :math:`\theta_w` of an annotator towards those of all; what w guesses towards what
+all guess on items of label l; this towards what all guess on any item; and that towards guesses
+without preference. The simplest member of the family, one accuracy for all, is the majority vote
+with a class prior. An annotator with one vote is the average annotator, one with twenty votes has a
+skill, one with hundreds of votes has habits; votes without names are those of the average one.
+Where features check the votes, an annotator has a whole matrix of their own, drawn towards
+:math:`A_w`; from votes alone it could not be told from labels that are mixed up.
 
 The probability of the label of item i is
 
@@ -17,10 +21,12 @@ The probability of the label of item i is
 
 where :math:`p_i` is the class prior or, with features, softmax(aF + b) of scores F that a learner
 gives the item without having seen it. The parameters follow from P and P from the parameters, in
-turn (expectation maximization, Dawid and Skene 1979), with one difference: in the likelihood of an
-item the matrices are estimated *from the other items*. The votes of an item therefore never confirm
-themselves, and the resulting likelihood of left-out items says how much to smooth (the strengths of
-the priors) and how far to believe the features (a and b): scores that do not predict votes get
+turn (expectation maximization, Dawid and Skene 1979), with two differences. First one accuracy for
+all is fitted, and all else starts from the labels that it finds: otherwise a frequent label and a
+popular guess, or a rare label and the mistakes on a frequent one, are taken for each other. And in
+the likelihood of a vote the parameters are estimated *from the other votes*. A vote therefore never
+confirms itself, and the resulting likelihood of left-out votes says how much to smooth (the
+strengths) and how far to believe the features (a and b): scores that do not predict votes get
 a = 0.
 """
 
@@ -34,7 +40,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize
-from scipy.special import expit, logit, logsumexp, softmax
+from scipy.special import logsumexp, softmax
 
 from gmpll.candidates import VotedCandidates, candidates_from_votes
 
@@ -48,30 +54,26 @@ __all__ = ["AggregatedVotes", "AnnotatorModel", "Annotators", "aggregate_votes"]
 Matrix = NDArray[np.float64]
 OutOfSample = Callable[[Matrix], Matrix]
 
-#: Share of right votes before anything is known, and how many votes that is worth.
+#: Share of right votes before anything is known, that of votes against the label (where annotators
+#: have names), and how many votes that is worth.
 PRIOR_ACCURACY = 0.8
+PRIOR_AGAINST = 0.02
 PRIOR_VOTES = 10.0
-#: The same for the share of votes that are habit, and for an annotator's own share.
-PRIOR_HABIT = 0.05
-OWN_HABIT_VOTES = 4.0
-#: Votes by habit that the habits of all are worth in an annotator's own.
-HABIT_STRENGTH = 2.0
-#: Items that are added to every label in the class prior.
-PRIOR_ITEMS = 10.0
-#: Variance of the annotators' skills before it is estimated, and how many annotators that is worth.
-SKILL_VARIANCE = 1.0
-SKILL_ANNOTATORS = 20.0
-#: Log-normal priors of the strengths (in votes): of an annotator's own matrix, which the data
-#: easily move, and of the pooled one, where votes that depend on each other would mislead.
-STRENGTH = 20.0
-STRENGTH_SPREAD = 2.0
-POOLED_STRENGTH = 200.0
-POOLED_STRENGTH_SPREAD = 0.3
-#: The strengths are at least so many votes for each label, and at most so many in all.
-MIN_STRENGTH_PER_LABEL = 1.0 / 3.0
-MAX_STRENGTH = 1e4
-#: Iterations from one estimate of the strengths to the next.
-STRENGTH_INTERVAL = 3
+#: Items that equal shares of all labels are worth in the class prior.
+PRIOR_ITEMS = 2.0
+#: Votes that the simpler model is worth: in an annotator's shares of the sources, in an annotator's
+#: guesses, in the guesses on items of a label (where an item counts as one vote), in a row of an
+#: annotator's own matrix. The search for them starts here, which is worth some votes in it.
+SHARES, GUESSES, LABEL_GUESSES, ROWS = range(4)
+STRENGTHS = (5.0, 5.0, 30.0, 20.0)
+STRENGTH_VOTES = 10.0
+MIN_STRENGTH, MAX_STRENGTH = 2.0, 1e4
+#: The same for guesses on any item, which are drawn towards guesses without preference.
+POPULAR_STRENGTH = 50.0
+#: A strength at which nothing of one's own is left.
+ALIKE = 1e15
+#: Iterations with one accuracy for all.
+ALIKE_ITERATIONS = 10
 #: Precision of the normal prior of the offsets of the feature scores.
 OFFSET_PRECISION = 0.1
 #: Votes times labels that are in memory at once.
@@ -108,7 +110,7 @@ class AnnotatorModel:
     feature_prior_ : ndarray of shape (n_items, n_classes)
         What features (without: the class prior) say before votes are heard.
     strength_ : float
-        Votes per label that the average annotator is worth in the confusion matrix of one.
+        Votes that the average annotator is worth in what is known of one; infinite without names.
     log_likelihood_ : float
         Mean log-likelihood of the votes of an item, given those of the others.
     n_iter_ : int
@@ -120,8 +122,10 @@ class AnnotatorModel:
     to be right more often than by chance. A single hostile annotator among honest ones counts
     inversely; if all are hostile, the result is what they agree on. An item with a single vote says
     nothing about its annotator unless features do, so that with one vote per item and no features
-    the result is the vote. An annotator who gave an item several labels has a share of a vote for
-    each of them.
+    the result is the vote. With two labels and no names it is the majority vote, unless the class
+    prior says otherwise. An annotator who gave an item several labels has a share of a vote for
+    each of them; one with a single vote is the average annotator. An item without votes has the
+    class prior, or what its features say.
 
     Examples
     --------
@@ -134,7 +138,7 @@ class AnnotatorModel:
     >>> model.classes_[model.posterior_.argmax(axis=1)].tolist()
     ['cat', 'dog', 'cat', 'dog']
     >>> ann, bob, eve = model.annotators_.accuracy
-    >>> bool(ann > 0.5 > eve)
+    >>> bool(ann > eve)
     True
     """
 
@@ -184,43 +188,40 @@ class AnnotatorModel:
         self.feature_gain_ = 0.0
         fitted = self._iterate(crowd, crowd.start(), None)
         if learners:
-            # The votes alone may have let one label absorb another, and the plain votes may be
-            # those of hostile annotators: the likelihood tells which start was better.
-            alone = fitted.evidence
-            for start in (crowd.start(), fitted.posterior):
-                other = _Crowd(voted, len(classes))
-                found = self._iterate(other, start, _FeaturePrior(learners))
-                gain = found.evidence - fitted.evidence
-                if gain.mean() > gain.std() / np.sqrt(len(gain)):
-                    crowd, fitted = other, found
-            if fitted.weights.size:  # else the votes stand alone
+            other = _Crowd(voted, len(classes))
+            found = self._iterate(other, fitted.posterior, _FeaturePrior(learners))
+            gain = found.evidence - fitted.evidence
+            if gain.mean() > gain.std() / np.sqrt(len(gain)):  # else the votes stand alone
+                crowd, fitted = other, found
                 self.feature_weight_ = fitted.weights
-                self.feature_gain_ = float((fitted.evidence - alone).mean())
+                self.feature_gain_ = float(gain.mean())
         self.posterior_ = fitted.posterior
         self.feature_prior_ = np.exp(fitted.log_prior)
         self.class_prior_ = _class_prior(fitted.posterior)
         self.log_likelihood_ = float(fitted.evidence.mean())
-        self.strength_ = crowd.strength
+        self.strength_ = float(crowd.strengths[SHARES]) if crowd.named else np.inf
         voted_for = (crowd.counts > 0) | (crowd.counts == 0).all(axis=1, keepdims=True)
         self.outside_probability_ = np.where(voted_for, 0.0, self.posterior_).sum(axis=1)
+        matrices = crowd.matrices()
         self.annotators_ = Annotators(
             names=names,
             classes=classes,
             votes=crowd.votes_of_annotators(),
-            accuracy=crowd.right_votes() @ self.class_prior_,
+            accuracy=matrices.right_votes() @ self.class_prior_,
             agreement=crowd.agreement(),
-            _confusion=crowd.confusion,
+            _confusion=matrices.of,
         )
         return self
 
     def _iterate(self, crowd: _Crowd, posterior: Matrix, features: _FeaturePrior | None) -> _Fit:
         """Alternate between the parameters and the probabilities until these stay."""
         checked = 0.0
+        alike = ALIKE_ITERATIONS if features is None else 0
         for iteration in range(self.max_iter):
+            if iteration == alike:
+                crowd.release()
             crowd.estimate(posterior, checked)
-            from_votes = crowd.log_likelihood(
-                update_strengths=iteration % STRENGTH_INTERVAL == STRENGTH_INTERVAL - 1
-            )
+            from_votes = crowd.log_likelihood()
             trust = crowd.trust(checked)
             log_prior = _log_class_prior(posterior, trust)
             evidence = logsumexp(log_prior + from_votes, axis=1)
@@ -229,11 +230,12 @@ class AnnotatorModel:
                 by_votes = np.exp(log_prior + from_votes - evidence[:, None])
                 log_prior = features.fit(trust * posterior + (1.0 - trust) * by_votes, from_votes)
                 evidence = logsumexp(log_prior + from_votes, axis=1)
-                checked = float(np.clip((evidence - without).mean() / entropy.mean(), 0.0, 1.0))
+                explained = (evidence - without).mean() / max(entropy.mean(), 1e-12)
+                checked = float(np.clip(explained, 0.0, 1.0))
             before, posterior = posterior, np.exp(log_prior + from_votes - evidence[:, None])
             self.n_iter_ += 1
             change = np.abs(posterior - before).sum(axis=1).mean()
-            if change < self.tol and iteration >= STRENGTH_INTERVAL:
+            if change < self.tol and iteration > alike + 3:
                 break
         if features is None:
             return _Fit(posterior, log_prior, evidence, np.zeros(0))
@@ -403,14 +405,14 @@ def _read_votes(votes: Any) -> tuple[sp.csr_array, NDArray[Any], NDArray[Any] | 
 
 
 def _class_prior(posterior: Matrix) -> Matrix:
-    total = posterior.sum(axis=0) + PRIOR_ITEMS
+    total = posterior.sum(axis=0) + PRIOR_ITEMS / posterior.shape[1]
     return total / total.sum()
 
 
 def _log_class_prior(posterior: Matrix, trust: Matrix) -> Matrix:
     """Return for every item the logarithm of the class prior that the other items show."""
     known = trust * posterior
-    others = np.maximum(known.sum(axis=0) - known, 0.0) + PRIOR_ITEMS
+    others = np.maximum(known.sum(axis=0) - known, 0.0) + PRIOR_ITEMS / known.shape[1]
     return np.log(others / others.sum(axis=1, keepdims=True))
 
 
@@ -470,8 +472,7 @@ class _FeaturePrior:
         return scores
 
 
-@dataclass(frozen=True)
-class _Block:
+class _Block(NamedTuple):
     """Votes of some pairs (annotator, label), sorted by pair."""
 
     item: NDArray[np.intp]
@@ -480,52 +481,53 @@ class _Block:
     weight: Matrix
     pair: NDArray[np.intp]  # numbered within the block
     pairs: slice
-    pair_label: NDArray[np.intp]
-    pair_who: NDArray[np.intp]
-    is_right: NDArray[np.bool_]  # (pairs, labels): whether the vote is that label
     to_pairs: sp.csr_array
     to_items: sp.csr_array
 
 
-@dataclass
-class _Counts:
-    """Expected numbers of votes, and the shares of them that are habit."""
+class _Pairs(NamedTuple):
+    """What was found about the pairs of a block, for true labels in columns."""
 
-    by_annotator: Matrix  # (annotators, true labels)
-    careful_by_annotator: Matrix
-    careful_right: Matrix
-    pooled: Matrix  # (votes, true labels)
-    careful: Matrix
-    habit: Matrix  # (pairs,)
-    habit_share: list[Matrix]  # (pairs, true labels), for every block
+    votes: Matrix  # those that features check
+    looks: NDArray[np.float64]  # share of the right votes
+    guess: Matrix  # share of all votes
 
 
 class _Crowd:
-    """The confusion matrices of all annotators, and what votes say by them.
+    """The parameters of all annotators, and what votes say by them.
 
     No array has more cells than the votes of one block, the annotators or the items have labels.
     """
 
     def __init__(self, votes: sp.csr_array, n_classes: int) -> None:
-        n_items, n_columns = votes.shape
-        self.n_annotators = n_columns // n_classes
-        self.counts = np.zeros((n_items, n_classes))
+        self.n_annotators = votes.shape[1] // n_classes
+        self.named = self.n_annotators > 1
+        self.counts = np.zeros((votes.shape[0], n_classes))
         self._read(votes.tocoo(), n_classes)
-        #: Whether annotators differ; votes without names are those of one.
-        self._differ = self.n_annotators > 1
-        self._alone = self._voters() == 1
+        voters = self._voters()
+        self._alone = voters <= 1
+        #: Votes on an item share what is hard about it: in what is guessed on items of a label
+        #: they count as one.
+        self._per_item = 1.0 / np.maximum(voters, 1)[:, None]
         self._votes_alone = np.bincount(
-            self._who, self._weight * self._alone[self._item], self.n_annotators
+            self._who, self._per_itemt * self._alone[self._item], self.n_annotators
         )
-        rate = max(PRIOR_ACCURACY, 1.0 / n_classes)
-        self.pooled = np.full((n_classes, n_classes), (1.0 - rate) / max(n_classes - 1, 1))
-        np.fill_diagonal(self.pooled, rate)
-        self.strength = STRENGTH
-        self.pooled_strength = POOLED_STRENGTH
-        self._skill = np.zeros(self.n_annotators)
-        self._skill_variance = SKILL_VARIANCE
-        self._habit_rate = np.full(self.n_annotators, PRIOR_HABIT if self._differ else 0.0)
-        self._habit = np.full(len(self._pair_label), 1.0 / n_classes)
+        self._accuracy = max(PRIOR_ACCURACY, 1.0 / n_classes)
+        against = PRIOR_AGAINST if self.named else 0.0
+        looks = (self._accuracy - 1.0 / n_classes) / max(1.0 - 1.0 / n_classes, 1e-12)
+        self._prior = np.array([looks, 1.0 - looks - against, against])
+        self._shares = np.tile(self._prior, (self.n_annotators, 1))
+        self._guessed = np.zeros((self.n_annotators, n_classes))
+        self._label_guesses = np.full((n_classes, n_classes), 1.0 / n_classes)
+        self.strengths = np.full(4, ALIKE)
+        self._popular_strength = ALIKE
+
+    def release(self) -> None:
+        """Let annotators and labels differ."""
+        self.strengths = np.array(STRENGTHS)
+        if not self.named:
+            self.strengths[[SHARES, GUESSES, ROWS]] = ALIKE
+        self._popular_strength = POPULAR_STRENGTH
 
     def _read(self, votes: sp.coo_array, n_classes: int) -> None:
         """Sort the votes by annotator and label and cut them into blocks."""
@@ -533,42 +535,36 @@ class _Crowd:
         item, column = votes.row[order].astype(np.intp), votes.col[order].astype(np.int64)
         weight = votes.data[order].astype(float)
         who, label = (column // n_classes).astype(np.intp), (column % n_classes).astype(np.intp)
-        if self.n_annotators > 1:  # several labels of one annotator for one item share a vote
+        if self.named:  # several labels of one annotator for one item share a vote
             _, ballot = np.unique(item * self.n_annotators + who, return_inverse=True)
             weight = weight / np.bincount(ballot)[ballot]
         np.add.at(self.counts, (item, label), weight)
         columns, pair = np.unique(column, return_inverse=True)
-        self._item, self._who, self._label, self._weight = item, who, label, weight
-        self._pair_who = (columns // n_classes).astype(np.intp)
-        self._pair_label = (columns % n_classes).astype(np.intp)
+        self._item, self._who, self._label, self._per_itemt = item, who, label, weight
+        self._pair_who, self._pair_label = np.divmod(columns.astype(np.intp), n_classes)
         ends = np.searchsorted(pair, np.arange(len(columns) + 1))
-        self._blocks = [
-            self._block(pair, slice(first, last), slice(ends[first], ends[last]), n_classes)
-            for first, last in _parts(ends, max(1, BLOCK_CELLS // n_classes))
-        ]
-
-    def _block(self, pair: NDArray[np.intp], pairs: slice, part: slice, n_classes: int) -> _Block:
-        item, weight, own = self._item[part], self._weight[part], pair[part] - pairs.start
-        n_items, n_votes = len(self.counts), len(item)
-        numbers = np.arange(n_votes)
-        pair_label = self._pair_label[pairs]
-        return _Block(
-            item=item,
-            label=self._label[part],
-            who=self._who[part],
-            weight=weight,
-            pair=own,
-            pairs=pairs,
-            pair_label=pair_label,
-            pair_who=self._pair_who[pairs],
-            is_right=pair_label[:, None] == np.arange(n_classes),
-            to_pairs=sp.csr_array((weight, (own, item)), shape=(len(pair_label), n_items)),
-            to_items=sp.csr_array((weight, (item, numbers)), shape=(n_items, n_votes)),
-        )
+        self._blocks = []
+        for first, last in _parts(ends, max(1, BLOCK_CELLS // n_classes)):
+            part = slice(ends[first], ends[last])
+            own, numbers = pair[part] - first, np.arange(ends[last] - ends[first])
+            to_pairs = (last - first, len(self.counts))
+            to_items = (len(self.counts), len(numbers))
+            self._blocks.append(
+                _Block(
+                    item=item[part],
+                    label=label[part],
+                    who=who[part],
+                    weight=weight[part],
+                    pair=own,
+                    pairs=slice(first, last),
+                    to_pairs=sp.csr_array((weight[part], (own, item[part])), shape=to_pairs),
+                    to_items=sp.csr_array((weight[part], (item[part], numbers)), shape=to_items),
+                )
+            )
 
     def _voters(self) -> NDArray[np.intp]:
         """Count the annotators of every item; votes without names count one by one."""
-        if self.n_annotators == 1:
+        if not self.named:
             return np.ceil(self.counts.sum(axis=1)).astype(np.intp)
         ballots = np.unique(self._item * self.n_annotators + self._who)
         return np.bincount(ballots // self.n_annotators, minlength=len(self.counts))
@@ -576,323 +572,227 @@ class _Crowd:
     def start(self) -> Matrix:
         """Return probabilities from votes that all count the same."""
         n_classes = self.counts.shape[1]
-        rate = max(PRIOR_ACCURACY, 1.0 / n_classes)
-        odds = rate / max((1.0 - rate) / max(n_classes - 1, 1), 1e-12)
-        return softmax(self.counts * np.log(odds), axis=1)
-
-    def _careful(self, block: _Block) -> Matrix:
-        """Return how probable the pairs' votes are, habit aside, for every true label."""
-        pooled = self.pooled.T[block.pair_label]
-        lift = np.exp(self._skill[block.pair_who])[:, None]
-        return _moved(pooled, self.pooled.diagonal(), lift, block.is_right)
-
-    def _habit_share(self, block: _Block) -> Matrix:
-        """Return which share of the pairs' votes is habit, for every true label."""
-        rate = self._habit_rate[block.pair_who][:, None]
-        habit = rate * self._habit[block.pairs][:, None]
-        return habit / (habit + (1.0 - rate) * self._careful(block))
+        wrong = max((1.0 - self._accuracy) / max(n_classes - 1, 1), 1e-12)
+        return softmax(self.counts * np.log(self._accuracy / wrong), axis=1)
 
     def trust(self, checked: float) -> Matrix:
-        """Return how far the probabilities of every item are more than a repeated single vote."""
-        return np.where(self._alone, checked, 1.0)[:, None]
-
-    def estimate(self, posterior: Matrix, checked: float) -> None:
-        """Estimate the parameters from the probabilities of the labels.
+        """Return how far the probabilities of every item are more than a repeated single vote.
 
         Nobody else says whether the vote on an item with a single one is right, and features may
         be as wrong as the vote: such votes count by the share of the uncertainty about votes that
         features take away, ``checked``, and for the rest they are as good as votes usually are.
         """
-        self._known = posterior * self.trust(checked)
-        self._unchecked = (1.0 - checked) * self._votes_alone
-        counts = self._count()
-        self._counts = counts
-        self._estimate_pooled(counts)
-        if self._differ:
-            self._estimate_skills(counts)
-            self._estimate_habits(counts)
+        return np.where(self._alone, checked, 1.0)[:, None]
 
-    def _count(self) -> _Counts:
-        n_classes = self.counts.shape[1]
-        per_annotator = (self.n_annotators, n_classes)
-        counts = _Counts(
-            by_annotator=np.zeros(per_annotator),
-            careful_by_annotator=np.zeros(per_annotator),
-            careful_right=np.zeros(per_annotator),
-            pooled=np.zeros((n_classes, n_classes)),
-            careful=np.zeros((n_classes, n_classes)),
-            habit=np.zeros(len(self._pair_label)),
-            habit_share=[],
-        )
+    def estimate(self, posterior: Matrix, checked: float) -> None:
+        """Estimate the parameters from the probabilities of the labels."""
+        n_annotators, n_classes = self._guessed.shape
+        known = self._known = posterior * self.trust(checked)
+        unchecked = (1.0 - checked) * self._votes_alone
+        sources = np.zeros((n_annotators, 3))
+        guesses = np.zeros((n_classes, n_classes))  # votes in rows, true labels in columns
+        self._item_guesses = np.zeros_like(known)
+        self._pairs = []
+        self._checked = checked
+        self._by_label = np.zeros_like(self._guessed)
+        guessed = np.zeros_like(self._guessed)
         for block in self._blocks:
-            votes = block.to_pairs @ self._known
-            share = self._habit_share(block) if self._differ else np.zeros_like(votes)
-            careful = votes * (1.0 - share)
-            numbers = np.arange(len(votes))
-            np.add.at(counts.by_annotator, block.pair_who, votes)
-            np.add.at(counts.careful_by_annotator, block.pair_who, careful)
-            counts.careful_right[block.pair_who, block.pair_label] = careful[
-                numbers, block.pair_label
-            ]
-            np.add.at(counts.pooled, block.pair_label, votes)
-            np.add.at(counts.careful, block.pair_label, careful)
-            counts.habit[block.pairs] = (votes * share).sum(axis=1)
-            counts.habit_share.append(share)
-        return counts
+            who, label = self._pair_who[block.pairs], self._pair_label[block.pairs]
+            votes = block.to_pairs @ known
+            looks, guess = self._sources(who, label)
+            guess_votes = votes * guess
+            looked = votes[np.arange(len(label)), label] * looks
+            total = guess_votes.sum(axis=1)
+            np.add.at(guesses, label, (block.to_pairs @ (known * self._per_item)) * guess)
+            guessed[who, label] = total
+            against = np.maximum(votes.sum(axis=1) - looked - total, 0.0)
+            np.add.at(sources, who, np.stack([looked, total, against], axis=1))
+            self._item_guesses += block.to_items @ (
+                (known * self._per_item)[block.item] * guess[block.pair]
+            )
+            np.add.at(self._by_label, who, checked * votes)
+            self._pairs.append(_Pairs(checked * votes, looks, guess))
+        self._source_votes, self._guessed, self._guess_votes = sources, guessed, guesses
 
-    def _estimate_pooled(self, counts: _Counts) -> None:
-        """Draw the pooled confusion matrix towards equally hard labels and popular mistakes."""
-        careful = counts.careful.T
-        right = careful.diagonal()
-        prior_votes = PRIOR_VOTES + self._unchecked.sum()
-        rate = (right.sum() + prior_votes * PRIOR_ACCURACY) / (careful.sum() + prior_votes)
-        mistakes = careful.sum(axis=0) - right + 1.0
-        others = np.maximum(mistakes.sum() - mistakes, 1e-12)
-        self._even = (1.0 - rate) * mistakes / others[:, None]
-        np.fill_diagonal(self._even, rate)
-        strength = self._even_votes()
-        prior, total = strength * self._even, careful.sum(axis=1, keepdims=True) + strength
-        self.pooled = np.clip((careful + prior) / total, 1e-12, 1.0 - 1e-12)
-
-    def _even_votes(self) -> float:
-        """Return the votes per label for which all labels are equally hard."""
-        return self.pooled_strength + float(self._unchecked.sum()) / len(self.pooled)
-
-    def _usual_votes(self) -> NDArray[np.float64]:
-        """Return the votes per label for which skill and habit tell all about an annotator."""
-        return self.strength + self._unchecked / len(self.pooled)
-
-    def _estimate_skills(self, counts: _Counts) -> None:
-        """Find the mode of every skill by Newton's method, and the variance of the skills."""
-        usual = logit(self.pooled.diagonal())
-        votes, right = counts.careful_by_annotator, counts.careful_right
-        variance = PRIOR_ACCURACY * (1.0 - PRIOR_ACCURACY)
-        prior = 1.0 / self._skill_variance + variance * self._unchecked
-        for _ in range(3):
-            rate = expit(usual + self._skill[:, None])
-            slope = (right - votes * rate).sum(axis=1) - self._skill * prior
-            precision = (votes * rate * (1.0 - rate)).sum(axis=1) + prior
-            self._skill = np.clip(self._skill + np.clip(slope / precision, -1.0, 1.0), -12.0, 12.0)
-        self._right_rate, self._skill_precision = rate, precision
-        squares = (self._skill**2 + 1.0 / precision).sum() + SKILL_ANNOTATORS * SKILL_VARIANCE
-        self._skill_variance = float(squares / (self.n_annotators + SKILL_ANNOTATORS))
-
-    def _estimate_habits(self, counts: _Counts) -> None:
-        """Estimate how many votes of every annotator are habit, and which."""
-        self._habit_votes = np.bincount(self._pair_who, counts.habit, self.n_annotators)
-        votes = counts.by_annotator.sum(axis=1)
-        prior_votes = PRIOR_VOTES + self._unchecked.sum()
-        total = self._habit_votes.sum() + prior_votes * PRIOR_HABIT
-        self._usual_rate = total / (votes.sum() + prior_votes)
-        self._rate_votes = OWN_HABIT_VOTES + self._unchecked
-        own = self._habit_votes + self._rate_votes * self._usual_rate
-        self._habit_rate = own / (votes + self._rate_votes)
-        popular = np.bincount(self._pair_label, counts.habit, self.counts.shape[1]) + 1.0
+        prior_votes = PRIOR_VOTES + unchecked.sum()
+        self._usual = sources.sum(axis=0) + prior_votes * self._prior
+        self._usual /= self._usual.sum()
+        self._unchecked = unchecked
+        own = (self.strengths[SHARES] + unchecked)[:, None]
+        self._shares = (sources + own * self._usual) / (sources.sum(axis=1, keepdims=True) + own)
+        popular = guesses.sum(axis=1) + self._popular_strength / n_classes
         self._popular = popular / popular.sum()
-        among = self._habit_votes[self._pair_who] + HABIT_STRENGTH
-        self._habit = (counts.habit + HABIT_STRENGTH * self._popular[self._pair_label]) / among
+        strength = self.strengths[LABEL_GUESSES]
+        center = guesses + strength * self._popular[:, None]
+        self._label_guesses = (center / (guesses.sum(axis=0) + strength)).T
 
-    def log_likelihood(self, *, update_strengths: bool = False) -> Matrix:
+    def _sources(
+        self, who: NDArray[np.intp], label: NDArray[np.intp]
+    ) -> tuple[NDArray[np.float64], Matrix]:
+        """Return by which share pairs look (if they are right) and guess (for true labels)."""
+        strength = self.strengths[GUESSES]
+        own, among = self._guessed[who, label], self._guessed.sum(axis=1)[who]
+        guess = own[:, None] + strength * self._label_guesses.T[label]
+        guess *= (self._shares[who, 1] / (among + strength))[:, None]
+        against = self._shares[who, 2] / max(len(self._label_guesses) - 1, 1)
+        numbers = np.arange(len(label))
+        total = guess + against[:, None]
+        total[numbers, label] += self._shares[who, 0] - against
+        return self._shares[who, 0] / total[numbers, label], guess / np.maximum(total, 1e-300)
+
+    def log_likelihood(self) -> Matrix:
         """Return the log-probability of every item's votes for every label.
 
-        What the parameters owe to the item itself is taken out of them. If asked for, the
-        strengths of the priors then make a Newton step towards the largest likelihood.
+        What the parameters owe to the vote itself is taken out of them. The strengths move towards
+        the largest likelihood of the votes.
         """
         total = np.zeros_like(self.counts)
-        pooled = self._counts.pooled.T
-        share = self._counts.careful.T / np.maximum(pooled, 1e-12)
-        given: Matrix = np.asarray(sp.csr_array(self.counts) @ share.T)
-        slopes = np.zeros((2, 2))
-        for block, habit_share in zip(self._blocks, self._counts.habit_share, strict=True):
-            likelihood = self._left_out(block, habit_share, share, given)
-            total += block.to_items @ np.log(np.maximum(likelihood.value, 1e-300))
-            if update_strengths:
-                weight = self._known[block.item] * block.weight[:, None]
-                strengths = self._usual_votes()[block.who][:, None]
-                slopes += likelihood.slopes(weight, strengths, self._even_votes())
-        if update_strengths:
-            if self._differ:
-                self.strength = self._bounded(
-                    _newton_step(self.strength, slopes[0], STRENGTH, STRENGTH_SPREAD)
-                )
-            self.pooled_strength = self._bounded(
-                _newton_step(
-                    self.pooled_strength, slopes[1], POOLED_STRENGTH, POOLED_STRENGTH_SPREAD
-                )
-            )
+        came, expected = np.zeros((2, 4))
+        for block, pairs in zip(self._blocks, self._pairs, strict=True):
+            value, levels = self._left_out(block, pairs)
+            total += block.to_items @ np.log(np.maximum(value, 1e-300))
+            for number, level in enumerate(levels):
+                from_center = level.from_center()
+                came[number] += from_center[0]
+                expected[number] += from_center[1]
+        came += STRENGTH_VOTES * np.array(STRENGTHS) / self.strengths
+        moved = self.strengths * (came / (expected + STRENGTH_VOTES)) ** 2
+        bounded = np.clip(moved, MIN_STRENGTH, MAX_STRENGTH)
+        self.strengths = np.where(self.strengths < ALIKE, bounded, ALIKE)
         return total
 
-    def _bounded(self, strength: float) -> float:
-        return min(max(strength, MIN_STRENGTH_PER_LABEL * len(self.pooled)), MAX_STRENGTH)
+    def _left_out(self, block: _Block, pairs: _Pairs) -> tuple[Matrix, list[_Level]]:
+        """Return the probability of every vote of a block by the other votes."""
+        item, label, who = block.item, block.label, block.who
+        numbers = np.arange(len(item))
+        known = self._known[item] * block.weight[:, None]
+        guessed = known * pairs.guess[block.pair]
+        own_guesses, own = guessed.sum(axis=1), known.sum(axis=1)
+        looked = known[numbers, label] * pairs.looks[block.pair]
+        mine = np.stack([looked, own_guesses, np.maximum(own - looked - own_guesses, 0.0)], axis=1)
 
-    def _left_out(
-        self, block: _Block, habit_share: Matrix, share: Matrix, given: Matrix
-    ) -> _Likelihood:
-        """Return the probability of every vote of a block by the votes on other items."""
-        known, label = self._known[block.item], block.label
-        counts, careful = self._counts, self._counts.careful.T
-        same = self.counts[block.item, label][:, None]
-        votes = np.maximum(careful.T[label] - known * same * share.T[label], 0.0)
-        among = np.maximum(careful.sum(axis=1) - known * given[block.item], 0.0)
-        even, strength = self._even.T[label], self._even_votes()
-        pooled = (votes + strength * even) / (among + strength)
-        level = _Level(votes, among, even)
-        if not self._differ:
-            return _Likelihood(pooled, level, None, None)
-
-        own = known * block.weight[:, None]
-        own_habit = habit_share[block.pair]
-        is_right = block.is_right[block.pair]
-        right = careful.diagonal() - known * self.counts[block.item] * share.diagonal()
-        usual = (np.maximum(right, 0.0) + strength * self._even.diagonal()) / (among + strength)
-        lift = np.exp(self._left_out_skill(block, own * (1.0 - own_habit), is_right))[:, None]
-        moved = _moved(pooled, usual, lift, is_right)
-
-        own_votes = (own * own_habit).sum(axis=1)
-        habit_votes = np.maximum(self._habit_votes[block.who] - own_votes, 0.0)
-        all_votes = counts.by_annotator.sum(axis=1)[block.who] - own.sum(axis=1)
-        rate_votes = self._rate_votes[block.who]
-        rate = habit_votes + rate_votes * self._usual_rate
-        rate /= np.maximum(all_votes, 0.0) + rate_votes
-        habit = np.maximum(counts.habit[block.pairs][block.pair] - own_votes, 0.0)
-        habit += HABIT_STRENGTH * self._popular[label]
-        habit *= rate / (habit_votes + HABIT_STRENGTH)
-        careful_part = (1.0 - rate)[:, None] * moved
-        center = careful_part + habit[:, None]
-
-        pairs = block.to_pairs @ self._known
-        annotator = _Level(
-            np.maximum(pairs[block.pair] - own, 0.0),
-            np.maximum(counts.by_annotator[block.who] - own, 0.0),
-            center,
+        same = (self.counts[item, label] / block.weight)[:, None]
+        by_label = _Level(
+            votes=self._guess_votes[label] - guessed * same * self._per_item[item],
+            among=self._guess_votes.sum(axis=0) - self._item_guesses[item],
+            strength=self.strengths[LABEL_GUESSES],
+            center=self._popular[label][:, None],
+            weight=guessed * self._per_item[item],
         )
-        own_strength = self._usual_votes()[block.who][:, None]
-        value = (annotator.votes + own_strength * center) / (annotator.among + own_strength)
-        return _Likelihood(value, level, annotator, careful_part)
-
-    def _left_out_skill(
-        self, block: _Block, own: Matrix, is_right: NDArray[np.bool_]
-    ) -> NDArray[np.float64]:
-        """Take a vote out of its annotator's skill, by one step of Newton's method back."""
-        rate = self._right_rate[block.who]
-        slope = (own * (is_right - rate)).sum(axis=1)
-        precision = self._skill_precision[block.who] - (own * rate * (1.0 - rate)).sum(axis=1)
-        return self._skill[block.who] - slope / np.maximum(precision, 1.0 / self._skill_variance)
-
-    def confusion(self, annotator: int) -> Matrix:
-        """Return the confusion matrix of an annotator."""
-        if not self._differ:
-            return self.pooled / self.pooled.sum(axis=1, keepdims=True)
-        n_classes = len(self.pooled)
-        is_right = np.eye(n_classes, dtype=bool)
-        usual = self.pooled.diagonal()[:, None]
-        careful = _moved(self.pooled, usual, np.exp(self._skill[annotator]), is_right)
-        rate = self._habit_rate[annotator]
-        center = (1.0 - rate) * careful + rate * self._habit_of(annotator)
-        votes = np.zeros((n_classes, n_classes))
-        mine = self._who == annotator
-        np.add.at(
-            votes.T,
-            self._label[mine],
-            self._known[self._item[mine]] * self._weight[mine][:, None],
+        by_annotator = _Level(
+            votes=(self._guessed[who, label] - own_guesses)[:, None],
+            among=(self._guessed.sum(axis=1)[who] - own_guesses)[:, None],
+            strength=self.strengths[GUESSES],
+            center=by_label.value(),
+            weight=guessed,
         )
-        strength = self._usual_votes()[annotator]
-        found = (votes + strength * center) / (votes.sum(axis=1, keepdims=True) + strength)
-        return found / found.sum(axis=1, keepdims=True)
-
-    def _habit_of(self, annotator: int) -> NDArray[np.float64]:
-        among = self._habit_votes[annotator] + HABIT_STRENGTH
-        habit = HABIT_STRENGTH * self._popular / among
-        mine = self._pair_who == annotator
-        habit[self._pair_label[mine]] = self._habit[mine]
-        return habit
-
-    def right_votes(self) -> Matrix:
-        """Return for annotators and labels how probable a right vote is."""
-        if not self._differ:
-            return self.confusion(0).diagonal()[None, :]
-        lift = np.exp(self._skill)[:, None]
-        careful = _moved(self.pooled.diagonal(), self.pooled.diagonal(), lift, np.array(True))
-        among = self._habit_votes + HABIT_STRENGTH
-        habit = HABIT_STRENGTH * self._popular / among[:, None]
-        habit[self._pair_who, self._pair_label] = self._habit
-        rate = self._habit_rate[:, None]
-        right = np.zeros_like(habit)
-        np.add.at(
-            right,
-            (self._who, self._label),
-            self._weight * self._known[self._item, self._label],
+        shares = _Level(
+            votes=self._source_votes[who] - mine,
+            among=(self._source_votes.sum(axis=1)[who] - own)[:, None],
+            strength=(self.strengths[SHARES] + self._unchecked[who])[:, None],
+            center=self._usual,
+            weight=mine,
         )
-        center = (1.0 - rate) * careful + rate * habit
-        strength = self._usual_votes()[:, None]
-        return (right + strength * center) / (self._counts.by_annotator + strength)
+        share = shares.value()
+        against = share[:, 2] / max(self.counts.shape[1] - 1, 1)
+        value = share[:, 1:2] * by_annotator.value() + against[:, None]
+        value[numbers, label] += share[:, 0] - against
+        row = _Level(
+            votes=pairs.votes[block.pair] - self._checked * known,
+            among=self._by_label[who] - self._checked * known,
+            strength=self.strengths[ROWS],
+            center=value,
+            weight=self._checked * known,
+        )
+        return row.value(), [shares, by_annotator, by_label, row]
+
+    def matrices(self) -> _Matrices:
+        """Return the parameters without the votes."""
+        return _Matrices(
+            shares=self._shares,
+            guessed=self._guessed,
+            label_guesses=self._label_guesses,
+            pair_who=self._pair_who,
+            pair_label=self._pair_label,
+            pair_votes=np.concatenate([self.counts[:0], *(pairs.votes for pairs in self._pairs)]),
+            by_label=self._by_label,
+            strengths=self.strengths,
+        )
 
     def votes_of_annotators(self) -> NDArray[np.intp]:
         """Count the votes; those without names count by their weights."""
-        if not self._differ:
+        if not self.named:
             return np.array([round(self.counts.sum())])
         return np.bincount(self._who, minlength=self.n_annotators)
 
     def agreement(self) -> NDArray[np.float64]:
         """Return the share of the others' votes on an annotator's items that are equal."""
-        own = self._weight if self._differ else np.ones(len(self._weight))
-        weight = self._weight
-        others = weight * (self.counts.sum(axis=1)[self._item] - own)
-        equal = weight * (self.counts[self._item, self._label] - own)
+        own = self._per_itemt if self.named else np.ones(len(self._per_itemt))
+        others = self._per_itemt * (self.counts.sum(axis=1)[self._item] - own)
+        equal = self._per_itemt * (self.counts[self._item, self._label] - own)
         total = np.bincount(self._who, others, self.n_annotators)
         agreed = np.bincount(self._who, equal, self.n_annotators)
         return np.divide(agreed, total, out=np.full(len(total), np.nan), where=total > 1e-9)
 
 
 class _Level(NamedTuple):
-    """A level of the hierarchy: votes for a label, among how many, and what they are drawn to."""
+    """Votes for something among others, drawn towards a center."""
 
     votes: Matrix
     among: Matrix
+    strength: Any
     center: Matrix
+    weight: Matrix  # how much of each vote went through this level
 
-    def slope(self, weight: Matrix, strength: float | Matrix) -> float:
-        """Return the derivative of the log-likelihood by the logarithm of the strength."""
-        prior = strength * self.center
-        gain = prior / np.maximum(self.votes + prior, 1e-300) - strength / (self.among + strength)
-        return float((weight * gain).sum())
+    def value(self) -> Matrix:
+        votes, among = np.maximum(self.votes, 0.0), np.maximum(self.among, 0.0)
+        return (votes + self.strength * self.center) / (among + self.strength)
 
+    def from_center(self) -> tuple[float, float]:
+        """Return how many votes came from the center, and how many would be expected to.
 
-class _Likelihood(NamedTuple):
-    value: Matrix
-    pooled: _Level
-    annotator: _Level | None
-    careful: Matrix | None
-
-    def slopes(self, weight: Matrix, strength: Matrix, pooled_strength: float) -> Matrix:
-        """Return the derivatives at both strengths, and a little beyond them."""
-        own = [0.0, 0.0]
-        if self.annotator is not None and self.careful is not None:
-            own = [self.annotator.slope(weight, s) for s in _with_next(strength)]
-            total = self.annotator.votes + strength * self.annotator.center
-            weight = weight * strength * self.careful / np.maximum(total, 1e-300)
-        return np.array([own, [self.pooled.slope(weight, s) for s in _with_next(pooled_strength)]])
+        The likelihood of the left-out votes is largest where the two are equal (Minka 2000).
+        """
+        center = self.strength * self.center
+        came = center / np.maximum(np.maximum(self.votes, 0.0) + center, 1e-300)
+        expected = self.strength / (np.maximum(self.among, 0.0) + self.strength)
+        return float((self.weight * came).sum()), float((self.weight * expected).sum())
 
 
-def _with_next(strength: Any) -> tuple[Any, Any]:
-    """Return a strength and one that is a little larger."""
-    return strength, strength * np.exp(0.2)
+class _Matrices(NamedTuple):
+    """What the confusion matrices of all annotators are made of."""
 
+    shares: Matrix
+    guessed: Matrix
+    label_guesses: Matrix
+    pair_who: NDArray[np.intp]
+    pair_label: NDArray[np.intp]
+    pair_votes: Matrix
+    by_label: Matrix
+    strengths: Matrix
 
-def _newton_step(
-    strength: float, slopes: NDArray[np.float64], usual: float, spread: float
-) -> float:
-    """Move a strength towards the largest likelihood times prior, by at most a factor of two."""
-    distance = np.log(np.array(_with_next(strength)) / usual)
-    first, second = slopes - distance / spread**2
-    curvature = (second - first) / 0.2
-    step = -first / curvature if curvature < 0 else np.sign(first)
-    return float(strength * np.exp(np.clip(step, -0.7, 0.7)))
+    def of(self, annotator: int) -> Matrix:
+        """Return the confusion matrix of an annotator."""
+        n_classes = len(self.label_guesses)
+        looks, guesses, against = self.shares[annotator]
+        own, strength = self.guessed[annotator], self.strengths[GUESSES]
+        guess = (own + strength * self.label_guesses) / (own.sum() + strength)
+        right = np.eye(n_classes)
+        found = looks * right + guesses * guess + against * (1.0 - right) / max(n_classes - 1, 1)
+        found *= self.strengths[ROWS]
+        mine = self.pair_who == annotator
+        found[:, self.pair_label[mine]] += self.pair_votes[mine].T
+        return found / found.sum(axis=1, keepdims=True)
 
-
-def _moved(votes: Matrix, right: Matrix, lift: Any, is_right: NDArray[np.bool_]) -> Matrix:
-    """Multiply the odds of right votes; wrong ones keep their proportions."""
-    return votes * np.where(is_right, lift, 1.0) / (1.0 + right * (lift - 1.0))
+    def right_votes(self) -> Matrix:
+        """Return for annotators and labels how probable a right vote is."""
+        strength = self.strengths[GUESSES]
+        guess = self.guessed + strength * self.label_guesses.diagonal()
+        guess /= self.guessed.sum(axis=1, keepdims=True) + strength
+        right = self.strengths[ROWS] * (self.shares[:, :1] + self.shares[:, 1:2] * guess)
+        numbers = np.arange(len(self.pair_label))
+        right[self.pair_who, self.pair_label] += self.pair_votes[numbers, self.pair_label]
+        return right / (self.by_label + self.strengths[ROWS])
 
 
 def _parts(ends: NDArray[np.intp], most: int) -> Iterator[tuple[int, int]]:
