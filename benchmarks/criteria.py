@@ -32,7 +32,8 @@ from pathlib import Path
 import pandas as pd
 
 CRITERIA = ["covering rate", "candidate lift", "lift with prior", "approximated accuracy",
-            "partial likelihood", "expected lift"]  # fmt: skip
+            "partial likelihood", "expected lift", "set likelihood",
+            "set likelihood, own balance", "hidden singles"]  # fmt: skip
 PARAMETERS = ["views", "neighbors", "balance", "regressions", "iterations", "sharpness"]
 DEFAULT = {"neighbors": 40, "balance": 0.5, "iterations": 10, "sharpness": 2.0}
 REAL = ["lost", "msrcv2", "birdsong", "fg-net"]
