@@ -3,17 +3,16 @@
     python benchmarks/criteria.py [--study results/study]
 
 Reads ``settings.csv.gz`` (``benchmarks/study.py``, five folds), ``choices.csv.gz`` (with
-``--grid choices``, ten folds) and, if it is there, ``balances.csv.gz`` (with ``--grid balances``,
-five folds). Criteria that a file has no column of are left out, and so is a criterion on a problem
-where it has no value. Beside them it makes
+``--grid choices``) and, if it is there, ``balances.csv.gz`` (with ``--grid balances --folds 3``).
+Criteria that a file has no column of are left out, and so is a criterion on a problem where it has
+no value. Beside them it makes
 
 ``criteria.csv``
     for every problem and label-free criterion: the rank correlation with the true accuracy over the
     settings of the grid, and the regret, i.e. the accuracy of the best setting in hindsight minus
     that of the setting with the best value of the criterion (chosen fold by fold);
 ``choice.csv``
-    the same for the alternatives that the default really compares, on ten folds, small folds held
-    out repeatedly as the default does;
+    the same for the alternatives that the default really compares, held out as the default does;
 ``balance.csv``
     the same for settings that differ in the balance and the width of the kernel;
 ``defaults.csv``
