@@ -2,16 +2,19 @@
 
     python benchmarks/criteria.py [--study results/study]
 
-Reads ``settings.csv.gz`` (``benchmarks/study.py``, five folds) and ``choices.csv.gz`` (with
-``--grid choices``, ten folds) and makes beside them
+Reads ``settings.csv.gz`` (``benchmarks/study.py``, five folds), ``choices.csv.gz`` (with
+``--grid choices``) and, if it is there, ``balances.csv.gz`` (with ``--grid balances --folds 3``).
+Criteria that a file has no column of are left out, and so is a criterion on a problem where it has
+no value. Beside them it makes
 
 ``criteria.csv``
     for every problem and label-free criterion: the rank correlation with the true accuracy over the
     settings of the grid, and the regret, i.e. the accuracy of the best setting in hindsight minus
     that of the setting with the best value of the criterion (chosen fold by fold);
 ``choice.csv``
-    the same for the alternatives that the default really compares, on ten folds, small folds held
-    out repeatedly as the default does;
+    the same for the alternatives that the default really compares, held out as the default does;
+``balance.csv``
+    the same for settings that differ in the balance and the width of the kernel;
 ``defaults.csv``
     for every constant of the default: the value that is best on average over all *other* data sets
     (all problems made from the same one are left out together), what it reaches on the one left
@@ -32,7 +35,8 @@ from pathlib import Path
 import pandas as pd
 
 CRITERIA = ["covering rate", "candidate lift", "lift with prior", "approximated accuracy",
-            "partial likelihood", "expected lift"]  # fmt: skip
+            "partial likelihood", "expected lift", "set likelihood",
+            "set likelihood, own balance", "hidden singles"]  # fmt: skip
 PARAMETERS = ["views", "neighbors", "balance", "regressions", "iterations", "sharpness"]
 DEFAULT = {"neighbors": 40, "balance": 0.5, "iterations": 10, "sharpness": 2.0}
 REAL = ["lost", "msrcv2", "birdsong", "fg-net"]
@@ -45,7 +49,8 @@ def read(path: Path) -> pd.DataFrame:
     fits = pd.read_csv(path)
     fits = fits[fits["dataset"] != "dataset"].copy()  # headers of joined parts
     numbers = ["fold", "neighbors", "balance", "iterations", "sharpness", "unseen", "training"]
-    fits[numbers + CRITERIA] = fits[numbers + CRITERIA].apply(pd.to_numeric)
+    numbers += [criterion for criterion in CRITERIA if criterion in fits]
+    fits[numbers] = fits[numbers].apply(pd.to_numeric)
     fits["source"] = fits["dataset"].str.split(" ").str[0]
     return fits
 
@@ -54,9 +59,10 @@ def rank_criteria(fits: pd.DataFrame) -> pd.DataFrame:
     """Rank correlation and regret of every criterion on every problem."""
     rows = []
     for name, problem in fits.groupby("dataset", sort=False):
-        means = problem.groupby(PARAMETERS)[["unseen", *CRITERIA]].mean()
+        known = [c for c in CRITERIA if c in fits and problem[c].notna().all()]
+        means = problem.groupby(PARAMETERS)[["unseen", *known]].mean()
         best = means["unseen"].max()
-        for criterion in CRITERIA:
+        for criterion in known:
             chosen = problem.loc[problem.groupby("fold")[criterion].idxmax(), "unseen"].mean()
             correlation = means["unseen"].corr(means[criterion], method="spearman")
             rows.append((name, criterion, correlation, best, chosen, best - chosen))
@@ -105,7 +111,7 @@ def ablation(fits: pd.DataFrame) -> pd.DataFrame:
         others = [name for name in default if name != parameter]
         part = fits[pd.concat([is_default[name] for name in others], axis=1).all(axis=1)]
         if parameter is not None:
-            part = part[~is_default[parameter]]
+            part = part[~is_default[parameter][part.index]]
         for value, changed in part.groupby(parameter) if parameter else [("", part)]:
             means = changed.groupby(["source"])[["unseen", "training"]].mean()
             row = {"changed": f"{parameter} {value}" if parameter else "nothing"}
@@ -125,16 +131,17 @@ def main() -> None:
     fits = read(folder / "settings.csv.gz")
     grid = fits[fits["regressions"].str.count(r"\(") == 2]
     choices = read(folder / "choices.csv.gz")
-    for name, table in (
-        ("criteria", rank_criteria(grid)),
-        ("choice", rank_criteria(choices)),
-        ("defaults", left_out(fits)),
-        ("ablation", ablation(fits)),
-        ("alternatives", among(choices)),
-    ):
+    rankings = {"criteria": rank_criteria(grid), "choice": rank_criteria(choices)}
+    if (folder / "balances.csv.gz").exists():
+        rankings["balance"] = rank_criteria(read(folder / "balances.csv.gz"))
+    for name, table in {
+        **rankings,
+        "defaults": left_out(fits),
+        "ablation": ablation(fits),
+        "alternatives": among(choices),
+    }.items():
         table.round(4).to_csv(folder / f"{name}.csv", index=False)
-    for name in ("criteria", "choice"):
-        table = pd.read_csv(folder / f"{name}.csv")
+    for name, table in rankings.items():
         summary = table.groupby("criterion")[["rank correlation", "regret"]].agg(["mean", "max"])
         print(f"\n{name}, {table['dataset'].nunique()} problems\n", summary.round(4).to_string())
     table = pd.read_csv(folder / "defaults.csv")

@@ -10,6 +10,12 @@ training fold and scored with the true labels; beside that it is fitted three ti
 of (at most 1500 rows of) the training fold, small ones repeatedly, and its predictions for the rest
 are scored by each criterion. The true labels enter the columns ``unseen`` and ``training`` alone.
 
+Two kinds of criteria look beyond the predicted label. The *set likelihood* asks how much likelier
+the sets of held-out rows are than they would be without features, under the model of
+``gmpll.evidence.set_model``: a label that is given to most rows gains little, even if most sets
+contain it. *Hidden singles* are held-out rows with one candidate, put behind each set of the fitted
+rows that contains it, and the share of these sets in which the candidate is found again.
+
 The computation is that of ``gmpll.evidence.pipeline`` with the exact kernel, written in PyTorch so
 that the thousands of fits are a matter of minutes on a GPU; ``--check`` compares it with the
 library's own. ``benchmarks/criteria.py`` makes the tables.
@@ -39,7 +45,11 @@ DISTANCE_SAMPLE = 500
 #: How the default's views are written here.
 VIEWS = {"cosine": "z", "rank": "r", "euclidean": "p"}
 CRITERIA = ("covering rate", "candidate lift", "lift with prior", "approximated accuracy",
-            "partial likelihood", "expected lift")  # fmt: skip
+            "partial likelihood", "expected lift", "set likelihood",
+            "set likelihood, own balance", "hidden singles")  # fmt: skip
+#: What the set likelihood compares: exponents of the class prior, and scales of the scores.
+TAUS = (0.0, 0.5, 1.0)
+SCALES = (0.0, *np.geomspace(0.25, 64.0, 33))
 
 
 SPACES = {"z": CosineView, "r": RankView, "p": EuclideanView}
@@ -88,7 +98,16 @@ def choices():
     ]
 
 
-GRIDS = {"settings": settings, "choices": choices}
+def balances():
+    """Settings between which accuracy changes much and the candidate lift hardly."""
+    return [
+        Setting(balance=balance, regressions=((width, 0.1),))
+        for balance in (0.0, 0.25, 0.5, 0.75, 1.0)
+        for width in (0.5, 1.5)
+    ]
+
+
+GRIDS = {"settings": settings, "choices": choices, "balances": balances}
 
 # --------------------------------------------------------------------------------- the problems
 
@@ -240,8 +259,10 @@ def leave_one_out(P, ridge, inverse):
     return P - (inverse @ P) / inverse.diagonal()[:, None]
 
 
-def criteria(mask_train, mask_held_out, confidences, scores):
+def criteria(mask_train, mask_held_out, confidences, scores, balance):
     """Score predictions of held-out rows with the candidate sets alone; one value per row each."""
+    likelihoods = set_log_likelihood(mask_held_out, confidences, scores, (*TAUS, balance))
+    likeliest = likelihoods[:-1].mean(1).argmax()
     rows = torch.arange(len(scores), device=scores.device)
     predicted = scores.argmax(1)
     hit = mask_held_out[rows, predicted].double()
@@ -260,7 +281,45 @@ def criteria(mask_train, mask_held_out, confidences, scores):
         p[rows, predicted] * hit / inside.clamp_min(1e-12),
         inside.clamp_min(1e-9).log(),
         (sharp * worth).sum(1),
+        likelihoods[likeliest],
+        likelihoods[-1],
+        hidden_singles(mask_train, mask_held_out, scores),
     ])  # fmt: skip
+
+
+def set_log_likelihood(mask, confidences, scores, taus):
+    """log P(S | x) / P(S) of rows with these scores, for every exponent; 0 if no member is known.
+
+    The scale of the scores is the likeliest for one half of the rows where the other is judged.
+    """
+    half = 0.5  # a row that every label has beforehand
+    shares = (confidences.sum(0) + half) / (len(confidences) + half * mask.shape[1])
+    beforehand = torch.stack([torch.where(mask, shares ** (1.0 - tau), 0.0) for tau in taus])
+    beforehand = beforehand / beforehand.sum(2, keepdim=True).clamp_min(1e-300)
+    scales = torch.as_tensor(SCALES, dtype=scores.dtype, device=scores.device)
+    ratios = torch.exp(scales[:, None, None] * (scores - scores.amax(1, keepdim=True)))
+    ratios = ratios / (ratios @ shares)[:, :, None]
+    likelihood = torch.einsum("tnl,snl->tsn", beforehand, ratios).clamp_min(1e-9).log()
+    likelihood = torch.where(mask.any(1), likelihood, 0.0)
+    judged = torch.empty_like(likelihood[:, 0])
+    for side in (0, 1):
+        scale = likelihood[:, :, 1 - side :: 2].mean(2).argmax(1)
+        judged[:, side::2] = likelihood[torch.arange(len(taus), device=mask.device), scale, side::2]
+    return judged
+
+
+def hidden_singles(mask_train, mask_held_out, scores):
+    """How often a lone candidate is found behind the sets that contain it; NaN for other rows.
+
+    All sets of the fitted rows that contain the candidate and another label are tried, which is the
+    expectation over draws of such a set.
+    """
+    label = mask_held_out.double().argmax(1)
+    sets = mask_train[mask_train.sum(1) > 1].double()
+    ahead = (scores >= scores.gather(1, label[:, None])).double().scatter_(1, label[:, None], 0.0)
+    behind = sets.T[label]
+    found = (behind * (ahead @ sets.T == 0)).sum(1) / behind.sum(1)
+    return torch.where(mask_held_out.sum(1) == 1, found, torch.nan)
 
 
 def lift(hit, chance):
@@ -302,8 +361,8 @@ def run_problem(problem, grid, folds, device):
                 P, coefficients = part.fit(setting)
                 sets = torch.as_tensor(mask[held_out][:, labels], device=device)
                 scores = part.score(setting, coefficients, X[held_out])
-                scored.append(criteria(part.mask, sets, P, scores))
-            values = torch.cat(scored, dim=1).mean(1).cpu().tolist()
+                scored.append(criteria(part.mask, sets, P, scores, setting.balance))
+            values = torch.cat(scored, dim=1).nanmean(1).cpu().tolist()
             yield fold, setting, unseen, training, values
 
 
