@@ -8,8 +8,6 @@ import re
 import pytest
 
 MODULES = [
-    "gmpll.matching.assignments",
-    "gmpll.matching.feedback",
     "gmpll.matching.full",
     "gmpll.matching.local",
     "gmpll.matching.loop",

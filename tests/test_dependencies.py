@@ -32,6 +32,7 @@ NEEDS = {
     "gmpll.apps.experiments": "experiments",
     "gmpll.apps.report": "experiments",
     "gmpll.apps.review": "review",
+    "gmpll.apps.tables.page": "tables",
     "gmpll._compiling": "neighbors",
     "gmpll.engines.cells": "neighbors",
     "gmpll.engines.dask": "dask",

@@ -436,6 +436,7 @@ class Pipeline:
                 self.rows.mask,
                 matched,
                 n_iterations=SET_ITERATIONS,
+                priors=self.disambiguated.priors(chosen.balance),
                 **masses,
             )
         return total / 3.0
@@ -450,7 +451,9 @@ class Pipeline:
         assert tau is not None
         if (tau, balance) not in self._set_matchings:
             _, posterior = self.set_model(tau)
-            mask = self.rows.mask
+            mask, priors = self.rows.mask, self.disambiguated.priors(balance)
+            if priors is not None:
+                posterior = confidences_within(posterior * priors, mask)
             affinity = LocalAffinity(self.disambiguated.graph.weights, mask)  # type: ignore[attr-defined]
             capacities = {"balance": 0.0, "expected_mass": posterior.sum(axis=0)}
             self._set_matchings[tau, balance] = [
@@ -460,6 +463,7 @@ class Pipeline:
                         affinity,
                         mask,
                         start=posterior,
+                        priors=priors,
                         max_iter=SET_ITERATIONS,
                         tol=0.0,
                         keep=engine_of(mask).keeper(),

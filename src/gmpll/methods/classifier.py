@@ -451,10 +451,10 @@ class PartialLabelClassifier(
     def _choose_tau(self, rows: CandidateRows, rng: np.random.RandomState) -> float | None:
         """Choose what sets say of their members, None where there is no model of the sets.
 
-        There is none where more is known than the sets, or labels are similar, and on few rows,
-        whose labels' shares are mostly noise.
+        There is none where votes or the shares of the labels are known, where labels are similar,
+        and on few rows, whose labels' shares are mostly noise.
         """
-        known = rows.prior.candidates is not None or rows.prior.classes is not None
+        known = self._votes is not None or rows.prior.classes is not None
         parts = self._disambiguator is not None or self._learner is not None
         n_samples, n_classes = rows.n_samples, rows.mask.shape[1]
         few = n_samples < MIN_ROWS

@@ -373,13 +373,13 @@ def test_a_failing_run_keeps_earlier_results(tmp_path, monkeypatch, command):
 
 PROGRAM = """
 import sys, time
-import typer, gmpll.apps.cli, gmpll.apps.tables.output as output
+import typer, gmpll.apps.cli, gmpll.apps.tables.page as page
 from gmpll.apps.cli.disambiguate import disambiguate
 from gmpll.apps.cli.predict import predict
 def slow(facts):
     print("ready", flush=True)
     time.sleep(60)
-output.render_page = slow
+page.render_page = slow
 gmpll.apps.cli.app = typer.Typer()
 gmpll.apps.cli.app.command()(disambiguate)
 gmpll.apps.cli.app.command()(predict)

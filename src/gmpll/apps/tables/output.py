@@ -27,7 +27,6 @@ from gmpll.apps.decisions.archive import Archived, archiving, carry_over
 from gmpll.apps.tables import saved
 from gmpll.apps.tables.cells import escape_formula
 from gmpll.apps.tables.errors import InputError
-from gmpll.apps.tables.page import page_facts, render_page
 from gmpll.apps.tables.resolving import annotator_table, result_columns
 from gmpll.apps.tables.tables import FORMATS, Table, read_json_records
 
@@ -239,7 +238,9 @@ def write_folder(
         matching = saved.saved_matching(resolution)
         saved.write_matching(matching, staging / saved.MATCHING_FILE)
         step("Explaining and drawing the report")
-        page = render_page(page_facts(resolution, matching.display))
+        from gmpll.apps.tables import page as pages  # draws: loaded where a page is written
+
+        page = pages.render_page(pages.page_facts(resolution, matching.display))
         (staging / PAGE).write_text(page, encoding="utf-8")
         archived = make_room(matching)
     if archived is not None:
