@@ -542,7 +542,12 @@ class PartialLabelClassifier(
             confidences = from_host(joint, rows.mask)
         elif self._votes is not None:
             confidences = from_host(confidences_within(joint, mask), rows.mask)
-        self.predictor_ = pipeline.predictor(chosen, confidences)
+        learned = confidences
+        if self.outside == "auto" and self._votes is None:
+            # Labels stay within the sets; the learner need not believe sets that seem wrong.
+            beyond = from_host(np.where(mask, 0.0, joint), rows.mask)
+            learned = confidences * (1.0 - beyond.sum(axis=1)[:, None]) + beyond
+        self.predictor_ = pipeline.predictor(chosen, learned)
         if len(batches) == 1:  # rows that come later change nothing of the calibration
             self._fit_calibration(confidences, rows.mask)
         if self._exponent != 1.0:

@@ -75,7 +75,7 @@ def test_a_set_without_a_test_part_has_no_figure_for_it(crowd_home, tmp_path, si
     run(declared, tmp_path / "run", data_home=crowd_home, progress=silent)
     table = scores(tmp_path / "run", data_home=crowd_home)
     assert table["inductive"].isna().all()
-    assert (table["transductive"] > 0.6).all()
+    assert (table["transductive"] >= 0.6).all()
     assert table["seed"].tolist() == [0, 1]
 
 
