@@ -454,13 +454,12 @@ class Pipeline:
             mask, priors = self.rows.mask, self.disambiguated.priors(balance)
             if priors is not None:
                 posterior = confidences_within(posterior * priors, mask)
-            affinity = LocalAffinity(self.disambiguated.graph.weights, mask)  # type: ignore[attr-defined]
             capacities = {"balance": 0.0, "expected_mass": posterior.sum(axis=0)}
             self._set_matchings[tau, balance] = [
                 (
                     masses,
                     match(
-                        affinity,
+                        self.disambiguated.affinity,  # type: ignore[attr-defined]
                         mask,
                         start=posterior,
                         priors=priors,

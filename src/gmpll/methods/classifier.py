@@ -134,8 +134,9 @@ class PartialLabelClassifier(
         matching finds without them, about 0 for weights that are mere noise.
     outside : {"auto", "never", "allow"}, default="auto"
         Whether ``labels_`` may lie outside the candidates where these seem to lack the right
-        label. ``"auto"``: of votes they may, of plain candidate sets they stay within. How
-        probable it is stands in ``outside_probability_`` in any case.
+        label. ``"auto"``: of votes they may; of plain candidate sets they stay within, but the
+        learner is trained on what such rows probably are. How probable it is stands in
+        ``outside_probability_`` in any case.
     calibrate : bool, default=True
         Whether ``predict_proba`` and ``label_confidences_`` are brought to the level that the
         candidate sets of held-out rows support, see :mod:`gmpll.uncertainty.calibration`. No
