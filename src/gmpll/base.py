@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gmpll._columns import sets_by_name
-from gmpll._sklearn import Integral, fit_context
+from gmpll._sklearn import fit_context
 from gmpll.arrays import Array, array_namespace, from_host
 from gmpll.candidates import CandidateSets, as_candidates
 from gmpll.engines import engine_of
@@ -290,7 +290,3 @@ class DecisionMixin:
         scores = self._checked_scores(X)  # type: ignore[attr-defined]
         scores = self._with_unseen_labels(scores, -np.inf)  # type: ignore[attr-defined]
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
-
-
-#: Limits that many methods share.
-N_JOBS = [None, Integral]

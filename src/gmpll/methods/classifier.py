@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn import config_context  # type: ignore[attr-defined]
 from sklearn.base import clone, is_regressor
 from sklearn.utils.metaestimators import available_if
 
 from gmpll._columns import aligned_columns
 from gmpll._meta import TrainingRows, seeded
-from gmpll._sklearn import HasMethods, Interval, Real, StrOptions, fit_context
+from gmpll._parameters import Jobs, Learner, NotNegative, Seed, Switch, with_parameters
+from gmpll._sklearn import HasMethods, Real, StrOptions, fit_context
 from gmpll.arrays import Array, from_host, to_host
-from gmpll.base import N_JOBS, BasePartialLabelClassifier, DecisionMixin, ProbabilityMixin
+from gmpll.base import BasePartialLabelClassifier, DecisionMixin, ProbabilityMixin
 from gmpll.candidates import CandidateSets, VotedCandidates
 from gmpll.engines import engine_of
 from gmpll.evidence.annotators import AnnotatorModel
@@ -82,6 +83,7 @@ TAU_ROWS = 1500
 ORDINAL_ROWS = 20_000
 
 
+@with_parameters
 class PartialLabelClassifier(
     IncrementalMixin, ProbabilityMixin, DecisionMixin, BasePartialLabelClassifier
 ):
@@ -256,51 +258,22 @@ class PartialLabelClassifier(
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "disambiguator": [None, HasMethods(["fit", "predict"])],
-        "learner": [StrOptions({"auto"}), HasMethods(["fit", "predict"])],
-        "targets": [StrOptions({"auto", "soft", "hard"})],
-        "hyperparameters": [None, dict],
-        "class_prior": [None, dict, "array-like"],
-        "label_similarity": [None, StrOptions({"auto"}), "array-like"],
-        "weight_exponent": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
-        "outside": [StrOptions({"auto", "never", "allow"})],
-        "calibrate": ["boolean"],
-        "warm_start": ["boolean"],
-        "random_state": ["random_state"],
-        "n_jobs": N_JOBS,
-    }
+    disambiguator: Learner = field(default=None, kw_only=False)
+    learner: Annotated[Any, StrOptions({"auto"}), HasMethods(["fit", "predict"])] = field(
+        default="auto", kw_only=False
+    )
+    targets: Annotated[str, StrOptions({"auto", "soft", "hard"})] = "auto"
+    hyperparameters: Annotated[dict[str, Any] | None, None, dict] = None
+    class_prior: Annotated[Any, None, dict, "array-like"] = None
+    label_similarity: Annotated[Any, None, StrOptions({"auto"}), "array-like"] = "auto"
+    weight_exponent: Annotated[str, StrOptions({"auto"})] | NotNegative = "auto"
+    outside: Annotated[str, StrOptions({"auto", "never", "allow"})] = "auto"
+    calibrate: Switch = True
+    warm_start: Switch = False
+    random_state: Seed = None
+    n_jobs: Jobs = None
 
     _takes_any_library = True
-
-    def __init__(
-        self,
-        disambiguator: Any = None,
-        learner: Any = "auto",
-        *,
-        targets: str = "auto",
-        hyperparameters: dict[str, Any] | None = None,
-        class_prior: ArrayLike | dict[Any, float] | None = None,
-        label_similarity: ArrayLike | str | None = "auto",
-        weight_exponent: float | str = "auto",
-        outside: str = "auto",
-        calibrate: bool = True,
-        warm_start: bool = False,
-        random_state: int | np.random.RandomState | None = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.disambiguator = disambiguator
-        self.learner = learner
-        self.targets = targets
-        self.hyperparameters = hyperparameters
-        self.class_prior = class_prior
-        self.label_similarity = label_similarity
-        self.weight_exponent = weight_exponent
-        self.outside = outside
-        self.calibrate = calibrate
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.n_jobs = n_jobs
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(
@@ -777,7 +750,7 @@ def _weight_exponent_of(model: Any) -> float:
 
 def _checked_hyperparameters(given: dict[str, Any] | None) -> dict[str, Any]:
     """Return a copy of the hyperparameters that are fixed; raise for names that are none."""
-    names = [field.name for field in fields(Hyperparameters)]
+    names = [each.name for each in fields(Hyperparameters)]
     fixed = dict(given or {})
     unknown = [name for name in fixed if name not in names]
     if unknown:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from dataclasses import field
+from typing import Annotated, Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from gmpll._sklearn import HasMethods, Integral, Interval, Real, StrOptions
+from gmpll._parameters import Count, Jobs, NotNegative, Seed, with_parameters
+from gmpll._sklearn import HasMethods, StrOptions
 from gmpll.arrays import Array, array_namespace, beside
-from gmpll.base import N_JOBS, BasePartialLabelClassifier, ProbabilityMixin
+from gmpll.base import BasePartialLabelClassifier, ProbabilityMixin
 from gmpll.engines import Neighbors, engine_of
 from gmpll.graph.local import LocalGraph
 from gmpll.graph.reconstruction import reconstruction_weights
@@ -30,6 +32,7 @@ from gmpll.rounding import confidences_within, one_hot
 __all__ = ["GMPLL", "assigned_set_size", "set_size_rule"]
 
 
+@with_parameters
 class GMPLL(ProbabilityMixin, BasePartialLabelClassifier):
     r"""Graph matching based partial label learning, as published [1]_.
 
@@ -150,58 +153,24 @@ class GMPLL(ProbabilityMixin, BasePartialLabelClassifier):
     array([0, 0])
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "graph": [StrOptions({"full", "local"}), "sparse matrix", object],
-        "alpha": [Interval(Real, 0, None, closed="left")],
-        "beta": [Interval(Real, 0, None, closed="left")],
-        "n_graph_neighbors": [Interval(Integral, 1, None, closed="left")],
-        "neighbor_search": [
-            StrOptions({"auto", "exact", "approximate"}),
-            HasMethods(["fit", "kneighbors"]),
-        ],
-        "balance": [Interval(Real, 0, None, closed="left")],
-        "label_similarity": [None, "array-like"],
-        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
-        "r": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
-        "prediction": [StrOptions({"independent", "joint"})],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "random_state": ["random_state"],
-        "n_jobs": N_JOBS,
-    }
-
-    def __init__(
-        self,
-        graph: Any = "full",
-        *,
-        alpha: float = 0.0,
-        beta: float = 0.6,
-        n_graph_neighbors: int = 40,
-        neighbor_search: str = "auto",
-        balance: float = 0.0,
-        label_similarity: ArrayLike | None = None,
-        n_neighbors: int = 10,
-        r: int | str = "auto",
-        prediction: str = "independent",
-        max_iter: int = 100,
-        tol: float = 1e-4,
-        random_state: int | np.random.RandomState | None = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.graph = graph
-        self.alpha = alpha
-        self.beta = beta
-        self.n_graph_neighbors = n_graph_neighbors
-        self.neighbor_search = neighbor_search
-        self.balance = balance
-        self.label_similarity = label_similarity
-        self.n_neighbors = n_neighbors
-        self.r = r
-        self.prediction = prediction
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    graph: Annotated[Any, StrOptions({"full", "local"}), "sparse matrix", object] = field(
+        default="full", kw_only=False
+    )
+    alpha: NotNegative = 0.0
+    beta: NotNegative = 0.6
+    n_graph_neighbors: Count = 40
+    neighbor_search: Annotated[
+        Any, StrOptions({"auto", "exact", "approximate"}), HasMethods(["fit", "kneighbors"])
+    ] = "auto"
+    balance: NotNegative = 0.0
+    label_similarity: Annotated[Any, None, "array-like"] = None
+    n_neighbors: Count = 10
+    r: Annotated[str, StrOptions({"auto"})] | Count = "auto"
+    prediction: Annotated[str, StrOptions({"independent", "joint"})] = "independent"
+    max_iter: Count = 100
+    tol: NotNegative = 1e-4
+    random_state: Seed = None
+    n_jobs: Jobs = None
 
     _takes_any_library = True
 
