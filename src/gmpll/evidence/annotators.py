@@ -187,14 +187,17 @@ class AnnotatorModel:
         self.feature_weight_ = np.zeros(len(learners))
         self.feature_gain_ = 0.0
         fitted = self._iterate(crowd, crowd.start(), None)
-        if learners:
+        alone = fitted.evidence
+        # The votes alone may have let one label absorb another: the likelihood tells which start
+        # was better. Where neither gains over the votes alone, these stand.
+        for start in (fitted.posterior, crowd.start()) if learners else ():
             other = _Crowd(voted, len(classes))
-            found = self._iterate(other, fitted.posterior, _FeaturePrior(learners))
+            found = self._iterate(other, start, _FeaturePrior(learners))
             gain = found.evidence - fitted.evidence
-            if gain.mean() > gain.std() / np.sqrt(len(gain)):  # else the votes stand alone
+            if gain.mean() > gain.std() / np.sqrt(len(gain)):
                 crowd, fitted = other, found
                 self.feature_weight_ = fitted.weights
-                self.feature_gain_ = float(gain.mean())
+                self.feature_gain_ = float((fitted.evidence - alone).mean())
         self.posterior_ = fitted.posterior
         self.feature_prior_ = np.exp(fitted.log_prior)
         self.class_prior_ = _class_prior(fitted.posterior)
