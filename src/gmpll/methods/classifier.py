@@ -137,8 +137,8 @@ class PartialLabelClassifier(
     outside : {"auto", "never", "allow"}, default="auto"
         Whether ``labels_`` may lie outside the candidates where these seem to lack the right
         label. ``"auto"``: of votes they may; of plain candidate sets they stay within, but the
-        learner is trained on what such rows probably are. How probable it is stands in
-        ``outside_probability_`` in any case.
+        default's own learner is trained on what such rows probably are. How probable it is stands
+        in ``outside_probability_`` in any case.
     calibrate : bool, default=True
         Whether ``predict_proba`` and ``label_confidences_`` are brought to the level that the
         candidate sets of held-out rows support, see :mod:`gmpll.uncertainty.calibration`. No
@@ -517,7 +517,8 @@ class PartialLabelClassifier(
         elif self._votes is not None:
             confidences = from_host(confidences_within(joint, mask), rows.mask)
         learned = confidences
-        if self.outside == "auto" and self._votes is None:
+        own = self._disambiguator is None and self._learner is None
+        if own and self.outside == "auto" and self._votes is None:
             # Labels stay within the sets; the learner need not believe sets that seem wrong.
             beyond = from_host(np.where(mask, 0.0, joint), rows.mask)
             learned = confidences * (1.0 - beyond.sum(axis=1)[:, None]) + beyond
