@@ -1,6 +1,6 @@
 """The default with and without its model of the candidate sets, on sets of every origin.
 
-    python benchmarks/splits.py [--datasets pos-swedish,slashdot-pl-f1] [--splits 3]
+    python benchmarks/splits.py [--datasets pos-swedish,slashdot-pl-f1] [--splits 3] [--rows 3000]
 
 Needs the data sets (environment variable GMPLL_DATA). Three splits s = 0, 1, 2: the first 3000 of
 ``numpy.random.default_rng(s).permutation(n)``, of which four fifths are fitted on. Printed are the
@@ -19,7 +19,6 @@ from gmpll.datasets import load_crowd, load_prepared
 PREPARED = ("pos-swedish", "slashdot-pl-f1")
 CROWDS = ("sentiment-polarity", "labelme", "cifar10n")
 MODES = {"default": {}, "without the set model": {"tau": None}}
-ROWS = 3000
 
 
 def load(name):
@@ -31,13 +30,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--datasets", default="pos-swedish,sentiment-polarity,slashdot-pl-f1")
     parser.add_argument("--splits", type=int, default=3)
+    parser.add_argument("--rows", type=int, default=3000)
     options = parser.parse_args()
     for name in options.datasets.split(","):
         X, mask, y = load(name)
         for mode, hyperparameters in MODES.items():
             scores, start = [], time.perf_counter()
             for split in range(options.splits):
-                rows = np.random.default_rng(split).permutation(len(X))[:ROWS]
+                rows = np.random.default_rng(split).permutation(len(X))[: options.rows]
                 train, test = np.split(rows, [int(0.8 * len(rows))])
                 model = PartialLabelClassifier(hyperparameters=hyperparameters, random_state=0)
                 model.fit(X[train], mask[train])

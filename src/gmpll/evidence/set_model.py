@@ -234,11 +234,6 @@ class SetModel:
         """Return the posterior if the right label is a candidate."""
         return confidences_within(self.joint(scores, mask), mask)
 
-    def outside_probability(self, scores: Scores, mask: NDArray[np.bool_]) -> Floats:
-        """Return how probable it is that no candidate is right."""
-        joint = self.joint(scores, mask)
-        return np.asarray(np.where(mask, 0.0, joint).sum(axis=1))
-
 
 @threadpool_limits.wrap(limits=1, user_api="blas")  # type: ignore[untyped-decorator]
 def fit_set_model(
