@@ -10,6 +10,7 @@ from gmpll.apps.experiments import (
     built_in_declaration,
     crowd,
     expand,
+    methods,
     run,
     scores,
 )
@@ -140,7 +141,7 @@ def test_other_votes_are_another_data_set(crowd_home, tmp_path, silent):
 
 
 def test_a_missing_package_is_told_before_anything_runs(crowd_home, tmp_path, silent, monkeypatch):
-    monkeypatch.setattr(crowd, "find_spec", lambda name: None)
+    monkeypatch.setattr(methods, "find_spec", lambda name: None)
     with pytest.raises(ExperimentError, match=r"GLAD needs crowd-kit: pip install 'gmpll\[exp"):
         run(experiment("GLAD"), tmp_path / "run", data_home=crowd_home, progress=silent)
     with pytest.raises(ExperimentError, match="CROWDLAB needs cleanlab"):

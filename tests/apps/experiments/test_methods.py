@@ -1,12 +1,15 @@
+from importlib.util import find_spec
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
+from gmpll.apps.experiments import methods
+from gmpll.apps.experiments.declaration import Experiment, methods_of
 from gmpll.apps.experiments.errors import ExperimentError
 from gmpll.apps.experiments.methods import (
     BASELINES,
     FULL_SUPERVISION,
-    GRIDS,
     FullSupervision,
     Method,
     find_method,
@@ -16,7 +19,12 @@ from gmpll.apps.experiments.methods import (
 from gmpll.base import BasePartialLabelClassifier
 from gmpll.methods import METHODS
 
-HONEST = [name for name in known_methods() if name != FULL_SUPERVISION]
+#: What learns from candidates, and whose package is installed.
+HONEST = [
+    name
+    for name, method in known_methods().items()
+    if name != FULL_SUPERVISION and (not method.needs or find_spec(method.needs))
+]
 
 
 @pytest.mark.parametrize("name", HONEST)
@@ -33,9 +41,26 @@ def test_every_registered_method_and_baseline_can_be_named():
     assert {*METHODS, *BASELINES, FULL_SUPERVISION} <= set(known_methods())
 
 
-def test_every_grid_belongs_to_a_method_that_may_exist():
-    paper = {"GM-PLL", "PL-KNN", "PL-SVM", "CLPL", "LSB-CMM", "M3PL", "PL-LEAF", "IPAL", "PL-ECOC"}
-    assert set(GRIDS) <= paper
+def test_the_grids_and_settings_of_the_paper_are_those_of_its_methods():
+    known = known_methods()
+    assert known["GM-PLL"].settings == {"prediction": "joint"}
+    assert list(known["GM-PLL"].grid) == ["beta"]
+    assert not any(known[name].grid for name in ("gmpll", "PL-KNN", "IPAL", *BASELINES))
+
+
+def test_all_leaves_out_what_wants_to_be_named(monkeypatch):
+    slow = Method("Slow", "sklearn.dummy:DummyClassifier", needs="torch", in_all=False)
+    monkeypatch.setattr(methods, "_TABLE", (*methods._TABLE, slow))
+    everything = Experiment("real-world", ("lost",))
+    named = methods_of(everything, {})
+    assert "Slow" not in [method.name for method in named]
+    assert len(named) > 10
+    (found,) = methods_of(Experiment("real-world", ("lost",), ("slow",)), {})
+    monkeypatch.setattr(methods, "find_spec", lambda name: None)
+    with pytest.raises(
+        ExperimentError, match=r"Slow needs torch: pip install 'gmpll\[torch\]', or"
+    ):
+        methods.check_packages([found])
 
 
 def test_the_truth_teller_is_no_estimator():

@@ -333,3 +333,14 @@ def test_a_browser_shows_the_page(full_report, tmp_path):
     shot = browse(f"--screenshot={picture}", "--window-size=1200,2000")
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert "CONSOLE" not in dumped.stderr + shot.stderr
+
+
+def test_bars_of_a_rank_diagram_run_from_left_to_right(full_report):
+    # The library draws them in the order of a set of names, which differs between processes.
+    svg = (full_report.parent / "figures" / "ranks-controlled-inductive.svg").read_text("utf-8")
+    bars = re.findall(r'<path d="([^"]*)"[^>]*stroke: var\(--series-1', svg)
+    assert bars
+    for bar in bars:
+        places = [float(x) for x in re.findall(r"[ML] ([\d.]+)", bar)]
+        assert len(places) > 1
+        assert places == sorted(places)

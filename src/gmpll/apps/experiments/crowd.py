@@ -6,8 +6,6 @@ votes is taken for one annotator. Our own methods are then given the number of v
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from importlib.util import find_spec
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -34,9 +32,10 @@ _CROWD_KIT = {
 }
 _CROWDLAB = "CROWDLAB"
 _VOTES_ONLY = "gmpll (votes only)"
-#: Methods that find labels from votes, and with the classifier of this library all that there are.
-AGGREGATIONS = (*_CROWD_KIT, _CROWDLAB, _VOTES_ONLY)
-CROWD_METHODS = (*AGGREGATIONS, "gmpll")
+#: Methods that find labels from votes, and with the classifier of this library all that there are,
+#: with the module that each needs.
+AGGREGATIONS = {**dict.fromkeys(_CROWD_KIT, "crowdkit"), _CROWDLAB: "cleanlab", _VOTES_ONLY: ""}
+CROWD_METHODS = {**AGGREGATIONS, "gmpll": ""}
 #: Less than any difference of probabilities that means something.
 _TIES = 1e-9
 
@@ -70,18 +69,6 @@ def draw_items(job: Job, bunch: Any) -> tuple[NDArray[np.int64], Votes]:
     label = votes[item, column].astype(np.intp)
     named = dataset_info(job.dataset).named_annotators
     return rows, Votes(item, who, label, len(bunch.target_names), named)
-
-
-def check_packages(methods: Collection[str]) -> None:
-    """Refuse methods whose package is not installed."""
-    packages = dict.fromkeys(_CROWD_KIT, ("crowdkit", "crowd-kit"))
-    packages[_CROWDLAB] = ("cleanlab", "cleanlab")
-    for method, (module, package) in packages.items():
-        if method in methods and find_spec(module) is None:
-            raise ExperimentError(
-                f"The method {method} needs {package}: pip install 'gmpll[experiments]', or choose "
-                "other methods."
-            )
 
 
 class Aggregation:

@@ -163,10 +163,16 @@ def expand(declaration: Declaration) -> list[Job]:
     return list(jobs.values())
 
 
-def _jobs_of(experiment: Experiment, variants: Mapping[str, Method]) -> Iterator[Job]:
+def methods_of(experiment: Experiment, variants: Mapping[str, Method]) -> list[Method]:
+    """Return the methods that an experiment names."""
     known = known_methods(variants, kind=experiment.kind)
-    names = known if experiment.methods == ("all",) else experiment.methods
-    methods = [find_method(name, known) for name in names]
+    if experiment.methods == ("all",):
+        return [method for method in known.values() if method.in_all]
+    return [find_method(name, known) for name in experiment.methods]
+
+
+def _jobs_of(experiment: Experiment, variants: Mapping[str, Method]) -> Iterator[Job]:
+    methods = methods_of(experiment, variants)
     corruption: list[tuple[float | None, int | None]] = [(None, None)]
     if experiment.p:
         corruption = list(product(experiment.p, experiment.r))
@@ -338,7 +344,8 @@ def _variant(name: str, content: Any, where: str) -> Method:
             _refuse(where, f"{key} must be a word in quotes")
     if "method" in table:
         base = find_method(table["method"], known_methods())
-        return Method(name, base.estimator, {**base.settings, **settings}, grid or base.grid)
+        settings = {**base.settings, **settings}
+        return replace(base, name=name, settings=settings, grid=grid or base.grid, in_all=True)
     if ":" not in table["class"]:
         _refuse(where, "class must have the form package.module:Class")
     return Method(name, table["class"], settings, grid)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import Any, Self
 
 import numpy as np
@@ -33,23 +34,6 @@ def _powers_of_ten(first: int, last: int) -> tuple[float, ...]:
     return tuple(float(f"1e{exponent}") for exponent in range(first, last + 1))
 
 
-#: What is tuned: printed name -> parameter -> values. The values are those that the paper names for
-#: each method, with the exceptions noted. A method that is not listed runs at its defaults, which
-#: the paper suggests for it too, or, as gmpll, chooses for itself.
-GRIDS: dict[str, dict[str, tuple[Any, ...]]] = {
-    # alpha is left at 0: with similarities in [0, 1] nearly all affinities are positive, so that
-    # the bias is nearly constant and moves no label (docs/experiments.md).
-    "GM-PLL": {"beta": (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)},
-    "PL-SVM": {"regularization": _powers_of_ten(-3, 3)},
-    # The paper goes on to 100. From 1 on a fit takes minutes, and LIBLINEAR runs into its iteration
-    # limit from 10 on: the grid is cut for time.
-    "M3PL": {"C_max": (0.01, 0.1)},
-    # With the defaults of the published package alone PL-ECOC stays below its published figures.
-    "PL-ECOC": {"C": (1.0, 10.0), "n_columns": (None, 200)},
-    "CLPL": {"C": _powers_of_ten(-3, 3)},
-}
-
-
 @dataclass(frozen=True)
 class Method:
     """A named way to learn from candidates."""
@@ -60,12 +44,39 @@ class Method:
     settings: Mapping[str, Any] = field(default_factory=dict)
     #: Parameter -> values to choose from where an experiment tunes.
     grid: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    #: Module of an optional package, one of :data:`PACKAGES`.
+    needs: str = field(default="", compare=False)
+    #: Whether ``methods = "all"`` means it too.
+    in_all: bool = field(default=True, compare=False)
 
 
-#: Settings in which a registered method is compared: unseen rows are matched as in the paper.
-VARIANTS: dict[str, Method] = {
-    "GM-PLL": Method("GM-PLL", "GM-PLL", {"prediction": "joint"}, GRIDS["GM-PLL"]),
+#: Module of an optional package -> its name, and the extra of gmpll that brings it.
+PACKAGES = {
+    "crowdkit": ("crowd-kit", "experiments"),
+    "cleanlab": ("cleanlab", "experiments"),
+    "torch": ("torch", "torch"),
 }
+#: What is not simply a method of :data:`gmpll.methods.METHODS` at its defaults: a method with
+#: settings or a grid, and one that is registered nowhere else, by its class. The values are those
+#: that the paper names for each method, with the exceptions noted; a method that is not listed runs
+#: at its defaults, which the paper suggests for it too, or, as gmpll, chooses for itself.
+_TABLE = (
+    # Unseen rows are matched as in the paper. alpha is left at 0: with similarities in [0, 1]
+    # nearly all affinities are positive, so that the bias is nearly constant and moves no label.
+    Method(
+        "GM-PLL",
+        "GM-PLL",
+        settings={"prediction": "joint"},
+        grid={"beta": (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)},
+    ),
+    Method("PL-SVM", "PL-SVM", grid={"regularization": _powers_of_ten(-3, 3)}),
+    # The paper goes on to 100. From 1 on a fit takes minutes, and LIBLINEAR runs into its iteration
+    # limit from 10 on: the grid is cut for time.
+    Method("M3PL", "M3PL", grid={"C_max": (0.01, 0.1)}),
+    # With the defaults of the published package alone PL-ECOC stays below its published figures.
+    Method("PL-ECOC", "PL-ECOC", grid={"C": (1.0, 10.0), "n_columns": (None, 200)}),
+    Method("CLPL", "CLPL", grid={"C": _powers_of_ten(-3, 3)}),
+)
 
 
 def known_methods(
@@ -87,11 +98,23 @@ def known_methods(
     True
     """
     if kind == "crowd":
-        return {name: Method(name, name) for name in CROWD_METHODS} | dict(extra or {})
-    known = {name: Method(name, name, {}, GRIDS.get(name, {})) for name in METHODS}
-    known |= VARIANTS | dict(extra or {})
-    known |= {name: Method(name, name) for name in (*BASELINES, FULL_SUPERVISION)}
-    return known
+        crowd = {name: Method(name, name, needs=needs) for name, needs in CROWD_METHODS.items()}
+        return {**crowd, **(extra or {})}
+    listed = {method.name: method for method in _TABLE}
+    plain = {name: Method(name, name) for name in METHODS}
+    ends = {name: Method(name, name) for name in (*BASELINES, FULL_SUPERVISION)}
+    return {**plain, **listed, **(extra or {}), **ends}
+
+
+def check_packages(methods: Iterable[Method]) -> None:
+    """Refuse methods whose package is not installed."""
+    for method in methods:
+        if method.needs and find_spec(method.needs) is None:
+            package, extra = PACKAGES[method.needs]
+            raise ExperimentError(
+                f"The method {method.name} needs {package}: pip install 'gmpll[{extra}]', or "
+                "choose other methods."
+            )
 
 
 def find_method(name: str, known: Mapping[str, Method]) -> Method:

@@ -21,9 +21,9 @@ from rich.console import Console
 
 from gmpll.apps.experiments.claims import claimed
 from gmpll.apps.experiments.cluster import Cluster
-from gmpll.apps.experiments.crowd import check_packages
-from gmpll.apps.experiments.declaration import Declaration, expand
+from gmpll.apps.experiments.declaration import Declaration, expand, methods_of
 from gmpll.apps.experiments.jobs import Job
+from gmpll.apps.experiments.methods import check_packages
 from gmpll.apps.experiments.progress import RunProgress
 from gmpll.apps.experiments.protocol import run_job
 from gmpll.apps.experiments.provenance import collect_provenance
@@ -130,7 +130,8 @@ def run(
     declaration = named_in_full(declaration)
     progress = progress or RunProgress(Console(stderr=True))
     jobs = expand(declaration)
-    check_packages({job.estimator for job in jobs})
+    for experiment in declaration.experiments:
+        check_packages(methods_of(experiment, declaration.variants))
     home = None if data_home is None else str(data_home)
     with nullcontext() if scheduler is None else Cluster(scheduler) as cluster:
         folder.declare(declaration)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from gmpll.apps.experiments.declaration import Declaration, Experiment
+from gmpll.apps.experiments.declaration import Declaration, Experiment, methods_of
 from gmpll.apps.experiments.errors import ExperimentError
 from gmpll.apps.experiments.methods import Method, find_method, known_methods
 from gmpll.datasets import is_available, list_datasets
@@ -17,9 +17,7 @@ def named_in_full(declaration: Declaration) -> Declaration:
     """Check all names, spell them as printed, and replace "all" by the methods that exist."""
 
     def named(experiment: Experiment) -> Experiment:
-        known = known_methods(declaration.variants, kind=experiment.kind)
-        wanted = tuple(known) if experiment.methods == ("all",) else experiment.methods
-        methods = tuple(find_method(name, known).name for name in wanted)
+        methods = tuple(method.name for method in methods_of(experiment, declaration.variants))
         datasets = tuple(map(_dataset_name, experiment.datasets))
         return replace(experiment, methods=methods, datasets=datasets)
 

@@ -196,7 +196,7 @@ def rank_figure(facts: RankFacts, name: str, title: str) -> Drawing:
         panel.grid(False)
         panel.spines["top"].set_visible(True)
         panel.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=20))
-        critical_difference_diagram(
+        drawn = critical_difference_diagram(
             ranks,
             facts.pairwise_p_values,
             alpha=ALPHA,
@@ -208,6 +208,8 @@ def rank_figure(facts: RankFacts, name: str, title: str) -> Drawing:
             crossbar_props={"color": PALETTE[1], "linewidth": 3.5},
             text_h_margin=0.25,
         )
+        for (bar,) in drawn["crossbars"]:  # in the order of a set, another one in every process
+            bar.set_xdata(sorted(bar.get_xdata()))
         averages = ", ".join(f"{method} {rank:.2f}" for method, rank in ranks.items())
         difference = f"Critical difference {facts.critical_difference:.2f}."
         svg = to_svg(figure, name, title, f"Average ranks: {averages}. {difference}")
