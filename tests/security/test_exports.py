@@ -7,7 +7,7 @@ import io
 
 import pandas as pd
 
-from gmpll.apps.tables.cells import escape_formula, unescape_formula
+from gmpll.apps.tables.cells import escape_formula
 from gmpll.apps.tables.output import write_table
 from gmpll.apps.tables.tables import read_table
 
@@ -49,7 +49,7 @@ def test_a_written_table_holds_no_formula(tmp_path):
     starts = tuple("=+-@\t\r\n" + WIDE)
     assert {cell for cell in cells if cell.startswith(starts)} == {"-1.5"}
     assert rows[0][2] == "'=header()"
-    assert [unescape_formula(row[3]) for row in rows[1:]] == FORMULAS
+    assert [row[3].removeprefix("'") for row in rows[1:]] == FORMULAS
 
 
 def test_cells_cannot_break_out_of_their_quotes():

@@ -121,7 +121,7 @@ CASES = {
         .replace(",a\n", ",['a']\n")
         .replace("['a']", "['a", 1),
         [],
-        'Row 1 of in.csv, column tags: "[\'a" is no list of labels',
+        'Row 1 of in.csv, column tags holds "[\'a", which is no list of labels',
     ),
     "a million labels": (
         "size,tags\n" + "".join(f"{i},l{i}|m{i}\n" for i in range(6000)) + "1,x|y\n",

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gmpll.apps.tables.cells import escape_formula, unescape_formula
+from gmpll.apps.tables.cells import escape_formula
 from gmpll.apps.tables.output import output_folder, write_table
 from gmpll.apps.tables.tables import read_table
 
@@ -15,7 +15,7 @@ ADDED = {"label": ["=x", "b"], "confidence": [0.5, 1.0], "review": [True, False]
 
 @given(st.text())
 def test_every_cell_finds_its_way_back(cell):
-    assert unescape_formula(escape_formula(cell)) == cell
+    assert escape_formula(cell).removeprefix("'") == cell
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
@@ -32,7 +32,7 @@ def test_formulas_are_made_harmless(cell):
 
 @pytest.mark.parametrize("cell", ["", "cat", "-1", "+2.5e3", "1=1"])
 def test_other_cells_stay_as_they_are(cell):
-    assert escape_formula(cell) == unescape_formula(cell) == cell
+    assert escape_formula(cell) == cell.removeprefix("'") == cell
 
 
 def test_delimited_text_keeps_every_cell(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -111,6 +112,7 @@ def disambiguate(
     Without options the columns are guessed; the guesses are shown before work starts. DIR gets
     the resolved rows, a report, a model for gmpll predict and what gmpll review needs.
     """
+    said = locals()
     from rich.console import Console
 
     console = Console(highlight=False)
@@ -123,27 +125,9 @@ def disambiguate(
         from gmpll.apps.tables.resolving import prepare, resolve
         from gmpll.apps.tables.tables import read_table
 
-        options = Options(
-            candidates=split(candidates),
-            separator=separator,
-            votes=votes,
-            vote_columns=split(vote_columns),
-            min_share=min_share,
-            labels=split(labels),
-            empty=empty,
-            text=split(text),
-            features=split(features),
-            exclude=split(exclude),
-            id=id,
-            gold=gold,
-            impossible=impossible,
-            trust=trust,
-            outside=outside,
-            image=image,
-            method=method,
-            review_below=review_below,
-            seed=seed,
-        )
+        chosen: dict[str, Any] = {option.name: said[option.name] for option in fields(Options)}
+        lists = [option.name for option in fields(Options) if option.default == ()]
+        options = Options(**chosen | {name: split(chosen[name]) for name in lists})
         if not dry_run:
             check_target(folder, force=force, own_files=OWN_FILES)
             check_not_under_review(folder)

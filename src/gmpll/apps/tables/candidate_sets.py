@@ -155,17 +155,15 @@ def _from_cells(
     if None in parsed:
         row = int(np.flatnonzero(codes == parsed.index(None))[0])
         raise InputError(
-            f"Row {row + 1} of {table.name}, column {column}: "
-            f"{quoted(table.text(column).iloc[row])} is no list "
-            'of labels like ["cat", "dog"]: fix it, or name another --separator.'
+            f'{table.place(row, column)}, which is no list of labels like ["cat", "dog"]: fix it, '
+            "or name another --separator."
         )
-    sets = [labels or [] for labels in parsed]
-    names = sorted({name for labels in sets for name in labels})
+    names = sorted({name for labels in parsed for name in labels or ()})
     _check_label_count(len(names), len(codes), f"the column {column}")
     code_of = {name: code for code, name in enumerate(names)}
-    patterns = np.zeros((len(sets), len(names)), dtype=bool)
-    for place, labels in enumerate(sets):
-        patterns[place, [code_of[name] for name in labels]] = True
+    patterns = np.zeros((len(parsed), len(names)), dtype=bool)
+    for place, labels in enumerate(parsed):
+        patterns[place, [code_of[name] for name in labels or ()]] = True
     return patterns[codes], _as_array(names, "label")
 
 
@@ -173,14 +171,13 @@ def _from_flags(table: Table, columns: Sequence[str]) -> tuple[NDArray[np.bool_]
     _check_label_count(len(columns), len(table.frame), "the columns of 0 and 1")
     mask = np.zeros((len(table.frame), len(columns)), dtype=bool)
     for place, name in enumerate(columns):
-        written = table.text(name)
-        cells = written.str.strip().str.lower()
+        cells = table.text(name).str.strip().str.lower()
         mask[:, place] = cells.isin(_TRUE)
         bad = np.flatnonzero(~cells.isin(_TRUE | _FALSE).to_numpy())
         if bad.size:
             raise InputError(
-                f"Row {bad[0] + 1}, column {name} holds {quoted(written.iloc[bad[0]])}: with "
-                "several candidate columns every cell must be 0 or 1."
+                f"{table.place(bad[0], name)}: with several candidate columns every cell must be "
+                "0 or 1."
             )
     names = _as_array(without_prefix(columns), "label")
     order = np.argsort(names)
@@ -319,18 +316,15 @@ def _check_work(mask: NDArray[np.bool_], roles: Roles, was_ambiguous: bool) -> N
     if (mask.sum(axis=1) > 1).any():
         return
     if was_ambiguous:
-        known = f"the known labels in the column {roles.gold}" if roles.gold else ""
-        excluded = f"the column {roles.impossible}" if roles.impossible else ""
-        cause = " and ".join(part for part in (known, excluded) if part)
-        option = "--gold" if roles.gold else "--impossible"
+        known = [f"the known labels in the column {roles.gold}"] if roles.gold else []
+        excluded = [f"the column {roles.impossible}"] if roles.impossible else []
         raise InputError(
-            f"Every row has one candidate only, because of {cause}: there is nothing left to "
-            f"resolve; turn the column off with {option} none."
+            f"Every row has one candidate only, because of {' and '.join(known + excluded)}: there "
+            "is nothing left to resolve; turn the column off with "
+            f"{'--gold' if roles.gold else '--impossible'} none."
         )
-    hint = (
-        f" (the column {roles.candidates[0]} was divided at {roles.separator!r}; another "
-        "--separator?)"
-        if len(roles.candidates) == 1
-        else ""
-    )
+    hint = ""
+    if len(roles.candidates) == 1:
+        divided = f"the column {roles.candidates[0]} was divided at {roles.separator!r}"
+        hint = f" ({divided}; another --separator?)"
     raise InputError(f"Every row has one candidate only: there is nothing to resolve{hint}.")

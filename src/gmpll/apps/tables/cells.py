@@ -26,13 +26,12 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 MISSING = ("", "na", "n/a", "#n/a", "nan", "null", "none", "missing", "?", "-", "--", ".")
 #: How numbers are written, unless a column says otherwise.
 POINT = "point"
-_PATTERNS = {
-    POINT: r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?)",
-    "comma": r"[+-]?(\d+,?\d*|,\d+)(e[+-]?\d+)?",
-    "percent": r"[+-]?(\d+\.?\d*|\.\d+)\s*%",
-    "comma percent": r"[+-]?(\d+,?\d*|,\d+)\s*%",
+_STYLES = {
+    POINT: re.compile(r"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf(inity)?)", re.I),
+    "comma": re.compile(r"[+-]?([0-9]+,?[0-9]*|,[0-9]+)(e[+-]?[0-9]+)?", re.I),
+    "percent": re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)\s*%"),
+    "comma percent": re.compile(r"[+-]?([0-9]+,?[0-9]*|,[0-9]+)\s*%"),
 }
-_STYLES = {n: re.compile(p.replace(r"\d", "[0-9]"), re.IGNORECASE) for n, p in _PATTERNS.items()}
 #: An example of every style.
 EXAMPLES = {POINT: "1.5", "comma": "1,5", "percent": "1.5%", "comma percent": "1,5%"}
 _THOUSANDS = re.compile(r"[+-]?[0-9]{1,3}(,[0-9]{3})+\s*%?")
@@ -52,23 +51,10 @@ _MAX_SET = 8
 def escape_formula(cell: str) -> str:
     """Put an apostrophe before a cell that a spreadsheet would take for a formula.
 
-    Numbers stay as they are. A cell that begins with an apostrophe gets one more, so that
-    :func:`unescape_formula` restores every cell.
-
-    Examples
-    --------
-    >>> from gmpll.apps.tables.cells import escape_formula, unescape_formula
-    >>> escape_formula("=HYPERLINK(1)"), escape_formula("-1.5"), escape_formula("plain")
-    ("'=HYPERLINK(1)", '-1.5', 'plain')
-    >>> unescape_formula(escape_formula("'tis")), unescape_formula("-1.5")
-    ("'tis", '-1.5')
+    Numbers stay as they are. A cell that begins with an apostrophe gets one more, so that taking
+    one off restores every cell.
     """
     return f"'{cell}" if cell[:1] in _SUSPECT and not _NUMBER.fullmatch(cell) else cell
-
-
-def unescape_formula(cell: str) -> str:
-    """Undo :func:`escape_formula`."""
-    return cell.removeprefix("'")
 
 
 def sampled(column: pd.Series, size: int = SAMPLE) -> pd.Series:
@@ -121,10 +107,7 @@ def category_text(cell: str) -> str:
 
 
 def parse_list(text: str) -> list[Any]:
-    """Return the entries of a list or set as JSON, Python, pandas or NumPy write it.
-
-    Raises a ValueError if it is none.
-    """
+    """Return the entries of a list as JSON, Python, pandas or NumPy write it, or a ValueError."""
     text = text.strip()
     try:
         content = json.loads(text)

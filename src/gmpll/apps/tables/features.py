@@ -41,13 +41,7 @@ _BLOCK_ROWS = 20_000
 
 
 def read_embeddings(path: Path, ids: NDArray[np.str_]) -> NDArray[np.float32]:
-    """Read a file with one vector for every row.
-
-    That is a ``.npy`` array; a ``.npz`` file with one array, or one called ``embeddings``,
-    ``features``, ``vectors`` or ``X``; a Parquet file with columns of numbers or of lists. A
-    ``.npz`` array ``ids`` or a Parquet column ``id`` puts its vectors in the order of the rows;
-    otherwise they must be in that order.
-    """
+    """Read a file with one vector for every row, in their order unless it has ids."""
     if not path.is_file():
         raise InputError(f"There is no embeddings file {path}: check --features.")
     try:
@@ -65,12 +59,12 @@ def read_embeddings(path: Path, ids: NDArray[np.str_]) -> NDArray[np.float32]:
 
 def embeddings_of_column(column: pd.Series, name: str) -> NDArray[np.float32]:
     """Stack a column of lists of numbers."""
-    lengths = column.map(lambda value: len(value) if hasattr(value, "__len__") else -1)
-    wrong = np.flatnonzero((lengths != lengths.iloc[0]).to_numpy())
-    if wrong.size:
+    lengths = [len(value) if hasattr(value, "__len__") else 0 for value in column]
+    wrong = next((row for row, length in enumerate(lengths) if length != lengths[0]), None)
+    if wrong is not None:
         raise InputError(
-            f"The vectors in the column {name} differ in length: row 1 has {lengths.iloc[0]} "
-            f"numbers, row {wrong[0] + 1} has {max(lengths.iloc[wrong[0]], 0)}."
+            f"The vectors in the column {name} differ in length: row 1 has {lengths[0]} numbers, "
+            f"row {wrong + 1} has {lengths[wrong]}."
         )
     try:
         stacked = np.stack([np.asarray(value, dtype=np.float32) for value in column])
@@ -204,52 +198,39 @@ def _numbers(
     table: Table, name: str, style: str, fixed: bool, problems: list[str]
 ) -> NDArray[np.float64]:
     values, strangers = read_numbers(table, name, style)
+    if strangers and fixed:
+        raise InputError(
+            f"{table.place(strangers[0], name)} where a number like {EXAMPLES[style]} is needed: "
+            "fix the cell, or empty it to have the median of the column in its place."
+        )
     if strangers:
         cells = table.text(name)
-        shown = [f"row {row + 1} holds {quoted(cells[row])}" for row in strangers[:3]]
-        if fixed:
-            raise InputError(
-                f"Row {strangers[0] + 1} of {table.name}, column {name} holds "
-                f"{quoted(cells[strangers[0]])} where a number like {EXAMPLES[style]} is needed: "
-                "fix the cell, or empty it to have the median of the column in its place."
-            )
-        more = f", and {len(strangers) - 3} more" if len(strangers) > 3 else ""
+        shown = [f"row {row + 1} holds {quoted(cells[row])}" for row in strangers]
         problems.append(
             f"{int((~np.isnan(values)).sum())} of {len(cells)} cells of {name} are numbers; "
-            f"{', '.join(shown)}{more}: treated as missing"
+            f"{listed(shown, 3)}: treated as missing"
         )
     bad = np.flatnonzero(np.isinf(values))
     if bad.size:
         what = "empty the cell" if fixed else "leave the column out with --exclude"
-        raise InputError(
-            f"Row {bad[0] + 1} of {table.name}, column {name} holds an infinite number: fix it, "
-            f"or {what}."
-        )
+        raise InputError(f"{table.place(bad[0], name)}, an infinite number: fix it, or {what}.")
     return values
 
 
+@dataclass(eq=False)
 class FeatureEncoder(BaseEstimator):
     """Numbers, texts and categories as one table of numbers; embeddings are put beside them.
 
     Missing numbers become the median of their column; a text becomes TF-IDF of its words and
     pairs of words, reduced by a truncated SVD; a category becomes one column for each of its
-    values. The matching scales every feature itself. The styles tell how the numbers of a column
-    are written in files, unless with a point.
+    values. The styles tell how the numbers of a column are written in files, unless with a point.
     """
 
-    def __init__(
-        self,
-        numeric: Any = (),
-        text: Any = (),
-        categorical: Any = (),
-        random_state: int = 0,
-        styles: dict[str, str] | None = None,
-    ) -> None:
-        self.numeric = numeric
-        self.text = text
-        self.categorical = categorical
-        self.random_state = random_state
-        self.styles = styles
+    numeric: Any = ()
+    text: Any = ()
+    categorical: Any = ()
+    random_state: int = 0
+    styles: dict[str, str] | None = None
 
     def fit(self, table: FeatureTable) -> Self:
         """Learn medians, vocabularies and categories."""
@@ -312,14 +293,10 @@ class FeatureEncoder(BaseEstimator):
         """Return the columns needed, with absent texts and categories as ""."""
         import pandas as pd
 
-        cleaned: dict[str, Any] = {
-            name: frame[name].to_numpy(dtype=np.float64, na_value=np.nan) for name in self.numeric
-        }
-        for name in self.text:
-            cleaned[name] = [as_text(value) for value in frame[name]]
-        for name in self.categorical:
-            cleaned[name] = self._categories(frame[name], name)
-        return pd.DataFrame(cleaned, index=range(len(frame)))
+        numbers = {n: frame[n].to_numpy(np.float64, na_value=np.nan) for n in self.numeric}
+        texts = {name: list(map(as_text, frame[name])) for name in self.text}
+        categories = {name: self._categories(frame[name], name) for name in self.categorical}
+        return pd.DataFrame(numbers | texts | categories, index=range(len(frame)))
 
     def _categories(self, column: pd.Series, name: str) -> list[str]:
         cells = [category_text(as_text(value)) for value in column]

@@ -5,6 +5,7 @@ Columns that hold the answer, or results of an earlier run, do not become featur
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -39,12 +40,11 @@ from gmpll.apps.tables.labels import (
 if TYPE_CHECKING:
     import pandas as pd
 
-    from gmpll.apps.tables.labels import Options
     from gmpll.apps.tables.tables import Table
 
 #: Columns that are added to the input.
 RESULT_COLUMNS = ("label", "confidence", "runner_up", "margin", "review", "votes")
-_PREFIX = "resolved_"
+_PREFIX = re.compile("(resolved_)*")
 #: So many of them together come from an earlier run.
 _MIN_OF_A_RUN = 3
 _SAMPLE = 1000
@@ -101,9 +101,7 @@ def reasons_not_to_use(
 def _of_an_earlier_run(columns: Iterable[str]) -> list[str]:
     runs: dict[str, list[str]] = {}
     for name in columns:
-        plain = name
-        while plain.startswith(_PREFIX):
-            plain = plain.removeprefix(_PREFIX)
+        plain = _PREFIX.sub("", name, count=1)
         if plain in RESULT_COLUMNS:
             runs.setdefault(name.removesuffix(plain), []).append(name)
     return [name for run in runs.values() if len(run) >= _MIN_OF_A_RUN for name in run]
@@ -219,11 +217,7 @@ class Roles:
 
 
 def guess_roles(table: Table, options: Options) -> Roles:
-    """Decide what every column is used for; what the user said always wins.
-
-    Raises an InputError if a column that was named does not exist, or there are no candidates or
-    no features.
-    """
+    """Decide what every column is used for; what the user said always wins."""
     frame = table.frame
     if len(frame) < 2:
         raise InputError(
@@ -252,23 +246,21 @@ def guess_roles(table: Table, options: Options) -> Roles:
     if not options.features:
         open_columns = [n for n in free if n != image and n not in options.text]
         left_out |= reasons_not_to_use(table, open_columns, candidates, separator, options)
-    text = _text_columns(table, options, used | set(left_out))
+    texts = [] if list(options.text) == [NONE] else _named(options.text, table, "--text")
     explicit = bool(options.features)
-    kinds: dict[str, list[str]] = {"numeric": [], "categorical": [], "vectors": []}
+    kinds: dict[str, list[str]] = {"text": texts, "numeric": [], "categorical": [], "vectors": []}
     for name in columns if explicit else list(frame.columns):
-        if name in used or name in text or name in left_out:
+        if name in used or name in texts or name in left_out:
             continue
-        kind, reason = _kind(table, name, explicit)
-        if kind == "text":
-            text = (*text, name)
-        elif kind:
+        kind, reason = _kind(table, name, explicit, explicit or not options.text)
+        if kind:
             kinds[kind].append(name)
         else:
             left_out[name] = reason
     if explicit:
-        said = {*columns, *text, *used, *excluded}
+        said = {*columns, *texts, *used, *excluded}
         left_out |= {name: "not named" for name in frame.columns if name not in said}
-    if not (text or files or any(kinds.values())):
+    if not (files or any(kinds.values())):
         why = "; ".join(f"{name}: {reason}" for name, reason in list(left_out.items())[:5])
         raise InputError(
             f"{table.name} has no column that can tell the rows apart{f' ({why})' if why else ''}: "
@@ -284,13 +276,10 @@ def guess_roles(table: Table, options: Options) -> Roles:
         gold=gold,
         impossible=impossible,
         image=image,
-        text=text,
-        numeric=tuple(kinds["numeric"]),
-        categorical=tuple(kinds["categorical"]),
-        vectors=tuple(kinds["vectors"]),
         files=files,
         left_out=left_out,
         styles={name: style for name, style in styles.items() if style and style != POINT},
+        **{kind: tuple(names) for kind, names in kinds.items()},
     )
 
 
@@ -375,16 +364,6 @@ def _names_images(column: pd.Series) -> bool:
     )
 
 
-def _text_columns(table: Table, options: Options, taken: set[str]) -> tuple[str, ...]:
-    if list(options.text) == [NONE]:
-        return ()
-    if options.text:
-        return tuple(_named(options.text, table, "--text"))
-    if options.features:  # said exactly what to use
-        return ()
-    return tuple(n for n in table.frame.columns if n not in taken and _is_text(table.frame[n]))
-
-
 def _is_text(column: pd.Series) -> bool:
     """Whether most cells are different and have several words."""
     if not _might_be_sets(column):
@@ -415,9 +394,11 @@ def _feature_names(table: Table, options: Options) -> tuple[list[str], tuple[Pat
     return list(dict.fromkeys(columns)), tuple(files)
 
 
-def _kind(table: Table, name: str, explicit: bool) -> tuple[str, str]:
+def _kind(table: Table, name: str, explicit: bool, maybe_text: bool) -> tuple[str, str]:
     """Return what a column is good for, or "" and why it is not."""
     column = table.frame[name]
+    if maybe_text and _is_text(column):
+        return "text", ""
     is_answer = not explicit and name.lower() in _TRUTH_NAMES
     answer = "its name says that it holds the answer; --gold would use it"
     style = number_style(table, name)
@@ -445,8 +426,6 @@ def _kind(table: Table, name: str, explicit: bool) -> tuple[str, str]:
     n_values = column.astype(str).nunique()
     if n_values < 2:
         return "", "constant"
-    if explicit and _is_text(column):
-        return "text", ""
     if n_values > min(_MAX_CATEGORIES, max(2, len(column) // 2)) and not explicit:
         commas = "; its commas may divide thousands" * divides_thousands(str(first))
         return "", f"{n_values} different values{commas}"
@@ -464,16 +443,20 @@ def _is_row_number(table: Table, name: str) -> bool:
 def _said_or_first(said: str | None, guesses: Iterable[str], table: Table, option: str) -> str:
     """Return the column that was named, else the first guess; "" if there is none."""
     if said:
-        return "" if said == NONE else _existing(said, table, option)
+        return "" if said == NONE else _named([said], table, option)[0]
     return next(iter(guesses), "")
 
 
 def _named(names: Sequence[str], table: Table, option: str) -> list[str]:
     found: list[str] = []
     for name in names:
-        if name == NONE and name not in table.frame.columns:
-            continue
-        found += _matching(name, table) or [_existing(name, table, option)]
+        matches = _matching(name, table)
+        if not matches and name != NONE:
+            raise InputError(
+                f"{table.name} has no column {quoted(name)}, which {option} names; it has "
+                f"{listed(table.frame.columns)}."
+            )
+        found += matches
     return list(dict.fromkeys(found))
 
 
@@ -482,12 +465,3 @@ def _matching(pattern: str, table: Table) -> list[str]:
     if pattern in columns:
         return [pattern]
     return [name for name in columns if fnmatchcase(name, pattern)] if "*" in pattern else []
-
-
-def _existing(name: str, table: Table, option: str) -> str:
-    if name not in table.frame.columns:
-        raise InputError(
-            f"{table.name} has no column {quoted(name)}, which {option} names; it has "
-            f"{listed(table.frame.columns)}."
-        )
-    return name

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import codecs
 import csv
+import io
 import json
 import re
-from collections.abc import Iterator
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -44,7 +45,6 @@ DELIMITERS = (",", ";", "\t", "|")
 #: Lines that the delimiter is guessed from.
 _SAMPLE_LINES = 50
 _SAMPLE_BYTES = 2**18
-_CHUNK_BYTES = 2**20
 
 
 def flatten_export(records: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
@@ -156,6 +156,11 @@ class Table:
         """How to call the table in a sentence."""
         return str(self.path) if self.path is not None else "the DataFrame"
 
+    def place(self, row: int, column: str) -> str:
+        """Begin a sentence about a cell: where it is and what it holds."""
+        cell = quoted(self.text(column).iloc[row])
+        return f"Row {row + 1} of {self.name}, column {column} holds {cell}"
+
 
 def read_table(
     path: str | Path,
@@ -236,13 +241,11 @@ def _check_characters(texts: list[str], where: str) -> None:
 
 def _check_names(names: list[str], where: str) -> None:
     _check_characters(names, f"the column names of {where}")
-    seen: set[str] = set()
-    for name in names:
+    for name, times in Counter(names).items():
         if name.endswith("\0"):  # pandas would look for another name
             raise InputError(f"{where} has a column {quoted(name)}: rename it without the NUL.")
-        if name in seen:
+        if times > 1:
             raise InputError(f"{where} has two columns named {quoted(name)}: rename one of them.")
-        seen.add(name)
 
 
 # Delimited text ------------------------------------------------------------------------------
@@ -254,10 +257,10 @@ def _read_delimited(path: Path, kind: str, delimiter: str | None, encoding: str)
     from pyarrow import csv as arrow_csv
 
     codec = _codec(encoding)
-    sample = _sample(path, codec)
+    raw = path.read_bytes()
+    sample = _first_lines(raw, codec, path)
     said = _SEP_LINE.fullmatch(sample[0]) if sample else None
     skipped = int(said is not None)
-    sample = sample[skipped:]
     notes: tuple[str, ...] = ()
     if delimiter is None and said is not None:
         delimiter = said.group(1)
@@ -268,10 +271,10 @@ def _read_delimited(path: Path, kind: str, delimiter: str | None, encoding: str)
         notes = (f"delimiter {_printed(delimiter)}",)
     elif len(delimiter) != 1:
         raise InputError(f"The delimiter {quoted(delimiter)} is not one character.")
-    names = _header(sample, delimiter, path)
+    names = _header(sample[skipped:], delimiter, path)
     try:
         cells = arrow_csv.read_csv(
-            path,
+            pa.BufferReader(raw),
             read_options=arrow_csv.ReadOptions(
                 column_names=names, skip_rows=1 + skipped, encoding=encoding
             ),
@@ -283,16 +286,12 @@ def _read_delimited(path: Path, kind: str, delimiter: str | None, encoding: str)
     except UnicodeError as error:
         raise _wrong_encoding(path, encoding, error) from error
     except (pa.ArrowException, OSError, ValueError) as error:
-        _check_lines(path, delimiter, codec, n_cells=len(names), skipped=skipped)
+        _check_lines(raw, path, delimiter, codec, n_cells=len(names), skipped=skipped)
         reason = " ".join(str(error).split())[:200]
         raise InputError(f"{path} cannot be read as delimited text: {reason}") from error
-    with path.open("rb") as file:
-        has_mark = file.read(3) == codecs.BOM_UTF8
-        file.seek(0)
-        n_quotes = sum(chunk.count(b'"') for chunk in iter(lambda: file.read(_CHUNK_BYTES), b""))
-    if n_quotes % 2:  # one that is never closed would swallow the rest of the file
-        _check_lines(path, delimiter, codec)
-    if has_mark and codec == "utf-8-sig":
+    if raw.count(b'"') % 2:  # one that is never closed would swallow the rest of the file
+        _check_lines(raw, path, delimiter, codec)
+    if raw.startswith(codecs.BOM_UTF8) and codec == "utf-8-sig":
         encoding = codec  # spreadsheets know UTF-8 by its mark: the results get it, too
     frame = pd.DataFrame({name: _typed_column(cells[name]) for name in names}, copy=False)
     return Table(frame, path, kind, cells, delimiter, encoding, notes)
@@ -301,20 +300,20 @@ def _read_delimited(path: Path, kind: str, delimiter: str | None, encoding: str)
 def _codec(encoding: str) -> str:
     """Return the codec that an encoding is read by; UTF-8 may have a mark."""
     try:
-        name = codecs.lookup(encoding).name
+        codecs.getincrementaldecoder(encoding)
         "".encode(encoding)  # some codecs are no encodings of text
     except (LookupError, ValueError):
         raise InputError(
             f"There is no encoding {quoted(encoding)}: try utf-8 or latin-1."
         ) from None
-    return "utf-8-sig" if name == "utf-8" else encoding
+    return "utf-8-sig" if codecs.lookup(encoding).name == "utf-8" else encoding
 
 
-def _sample(path: Path, codec: str) -> list[str]:
+def _first_lines(raw: bytes, codec: str, path: Path) -> list[str]:
     """Return the first lines; the last of a long file may be cut and is left out."""
-    with path.open("rb") as file:
-        raw = file.read(_SAMPLE_BYTES)
-    if b"\0" in raw and "16" not in codec and "32" not in codec:
+    start = raw[:_SAMPLE_BYTES]
+    is_long = len(start) < len(raw)
+    if b"\0" in start and "16" not in codec and "32" not in codec:
         hint = (
             "it looks like UTF-16, so use --encoding utf-16"
             if raw[:2] in (b"\xff\xfe", b"\xfe\xff")
@@ -322,15 +321,11 @@ def _sample(path: Path, codec: str) -> list[str]:
         )
         raise InputError(f"{path} is not text but binary data: {hint}.")
     try:
-        text = raw.decode(codec)
-    except UnicodeDecodeError as error:
-        if error.end < len(raw) - 4 or len(raw) < _SAMPLE_BYTES:
-            raise _wrong_encoding(path, codec, error) from error
-        text = raw[: error.start].decode(codec)
+        text = codecs.getincrementaldecoder(codec)().decode(start, final=not is_long)
     except UnicodeError as error:
         raise _wrong_encoding(path, codec, error) from error
     lines = text.splitlines()
-    return lines[:-1] if len(raw) == _SAMPLE_BYTES and len(lines) > 1 else lines
+    return lines[:-1] if is_long and len(lines) > 1 else lines
 
 
 def _wrong_encoding(path: Path, encoding: str, error: UnicodeError) -> InputError:
@@ -380,28 +375,34 @@ def _header(lines: list[str], delimiter: str, path: Path) -> list[str]:
 
 
 def _check_lines(
-    path: Path, delimiter: str, codec: str, *, n_cells: int | None = None, skipped: int = 0
+    raw: bytes,
+    path: Path,
+    delimiter: str,
+    codec: str,
+    *,
+    n_cells: int | None = None,
+    skipped: int = 0,
 ) -> None:
     """Name the first line with a wrong quote or number of cells; the parser does not always."""
-    with path.open(encoding=codec, newline="") as file:
-        reader = csv.reader(file, delimiter=delimiter, strict=True)
-        line = 1
-        try:
-            for row in reader:
-                line = reader.line_num + 1
-                if n_cells and row and len(row) != n_cells and reader.line_num > skipped:
-                    raise InputError(
-                        f"Line {reader.line_num} of {path} has {counted(len(row), 'cell')} but "
-                        f"the header has {n_cells}: fix the line, or name the delimiter with "
-                        f"--delimiter (now {_printed(delimiter)})."
-                    )
-        except UnicodeError as error:
-            raise _wrong_encoding(path, codec, error) from error
-        except csv.Error as error:
-            raise InputError(
-                f"The record that begins in line {line} of {path} has a quote that is never "
-                "closed or stands in the wrong place: fix it."
-            ) from error
+    lines = io.TextIOWrapper(io.BytesIO(raw), encoding=codec, newline="")
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    line = 1
+    try:
+        for row in reader:
+            line = reader.line_num + 1
+            if n_cells and row and len(row) != n_cells and reader.line_num > skipped:
+                raise InputError(
+                    f"Line {reader.line_num} of {path} has {counted(len(row), 'cell')} but the "
+                    f"header has {n_cells}: fix the line, or name the delimiter with --delimiter "
+                    f"(now {_printed(delimiter)})."
+                )
+    except UnicodeError as error:
+        raise _wrong_encoding(path, codec, error) from error
+    except csv.Error as error:
+        raise InputError(
+            f"The record that begins in line {line} of {path} has a quote that is never closed or "
+            "stands in the wrong place: fix it."
+        ) from error
 
 
 def _printed(delimiter: str) -> str:
@@ -469,29 +470,23 @@ def _read_json(path: Path, kind: str, encoding: str) -> Table:
 
 def read_json_records(path: Path, kind: str, encoding: str) -> list[dict[str, Any]]:
     """Return the objects of a JSON Lines file or of a JSON list."""
-    with path.open(encoding=_codec(encoding)) as file:
-        try:
-            return list(_lines(file, path)) if kind == "jsonl" else _whole(file.read(), path)
-        except UnicodeError as error:
-            raise _wrong_encoding(path, encoding, error) from error
-
-
-def _lines(file: Iterator[str], path: Path) -> Iterator[dict[str, Any]]:
-    for number, line in enumerate(file, start=1):
+    try:
+        text = path.read_bytes().decode(_codec(encoding))
+    except UnicodeError as error:
+        raise _wrong_encoding(path, encoding, error) from error
+    if kind == "json":
+        content = _loaded(text, str(path), "it must hold a list of objects")
+        if not isinstance(content, list) or not all(isinstance(entry, dict) for entry in content):
+            raise InputError(f"{path} must hold a list of JSON objects, one for every row.")
+        return content
+    records = []
+    for number, line in enumerate(io.StringIO(text, newline=None), start=1):
         if line.strip():
-            record = _loaded(line, f"Line {number} of {path}", "every line is one object")
-            if not isinstance(record, dict):
-                raise InputError(
-                    f"Line {number} of {path} is no JSON object: write one in every line."
-                )
-            yield record
-
-
-def _whole(text: str, path: Path) -> list[dict[str, Any]]:
-    content = _loaded(text, str(path), "it must hold a list of objects")
-    if not isinstance(content, list) or not all(isinstance(entry, dict) for entry in content):
-        raise InputError(f"{path} must hold a list of JSON objects, one for every row.")
-    return content
+            where = f"Line {number} of {path}"
+            records.append(_loaded(line, where, "every line is one object"))
+            if not isinstance(records[-1], dict):
+                raise InputError(f"{where} is no JSON object: write one in every line.")
+    return records
 
 
 def _loaded(text: str, where: str, hint: str) -> Any:
