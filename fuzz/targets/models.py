@@ -12,7 +12,7 @@ from fuzz.mutators import Mutator, bytes_changed, json_changed, npy_changed, zip
 from fuzz.target import Target, written
 
 from gmpll.apps.decisions.errors import ReviewError
-from gmpll.apps.decisions.store import Store, rows_key
+from gmpll.apps.decisions.store import Store
 from gmpll.apps.review.session import ReviewSession
 from gmpll.apps.tables.errors import InputError
 from gmpll.apps.tables.features import FeatureEncoder, FeatureTable
@@ -51,7 +51,7 @@ def matching() -> SavedMatching:
 def _read_matching(data: bytes) -> None:
     """Read a matching and ask of it all that the review page asks."""
     saved = read_matching(written("matching", "matching.npz", data).parent)
-    session = ReviewSession(saved, Store(":memory:", rows_key(saved)), lambda saved, gold: saved)
+    session = ReviewSession(saved, Store(":memory:", saved.rows.key()), lambda saved, gold: saved)
     for row in range(min(3, len(saved.ids))):
         session.item(row)
     session.progress()

@@ -14,7 +14,7 @@ from fuzz.targets.models import matching
 from fuzz.targets.tables import ARGILLA, LABEL_STUDIO
 
 from gmpll.apps.decisions.errors import ReviewError
-from gmpll.apps.decisions.store import Decision, Rematched, Store, rows_key
+from gmpll.apps.decisions.store import Decision, Rematched, Store
 from gmpll.apps.review.export import FORMATS
 from gmpll.apps.review.images import read_image
 from gmpll.apps.review.session import ReviewSession
@@ -49,9 +49,7 @@ def _decisions_seeds() -> list[bytes]:
     store.decide(2, Decision("other", name="x"), seen_version=0, tab="a")
     store.undo("a")
     labels, confidence = np.array([0, 1]), np.zeros((2, 2), np.float32)
-    store.save_rematched(
-        BASE, Rematched("now", labels, confidence, labels, confidence, np.array([0]))
-    )
+    store.save_rematched(BASE, Rematched("now", labels, confidence, np.array([0])))
     store.close()
     plain = sqlite3.connect(path)
     plain.execute("PRAGMA journal_mode = DELETE")
@@ -62,7 +60,7 @@ def _decisions_seeds() -> list[bytes]:
 @cache
 def _session() -> ReviewSession:
     saved = replace(matching(), source=str(scratch("source") / "source.json"))
-    return ReviewSession(saved, Store(":memory:", rows_key(saved)), lambda saved, gold: saved)
+    return ReviewSession(saved, Store(":memory:", saved.rows.key()), lambda saved, gold: saved)
 
 
 def _read_source(data: bytes) -> None:

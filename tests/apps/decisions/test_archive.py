@@ -45,7 +45,7 @@ def _replace(folder, tmp_path, **changed):
     """What a run does: make room, then put its own matching into the folder."""
     changed = {"display": DISPLAY, **changed}
     new = review_problem.write(tmp_path / "new", **changed)
-    matching = read_matching(new)
+    matching = read_matching(new).rows
     with archiving(folder, "matching.npz") as make_room:
         archived = make_room(matching)
     (new / "matching.npz").replace(folder / "matching.npz")
@@ -53,7 +53,7 @@ def _replace(folder, tmp_path, **changed):
 
 
 def _carry_over(archived, folder, matching, id_column):
-    return carry_over(archived, read_matching(archived.folder), folder, matching, id_column)
+    return carry_over(archived, read_matching(archived.folder).rows, folder, matching, id_column)
 
 
 @pytest.fixture(autouse=True)
@@ -121,7 +121,7 @@ def test_that_no_candidate_is_right_holds_for_the_same_candidates(reviewed, tmp_
 def test_a_run_that_fails_leaves_the_decisions_in_place(reviewed, tmp_path):
     before = _names(reviewed)
     other = np.array([f"other{i}" for i in range(30)])
-    matching = read_matching(review_problem.write(tmp_path / "new", ids=other))
+    matching = read_matching(review_problem.write(tmp_path / "new", ids=other)).rows
 
     def fail():
         with archiving(reviewed, "matching.npz") as make_room:

@@ -174,7 +174,7 @@ def test_the_latest_matching_is_kept_with_the_one_it_came_from(store):
     def made(code):
         labels = np.full(3, code)
         confidence = np.full((3, 2), 0.5, dtype=np.float32)
-        return Rematched("now", labels, confidence, labels, confidence, np.array([1]))
+        return Rematched("now", labels, confidence, np.array([1]))
 
     assert store.load_rematched("base") is None
     store.save_rematched("base", made(0))

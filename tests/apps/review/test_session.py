@@ -228,7 +228,7 @@ def test_decisions_made_while_matching_are_not_lost(session):
     session.run.wait()
     assert session.run.status()["state"] == "done"
     assert session.gold() == {0: 0, 7: 1, 25: 2}
-    results = {result.row: result for result in session.results()}
+    results = dict(enumerate(session.results()))
     assert (results[7].label, results[7].origin) == ("dog", "reviewer")
 
 

@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 _EXIT_INTERRUPTED = 130
 _SHOWN_ANNOTATORS = 10
-_EXTRAS = ("pandas", "pyarrow", "skops", "jinja2", "matplotlib", "markupsafe")
+_EXTRAS = (
+    *("pandas", "pyarrow", "skops", "jinja2", "matplotlib", "markupsafe"),
+    *("starlette", "uvicorn", "h11"),
+)
 
 
 def _data(metavar: str, help: str) -> Any:
@@ -162,7 +165,7 @@ def split(value: str | None) -> tuple[str, ...]:
 
 
 @contextmanager
-def plain_errors(target: Path) -> Iterator[None]:
+def plain_errors(target: Path, extra: str = "tables") -> Iterator[None]:
     """Turn what a user can put right, and an interruption, into one sentence."""
     from gmpll.apps.decisions.errors import ReviewError
     from gmpll.apps.tables.errors import InputError
@@ -177,8 +180,9 @@ def plain_errors(target: Path) -> Iterator[None]:
     except ImportError as error:
         if error.name is None or error.name.partition(".")[0] not in _EXTRAS:
             raise
+        what = {"tables": "Tables need", "review": "The review page needs"}[extra]
         raise UserError(
-            f"Tables need {error.name}: install it with pip install 'gmpll[tables]'."
+            f"{what} {error.name}: install it with pip install 'gmpll[{extra}]'."
         ) from error
     except MemoryError as error:
         raise UserError("The data do not fit into memory: resolve a part of the rows.") from error

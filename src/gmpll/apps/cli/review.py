@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gmpll._atomic_io import atomic_write, is_stdout
+from gmpll.apps.cli.disambiguate import plain_errors
 from gmpll.apps.cli.errors import UserError
 from gmpll.apps.cli.outputs import check_file
 
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     from gmpll.apps.review.session import ReviewSession
 
 __all__ = ["review"]
-
-_EXTRAS = ("starlette", "uvicorn", "h11", "pandas", "pyarrow", "skops", "jinja2")
 
 
 def review(
@@ -58,8 +57,7 @@ def review(
         raise UserError(f"{images} is no folder: name the folder of the pictures.")
     if export is not None:
         check_file(export, force=force, option="--export")
-    try:
-        from gmpll.apps.decisions.errors import ReviewError
+    with plain_errors(export or directory, extra="review"):
         from gmpll.apps.review.session import open_review
 
         session = open_review(directory, images=images)
@@ -67,14 +65,6 @@ def review(
             _export(session, export, export_format)
         else:
             _serve(session, host, port, open_browser)
-    except ImportError as error:
-        if error.name is None or error.name.partition(".")[0] not in _EXTRAS:
-            raise
-        raise UserError(
-            f"The review page needs {error.name}: install it with pip install 'gmpll[review]'."
-        ) from error
-    except ReviewError as error:
-        raise UserError(str(error)) from error
 
 
 def _export(session: ReviewSession, path: Path, export_format: str | None) -> None:

@@ -21,7 +21,7 @@ import numpy as np
 
 from gmpll._atomic_io import sync_folder
 from gmpll.apps.decisions.errors import ReviewError
-from gmpll.apps.decisions.store import FILE_NAME, Decision, Entry, Matching, Store, rows_key
+from gmpll.apps.decisions.store import FILE_NAME, Decision, Entry, Rows, Store
 
 #: Folder of decisions about earlier results; a number follows.
 EARLIER = "earlier-review"
@@ -56,21 +56,20 @@ def check_not_under_review(folder: Path) -> None:
 
 
 @contextmanager
-def archiving(folder: Path, matching_file: str) -> Iterator[Callable[[Matching], Archived | None]]:
-    """Give a function that makes room for a new matching in the folder.
+def archiving(folder: Path, matching_file: str) -> Iterator[Callable[[Rows], Archived | None]]:
+    """Give a function that moves decisions out of the way that do not fit the new rows.
 
-    It moves decisions that do not fit the matching, with a copy of the ``matching_file`` that they
-    were made about, and says where to. If the block fails, they are moved back.
+    A copy of the ``matching_file`` goes with them. If the block fails, they are moved back.
     """
     moved: list[Path] = []
 
-    def make_room(matching: Matching) -> Archived | None:
+    def make_room(after: Rows) -> Archived | None:
         check_not_under_review(folder)
         path = folder / FILE_NAME
         if not path.is_file():
             return None
         key, rows = _content(path)
-        if key == rows_key(matching):
+        if key == after.key():
             return None
         if key and not rows:  # a review that was opened and closed
             path.unlink()
@@ -78,10 +77,7 @@ def archiving(folder: Path, matching_file: str) -> Iterator[Callable[[Matching],
         earlier = _new_folder(folder)
         moved.append(earlier)
         if (folder / matching_file).is_file():
-            try:
-                os.link(folder / matching_file, earlier / matching_file)
-            except OSError:  # a file system without links
-                shutil.copy2(folder / matching_file, earlier / matching_file)
+            shutil.copy2(folder / matching_file, earlier / matching_file)
         _move_decisions(folder, earlier)
         return Archived(earlier, rows)
 
@@ -95,18 +91,17 @@ def archiving(folder: Path, matching_file: str) -> Iterator[Callable[[Matching],
 
 
 def carry_over(
-    archived: Archived, before: Matching, folder: Path, after: Matching, id_column: str
+    archived: Archived, before: Rows, folder: Path, after: Rows, id_column: str
 ) -> Archived:
-    """Write those of the archived decisions that hold for the new matching to its folder.
+    """Write to the folder of the new rows those of the archived decisions that hold for them.
 
-    A row is recognised by its id, where a column of ids was named or guessed in both runs ("" if
-    not); row numbers tell nothing. That no candidate is right holds only for the same candidates.
+    A row is recognised by its id, where both runs had that column of ids; row numbers tell nothing.
     """
     try:
-        with closing(Store(archived.folder / FILE_NAME, rows_key(before))) as store:
+        with closing(Store(archived.folder / FILE_NAME, before.key())) as store:
             held = store.decisions()
         carried = 0
-        with closing(Store(folder / FILE_NAME, rows_key(after))) as store:
+        with closing(Store(folder / FILE_NAME, after.key())) as store:
             rows = {str(identity): row for row, identity in enumerate(after.ids)}
             for entry in sorted(held.values(), key=lambda entry: entry.number):
                 row = rows.get(_identity(before, entry.row, id_column))
@@ -119,40 +114,36 @@ def carry_over(
     return archived._replace(carried_over=carried)
 
 
-def _identity(matching: Matching, row: int, id_column: str) -> str:
+def _identity(rows: Rows, row: int, id_column: str) -> str:
     """Return the id of a row if it stands in the column of ids, else "": a row number is none."""
-    identity = str(matching.ids[row])
+    identity = str(rows.ids[row])
     try:
-        cells = json.loads(str(matching.display[row]))
+        cells = json.loads(str(rows.display[row]))
         return identity if str(cells[id_column]) == identity else ""
     except (ValueError, KeyError, TypeError, RecursionError):
         return ""
 
 
-def _translated(entry: Entry, row: int, before: Matching, after: Matching) -> Decision | None:
+def _translated(entry: Entry, row: int, before: Rows, after: Rows) -> Decision | None:
     """Return a decision in the codes of the new matching, None if it holds no longer."""
     decision = entry.decision
     if decision.action == "skip":
         return None
     if decision.action == "none":
-        same = _candidates(before, entry.row) == _candidates(after, row)
-        return decision if same else None
+        old, new = before.classes[before.mask[entry.row]], after.classes[after.mask[row]]
+        return decision if set(old) == set(new) else None
     name = decision.name if decision.code is None else str(before.classes[decision.code])
     known = np.flatnonzero(after.classes == name)
     return Decision("label", code=int(known[0])) if known.size else Decision("other", name=name)
 
 
-def _candidates(matching: Matching, row: int) -> set[str]:
-    return set(matching.classes[matching.mask[row]].tolist())
-
-
 def _content(path: Path) -> tuple[str, int]:
-    """Return the key of the rows that decisions are about, and how many rows they speak of."""
+    """Return the key and the number of the rows that decisions are about; "" if damaged."""
     try:
         with _connected(path) as connection:
             (key,) = connection.execute("SELECT value FROM facts WHERE name = 'rows'").fetchone()
             (rows,) = connection.execute("SELECT COUNT(DISTINCT item) FROM log").fetchone()
-    except (sqlite3.Error, TypeError, ValueError):  # damaged
+    except (sqlite3.Error, TypeError, ValueError):
         return "", 0
     return str(key), int(rows)
 

@@ -15,10 +15,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,33 +74,21 @@ COMMIT;
 _COLUMNS = "entry, at, tab, item, version, action, code, name, undoes"
 
 
-class Matching(Protocol):
-    """What decisions speak of: rows with their ids and cells, labels and candidates."""
+class Rows(NamedTuple):
+    """What decisions speak of: ids, labels, candidates, and the cells of every row as JSON."""
 
-    @property
-    def ids(self) -> NDArray[np.str_]:
-        """Return what the rows are called."""
+    ids: NDArray[np.str_]
+    classes: NDArray[np.str_]
+    mask: NDArray[np.bool_]
+    display: NDArray[np.str_]
 
-    @property
-    def classes(self) -> NDArray[np.str_]:
-        """Return the labels."""
-
-    @property
-    def mask(self) -> NDArray[np.bool_]:
-        """Return the candidates, a row per instance and a column per label."""
-
-    @property
-    def display(self) -> NDArray[np.str_]:
-        """Return the cells of every row as a JSON object."""
-
-
-def rows_key(matching: Matching) -> str:
-    """Return a key of the rows, labels and candidates that decisions speak of."""
-    digest = hashlib.sha256()
-    for names in (matching.ids, matching.classes):
-        digest.update(json.dumps([str(name) for name in names]).encode())
-    digest.update(np.packbits(np.asarray(matching.mask, dtype=bool)).tobytes())
-    return digest.hexdigest()
+    def key(self) -> str:
+        """Return what tells these rows, labels and candidates from others."""
+        digest = hashlib.sha256()
+        for names in (self.ids, self.classes):
+            digest.update(json.dumps([str(name) for name in names]).encode())
+        digest.update(np.packbits(np.asarray(self.mask, dtype=bool)).tobytes())
+        return digest.hexdigest()
 
 
 class Decision(NamedTuple):
@@ -112,8 +99,7 @@ class Decision(NamedTuple):
     name: str | None = None
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     """A line of the log; an undo carries the number of the entry it undoes."""
 
     number: int
@@ -126,13 +112,11 @@ class Entry:
 
 
 class Rematched(NamedTuple):
-    """The latest matching with decisions, and the labels that it replaced."""
+    """The latest matching with decisions, and the rows whose labels were known to it."""
 
     at: str
     labels: NDArray[np.int64]
     confidence: NDArray[np.float32]
-    labels_before: NDArray[np.int64]
-    confidence_before: NDArray[np.float32]
     gold_rows: NDArray[np.int64]
 
 
@@ -142,19 +126,6 @@ class Store:
     Safe to use from several threads, and from several processes on the same SQLite file, which is
     made if it is missing. The key identifies the rows and labels that decisions speak of; a file
     with another one is refused.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from gmpll.apps.decisions.store import Decision, Store
-    >>> store = Store(tempfile.mkdtemp() + "/review.sqlite", rows_key="some rows")
-    >>> entry = store.decide(3, Decision("label", code=1), seen_version=0, tab="a")
-    >>> store.decisions()[3].decision.code
-    1
-    >>> store.undo("a").undoes == entry.number
-    True
-    >>> store.decisions()
-    {}
     """
 
     def __init__(self, path: str | Path, rows_key: str) -> None:
@@ -248,8 +219,6 @@ class Store:
         """Write a decision; when this returns, it is on the disk.
 
         Where the row has a newer version than the reviewer was looking at, that is a ConflictError.
-        The ``tab`` is who writes, for undo goes back over one's own decisions only; ``at`` is when
-        it was decided, in ISO format, by default now.
         """
         if decision.action not in ACTIONS:
             raise RequestError(f"{decision.action!r} is no decision: use one of {ACTIONS}.")
@@ -265,11 +234,7 @@ class Store:
         *,
         lease_seconds: float,
     ) -> int | None:
-        """Lease a row to a tab, in place of the one that it had.
-
-        ``choose(decisions, elsewhere)`` returns the row to take, or None; ``elsewhere`` are rows
-        leased to others, those of other servers on the same file included.
-        """
+        """Lease to a tab the row that ``choose(decisions, rows leased to others)`` returns."""
         with self._transaction() as connection:
             now = time.time()
             self._tabs.add(tab)
@@ -285,10 +250,7 @@ class Store:
         return row
 
     def undo(self, tab: str) -> Entry | None:
-        """Take back the last decision of a tab; None where there is nothing to take back.
-
-        If the row was decided again elsewhere since, that is a ConflictError.
-        """
+        """Take back the last decision of a tab, unless the row was decided elsewhere since."""
         with self._transaction():
             mine = self._entries("held WHERE tab = ? ORDER BY entry DESC LIMIT 1", tab)
             if not mine:
@@ -349,7 +311,7 @@ def _rematched(at: str, content: bytes) -> Rematched:
         with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
             found = Rematched(at, **{name: arrays[name] for name in arrays.files})
         kinds = [array.dtype.kind for array in found[1:]]
-        if kinds != ["i", "f", "i", "f", "i"]:
+        if kinds != ["i", "f", "i"]:
             raise ValueError(f"the arrays are of the kinds {kinds}")
         return found
     except Exception as error:  # damage shows in a dozen kinds of exception

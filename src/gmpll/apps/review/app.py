@@ -34,10 +34,7 @@ _MAX_TAB = 64
 
 
 def make_app(session: ReviewSession) -> Starlette:
-    """Build the application; it must stand behind a :class:`~gmpll.apps.review.security.Guard`.
-
-    Endpoints run in threads, so a slow one does not stop the others.
-    """
+    """Build the application; it must stand behind a :class:`~gmpll.apps.review.security.Guard`."""
 
     def shown(item: dict[str, Any] | None) -> Response:
         return JSONResponse({"item": item, "progress": session.progress()})
@@ -102,8 +99,7 @@ def make_app(session: ReviewSession) -> Starlette:
         Route("/api/undo", _posted(undo), methods=["POST"]),
         Route("/api/rematch", _posted(rematch), methods=["POST"]),
     ]
-    handlers: dict[Any, Callable[..., Any]] = dict.fromkeys(_STATUS, _refused)
-    handlers[HTTPException] = _no_such_page
+    handlers: dict[Any, Callable[..., Any]] = dict.fromkeys([*_STATUS, HTTPException], _refused)
     return Starlette(routes=routes, exception_handlers=handlers)
 
 
@@ -114,12 +110,9 @@ def _static(name: str) -> Callable[[Request], Response]:
 
 
 def _refused(request: Request, error: Exception) -> JSONResponse:
+    if isinstance(error, HTTPException):
+        return JSONResponse({"error": "There is no such page."}, error.status_code)
     return JSONResponse({"error": str(error)}, _STATUS[type(error)])
-
-
-def _no_such_page(request: Request, error: Exception) -> JSONResponse:
-    status = error.status_code if isinstance(error, HTTPException) else 404
-    return JSONResponse({"error": "There is no such page."}, status)
 
 
 def _posted(handle: Callable[[dict[str, Any]], Response]) -> Callable[[Request], Any]:

@@ -13,9 +13,14 @@ from typing import Any, NamedTuple
 
 from gmpll.apps.review.session import Result, ReviewSession
 from gmpll.apps.tables.cells import escape_formula
+from gmpll.apps.tables.tables import read_json_records
 
 #: Larger sources are not searched for what they can add to an export.
 MAX_SOURCE_BYTES = 256 * 2**20
+#: Characters in which a list of JSON begins.
+_BEGINNING = 100
+#: Names of a labelling interface of Label Studio where the input has none.
+_CHOICE = {"from_name": "label", "to_name": "item"}
 
 COLUMNS = ("id", "label", "origin", "confidence", "matched", "decision", "decided_at")
 
@@ -42,30 +47,21 @@ def to_label_studio(session: ReviewSession) -> str:
     names of its labelling interface are used.
     """
     tasks = _source_records(session, "data")
-    choice = {**_label_studio_names(tasks), "type": "choices"}
+    annotations = [part for task in tasks for part in _dicts(task.get("annotations"))]
+    parts = [part for annotation in annotations for part in _dicts(annotation.get("result"))]
+    first = next((part for part in parts if part.get("type") == "choices"), _CHOICE)
+    choice = {"type": "choices", **{name: str(first.get(name)) for name in _CHOICE}}
     pairs = zip_longest(session.results(), tasks)
     return _as_json([_label_studio_task(result, task, choice) for result, task in pairs])
-
-
-def _label_studio_names(tasks: list[dict[str, Any]]) -> dict[str, str]:
-    """Take the names of the first choice that anybody made; else those of no template."""
-    for task in tasks:
-        for annotation in _dicts(task.get("annotations")):
-            for part in _dicts(annotation.get("result")):
-                if part.get("type") == "choices":
-                    return {name: str(part.get(name)) for name in ("from_name", "to_name")}
-    return {"from_name": "label", "to_name": "item"}
 
 
 def _label_studio_task(
     result: Result, task: dict[str, Any] | None, choice: dict[str, str]
 ) -> dict[str, Any]:
     chosen = [] if result.label is None else [{**choice, "value": {"choices": [result.label]}}]
-    exported: dict[str, Any] = (
-        {"data": {**result.fields, "gmpll_id": result.id}}
-        if task is None
-        else {"id": task.get("id"), "data": task["data"]}
-    )
+    exported: dict[str, Any] = {"data": {**result.fields, "gmpll_id": result.id}}
+    if task is not None:
+        exported = {"id": task.get("id"), "data": task["data"]}
     if result.origin == "matching":
         score = round(result.confidence, 4)
         exported["predictions"] = [{"model_version": "gmpll", "score": score, "result": chosen}]
@@ -77,25 +73,19 @@ def _label_studio_task(
 def to_argilla(session: ReviewSession) -> str:
     """Write records: decisions are responses, labels of the matching are suggestions."""
     records = _source_records(session, "fields")
-    question = _argilla_question(records)
+    given = [record.get(key) for record in records for key in ("responses", "suggestions")]
+    questions = (str(name) for part in given if isinstance(part, dict) for name in part)
+    question = next(questions, "label")
     pairs = zip_longest(session.results(), records)
     return _as_json([_argilla_record(result, record, question) for result, record in pairs])
 
 
-def _argilla_question(records: list[dict[str, Any]]) -> str:
-    """Take the name of the first question that has an answer."""
-    for record in records:
-        for key in ("responses", "suggestions"):
-            for name in record[key] if isinstance(record.get(key), dict) else ():
-                return str(name)
-    return "label"
-
-
 def _argilla_record(result: Result, record: dict[str, Any] | None, question: str) -> dict[str, Any]:
+    record = record or {"fields": result.fields}
     exported: dict[str, Any] = {
         "id": result.id,
-        "fields": result.fields if record is None else record["fields"],
-        "metadata": {} if record is None else record.get("metadata") or {},
+        "fields": record["fields"],
+        "metadata": record.get("metadata") or {},
         "suggestions": {},
         "responses": {},
     }
@@ -117,26 +107,17 @@ def _source_records(session: ReviewSession, key: str) -> list[dict[str, Any]]:
     try:
         if source.stat().st_size > MAX_SOURCE_BYTES:
             return []
-        records = _json_records(source.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return []
-    if len(_dicts(records)) < len(records) or not all(
-        isinstance(record.get(key), dict) for record in records
-    ):
+        with source.open(encoding="utf-8") as file:
+            kind = "json" if file.read(_BEGINNING).lstrip().startswith("[") else "jsonl"
+        records = read_json_records(source, kind, "utf-8")
+    except (OSError, ValueError):
         return []
     fits = [str(record.get("id")) for record in records] == session.saved.ids.tolist()
-    return records if fits else []
+    return records if fits and all(isinstance(r.get(key), dict) for r in records) else []
 
 
 def _dicts(value: Any) -> list[dict[str, Any]]:
     return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
-
-
-def _json_records(text: str) -> list[Any]:
-    """Parse a JSON list, or JSON Lines."""
-    if text.lstrip().startswith("["):
-        return list(json.loads(text))
-    return [json.loads(line) for line in text.splitlines() if line.strip()]
 
 
 def _as_json(content: Any) -> str:

@@ -13,13 +13,12 @@ MAX_BYTES = 32 * 2**20
 _MAX_NAME = 100
 
 #: What a file of each type begins with. SVG is missing on purpose: it can carry scripts.
-_TYPES = {
-    ".png": ("image/png", (b"\x89PNG\r\n\x1a\n",)),
-    ".jpg": ("image/jpeg", (b"\xff\xd8\xff",)),
-    ".jpeg": ("image/jpeg", (b"\xff\xd8\xff",)),
-    ".gif": ("image/gif", (b"GIF87a", b"GIF89a")),
-    ".webp": ("image/webp", (b"RIFF",)),
-    ".bmp": ("image/bmp", (b"BM",)),
+_BEGINNINGS = {
+    "png": (b"\x89PNG\r\n\x1a\n",),
+    "jpeg": (b"\xff\xd8\xff",),
+    "gif": (b"GIF87a", b"GIF89a"),
+    "webp": (b"RIFF",),
+    "bmp": (b"BM",),
 }
 
 
@@ -31,17 +30,12 @@ class Image(NamedTuple):
 
 
 def read_image(name: str, folder: Path) -> Image:
-    """Read a picture from inside a folder; a name that leads nowhere there is a RequestError.
-
-    Relative paths are relative to the folder, subfolders are part of it. Links are followed before
-    this is checked, so they do not lead out of it either.
-    """
+    """Read a picture from inside a folder, out of which links do not lead either."""
     shown = repr(name if len(name) <= _MAX_NAME else f"{name[:_MAX_NAME]}…")
     refusal = RequestError(f"{shown} names no picture beside the input.")
-    known = _TYPES.get(Path(name).suffix.lower())
-    if known is None:
+    kind = Path(name).suffix.lower().removeprefix(".").replace("jpg", "jpeg")
+    if kind not in _BEGINNINGS:
         raise refusal
-    media_type, beginnings = known
     try:
         root = folder.resolve(strict=True)
         path = (root / name).resolve(strict=True)
@@ -54,6 +48,6 @@ def read_image(name: str, folder: Path) -> Image:
         content = path.read_bytes()
     except (OSError, ValueError, RuntimeError):  # missing, a zero byte, a circle of links
         raise refusal from None
-    if not content.startswith(beginnings):
+    if not content.startswith(_BEGINNINGS[kind]):
         raise refusal
-    return Image(content, media_type)
+    return Image(content, f"image/{kind}")

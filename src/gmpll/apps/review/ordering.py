@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.neighbors import NearestNeighbors
 
-from gmpll.graph.local import SCALE_NEIGHBOR
+from gmpll.graph.local import row_scales, self_tuning_weights
 from gmpll.graph.views import CosineView, TreeView
 
 #: Directions are compared instead of values where so many more neighbours have the same label.
@@ -38,15 +38,11 @@ class SimilarRows(NamedTuple):
 
 
 class Similarity:
-    r"""Nearest rows: those whose features have the nearest values, each feature z-scored.
-
-    With many features, as of pictures or texts, the direction of the z-scored features often says
-    more than their values: it is compared instead where neighbours then have the same label clearly
-    more often. Far outliers of a feature are brought in first.
+    r"""Nearest rows by z-scored features, or by their direction where labels then agree more.
 
     The weight of row j for row i is :math:`\exp(-d_{ij}^2 / \sigma_i^2)`, where :math:`\sigma_i`
     is the distance of row i to its seventh neighbour. Only the rows asked for are searched, so
-    nothing of the size n x n or n x k is ever made. Without the labels found, values are compared.
+    nothing of the size n x n or n x k is ever made.
     """
 
     def __init__(
@@ -66,12 +62,8 @@ class Similarity:
         if k <= 0 or not len(rows):
             return SimilarRows(np.zeros((len(rows), 0), np.intp), np.zeros((len(rows), 0)))
         distances, found = _nearest_others(self._search, self._points, rows, k)
-        scale = distances[:, [min(SCALE_NEIGHBOR, k) - 1]]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            weights = np.exp(-np.square(distances / scale))
-        # Among copies of a row the scale is 0: they are as similar as can be, all others are not.
-        weights = np.where(distances == 0, 1.0, np.where(scale == 0, 0.0, weights))
-        return SimilarRows(found, weights)
+        scales = np.broadcast_to(row_scales(distances)[:, None], distances.shape)
+        return SimilarRows(found, self_tuning_weights(scales, distances))
 
 
 def _points(
@@ -107,11 +99,7 @@ def _nearest_others(
 
 
 def doubt(confidence: NDArray[np.floating], labels: NDArray[np.integer]) -> NDArray[np.float64]:
-    """Half of one minus the margin of the label found over its best rival.
-
-    It is 0 for a label that nothing speaks against, 1/2 for a tie, and more where the rest of the
-    data supports another candidate better.
-    """
+    """Half of one minus the margin of the label found over its best rival: 1/2 for a tie."""
     rows = np.arange(len(labels))
     rivals = np.array(confidence, dtype=np.float64)
     chosen = rivals[rows, labels]
@@ -127,11 +115,7 @@ def propose_order(
     *,
     pool: int = POOL,
 ) -> NDArray[np.intp]:
-    """Return the open rows in the order in which to ask about them, most informative first.
-
-    Rows that are not open still count as rows to be influenced. So many rows as fit into the pool
-    are put in order by more than their doubt.
-    """
+    """Return the open rows, the most informative first; those behind the pool by doubt alone."""
     rows = np.flatnonzero(open_rows)
     rows = rows[np.argsort(-doubts[rows], kind="stable")]
     first = rows[:pool]

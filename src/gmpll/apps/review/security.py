@@ -53,11 +53,7 @@ def is_loopback(host: str) -> bool:
 
 
 def host_check(host: str, port: int) -> Callable[[str], bool]:
-    """Return a check of the header Host for a server on ``host`` and ``port``.
-
-    A site that lets its name point to this machine (DNS rebinding) sends its own name. Names of
-    this machine and, where it listens for others, plain addresses are the only good ones.
-    """
+    """Return a check of the header Host: a site whose name points here sends its own name."""
     names = {"localhost", "127.0.0.1", "::1", host.lower()}
     if not is_loopback(host):
         names.add(socket.gethostname().lower())
@@ -83,10 +79,7 @@ def _address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 
 
 class Guard:
-    """ASGI middleware that lets only good requests through and hardens every answer.
-
-    The names that the server goes by are checked with ``good_host``, from :func:`host_check`.
-    """
+    """ASGI middleware that lets only good requests through and hardens every answer."""
 
     def __init__(self, app: ASGIApp, token: str, good_host: Callable[[str], bool]) -> None:
         self.app = app

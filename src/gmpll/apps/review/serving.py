@@ -79,10 +79,7 @@ class ReviewServer(NamedTuple):
 def make_server(
     session: ReviewSession, host: str = LOOPBACK, port: int = 0, token: str | None = None
 ) -> ReviewServer:
-    """Listen, and say at which address; it holds the token, by default a new one.
-
-    Port 0 takes a free one. Any host but this machine itself lets others in who know the token.
-    """
+    """Listen, on a free port if it is 0, and say at which address; it holds the token."""
     listener = _listen(LOOPBACK if host == "localhost" else host, port)
     port = listener.getsockname()[1]
     token = token or new_token()

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmpll.apps.decisions.errors import ConflictError, RequestError, ReviewError
-from gmpll.apps.decisions.store import FILE_NAME, Decision, Entry, Rematched, Store, rows_key
+from gmpll.apps.decisions.store import FILE_NAME, Decision, Entry, Rematched, Store
 from gmpll.apps.review.images import Image, read_image
 from gmpll.apps.review.ordering import Similarity, doubt, propose_order
 from gmpll.apps.tables import InputError, SavedMatching, read_matching, rematch
@@ -28,8 +28,7 @@ Rematch = Callable[[SavedMatching, dict[int, int]], SavedMatching]
 SHOWN_NEIGHBORS = 8
 #: Answers of a search for labels, and rows in a list.
 SHOWN_LABELS = 30
-SHOWN_CHANGES = 500
-SHOWN_DECISIONS = 500
+SHOWN_ROWS = 500
 #: Margin below which a label is in doubt, where the run did not say.
 REVIEW_BELOW = 0.25
 #: A row that is leased to another tab is offered again after this time.
@@ -41,10 +40,8 @@ EXCERPT = 160
 EXCERPT_CELLS = 5
 
 
-def _matching_key(saved: SavedMatching) -> str:
-    digest = hashlib.sha256(np.ascontiguousarray(saved.labels, dtype=np.int64).tobytes())
-    digest.update(np.ascontiguousarray(saved.confidence, dtype=np.float32).tobytes())
-    return digest.hexdigest()
+def _share(confidence: np.floating) -> float:
+    return round(float(confidence), 4)
 
 
 class _Matching(NamedTuple):
@@ -58,7 +55,6 @@ class _Matching(NamedTuple):
 class Result(NamedTuple):
     """A row with the label as it stands; ``label`` is None where no candidate is right."""
 
-    row: int
     id: str
     label: str | None
     origin: str
@@ -114,10 +110,7 @@ class BackgroundRun:
 
 
 class ReviewSession:
-    """The decisions about one matching, and what follows from them.
-
-    Pictures lie in the ``image_folder``, by default the folder of the input.
-    """
+    """The decisions about one matching, and what follows from them."""
 
     def __init__(
         self,
@@ -131,7 +124,8 @@ class ReviewSession:
         # A table that came from memory has no folder.
         self.image_folder = image_folder or (Path(saved.source).parent if saved.source else None)
         self._rematch = rematch
-        self._base = _matching_key(saved)
+        found = saved.labels.astype(np.int64), saved.confidence.astype(np.float32)
+        self._base = hashlib.sha256(b"".join(array.tobytes() for array in found)).hexdigest()
         self._review_below = float(json.loads(saved.settings).get("review_below", REVIEW_BELOW))
         # Of votes of named annotators a label can be in doubt, or lie outside, that stands alone.
         in_doubt = 1 - 2 * doubt(saved.confidence, saved.labels) < self._review_below
@@ -139,9 +133,6 @@ class ReviewSession:
         self._similarity = Similarity(saved.features, labels=saved.labels)
         self._lock = threading.Lock()
         self._passed: dict[str, set[int]] = {}
-        self._labels: list[tuple[str, int | None, str]] = [
-            (str(name).casefold(), code, str(name)) for code, name in enumerate(saved.classes)
-        ]
         self.rematched = store.load_rematched(self._base)
         self._check_store()
         self._matching = self._put_in_order()
@@ -150,12 +141,10 @@ class ReviewSession:
     def _check_store(self) -> None:
         """Refuse decisions about rows and labels that there are not."""
         n, q = self.saved.mask.shape
-        reason = ""
-        for row, entry in self.store.decisions().items():
-            if row >= n or (entry.decision.code or 0) >= q:
-                reason = reason or f"entry {entry.number} names no row or label"
-        shapes = [(n,), (n, q), (n,), (n, q)]
-        if self.rematched and [array.shape for array in self.rematched[1:5]] != shapes:
+        held = self.store.decisions().values()
+        strange = [e.number for e in held if e.row >= n or (e.decision.code or 0) >= q]
+        reason = f"entry {strange[0]} names no row or label" if strange else ""
+        if self.rematched and [a.shape for a in self.rematched[1:3]] != [(n,), (n, q)]:
             reason = reason or "its last matching is of other rows"
         if reason:
             raise ReviewError(
@@ -182,7 +171,7 @@ class ReviewSession:
     def next_item(self, tab: str, passed: int | None = None) -> dict[str, Any] | None:
         """Return the most informative row that is neither decided nor leased to another tab.
 
-        A row that the tab has passed over comes again when it has seen all others.
+        Skipped rows come after all others, and those that the tab has passed over last of all.
         """
         with self._lock:
             over = self._passed.setdefault(tab, set())
@@ -190,22 +179,16 @@ class ReviewSession:
                 over.add(passed)
 
             def choose(held: dict[int, Entry], elsewhere: set[int]) -> int | None:
-                row = self._first_waiting(held, elsewhere | over)
-                if row is None and over:
+                waiting = [row for row in self._matching.order.tolist() if row not in held]
+                skipped = [e for e in held.values() if e.decision.action == "skip"]
+                waiting += [e.row for e in sorted(skipped, key=lambda entry: entry.number)]
+                free = [row for row in waiting if row not in elsewhere]
+                if over.issuperset(free):
                     over.clear()
-                    row = self._first_waiting(held, elsewhere)
-                return row
+                return next((row for row in free if row not in over), None)
 
             row = self.store.take(tab, choose, lease_seconds=LEASE_SECONDS)
         return None if row is None else self.item(row)
-
-    def _first_waiting(self, held: Mapping[int, Entry], left_out: set[int]) -> int | None:
-        for row in self._matching.order:
-            if int(row) not in held and int(row) not in left_out:
-                return int(row)
-        skipped = [entry for entry in held.values() if entry.decision.action == "skip"]
-        oldest_first = sorted(skipped, key=lambda entry: entry.number)
-        return next((entry.row for entry in oldest_first if entry.row not in left_out), None)
 
     def item(self, row: int) -> dict[str, Any]:
         """Describe a row: what it is, its candidates, what speaks for them, the decision."""
@@ -249,7 +232,7 @@ class ReviewSession:
             {
                 "code": int(code),
                 "name": str(self.saved.classes[code]),
-                "confidence": round(float(saved.confidence[row, code]), 4),
+                "confidence": _share(saved.confidence[row, code]),
                 "found": bool(code == saved.labels[row]),
             }
             for code in codes
@@ -298,12 +281,8 @@ class ReviewSession:
     def _described(self, entry: Entry | None) -> dict[str, Any] | None:
         if entry is None:
             return None
-        return {
-            "action": entry.decision.action,
-            "label": self._decided_name(entry.decision),
-            "at": entry.at,
-            "tab": entry.tab,
-        }
+        label = self._decided_name(entry.decision)
+        return {"action": entry.decision.action, "label": label, "at": entry.at}
 
     def image(self, row: int) -> Image:
         """Read the picture that a row names."""
@@ -316,17 +295,17 @@ class ReviewSession:
         return read_image(name, self.image_folder)
 
     def labels_like(self, part: str) -> list[dict[str, Any]]:
-        """Find labels by a part of their name, those that begin with it first.
-
-        Labels that the reviewer brought are among them; they have no code.
-        """
+        """Find labels, those without a code that reviewers brought too, by a part of their name."""
         part = part.casefold().strip()
-        names = {entry.decision.name for entry in self.store.decisions().values()}
-        brought = sorted(name for name in names if name)
-        labels = [*self._labels, *((name.casefold(), None, name) for name in brought)]
-        found = [label for label in labels if part in label[0]]
-        found.sort(key=lambda label: (not label[0].startswith(part), label[0]))
-        return [{"code": code, "name": name} for _, code, name in found[:SHOWN_LABELS]]
+        codes: dict[str, int | None] = {str(c): i for i, c in enumerate(self.saved.classes)}
+        held = self.store.decisions().values()
+        codes |= {entry.decision.name: None for entry in held if entry.decision.name}
+        found = [
+            (not folded.startswith(part), folded, name)
+            for name in codes
+            if part in (folded := name.casefold())
+        ]
+        return [{"code": codes[name], "name": name} for *_, name in sorted(found)[:SHOWN_LABELS]]
 
     # Decisions
 
@@ -360,7 +339,7 @@ class ReviewSession:
     def decided_rows(self) -> list[dict[str, Any]]:
         """List what was decided, newest first."""
         held = self.store.decisions()
-        newest = sorted(held.values(), key=lambda entry: -entry.number)[:SHOWN_DECISIONS]
+        newest = sorted(held.values(), key=lambda entry: -entry.number)[:SHOWN_ROWS]
         return [
             {**self._line(entry.row, held), "decision": self._described(entry)} for entry in newest
         ]
@@ -387,28 +366,22 @@ class ReviewSession:
     def gold(self) -> dict[int, int]:
         """Return the known labels by row: those of the input and the reviewer's."""
         known = {row: code for row, code in enumerate(self.saved.gold.tolist()) if code >= 0}
-        return known | self._decided_codes()
-
-    def _decided_codes(self) -> dict[int, int]:
         held = self.store.decisions().values()
-        return {e.row: e.decision.code for e in held if e.decision.code is not None}
+        return known | {e.row: e.decision.code for e in held if e.decision.code is not None}
 
     def match_again(self) -> None:
         """Start matching with the decisions as known labels; the page goes on meanwhile."""
-        if not self._decided_codes():
+        if all(e.decision.code is None for e in self.store.decisions().values()):
             raise ConflictError("Decide a row first: without a decision nothing would change.")
         self.run.start()
 
     def _match_again(self) -> None:
-        before = self._matching.saved
         gold = self.gold()
         after = self._rematch(self.saved, gold)
         rematched = Rematched(
             at=datetime.now(UTC).isoformat(timespec="seconds"),
             labels=after.labels,
             confidence=after.confidence,
-            labels_before=before.labels,
-            confidence_before=before.confidence,
             gold_rows=np.array(sorted(gold), dtype=np.int64),
         )
         self.store.save_rematched(self._base, rematched)
@@ -417,31 +390,28 @@ class ReviewSession:
 
     def changes(self) -> dict[str, Any]:
         """Tell which labels the latest matching changed, apart from the decided rows' own."""
-        rematched = self.rematched
-        if rematched is None:
+        if (rematched := self.rematched) is None:
             return {"at": None, "count": 0, "rows": []}
-        changed = rematched.labels != rematched.labels_before
-        by_reviewer = np.zeros(len(changed), dtype=bool)
-        by_reviewer[rematched.gold_rows] = True
-        others = np.flatnonzero(changed & ~by_reviewer)
+        saved = self.saved
+        changed = np.flatnonzero(rematched.labels != saved.labels)
+        others = np.setdiff1d(changed, rematched.gold_rows)
         surest = -rematched.confidence[others, rematched.labels[others]]
         others = others[np.argsort(surest, kind="stable")]
         return {
             "at": rematched.at,
             "decisions": len(rematched.gold_rows),
-            "decided_and_changed": int((changed & by_reviewer).sum()),
+            "decided_and_changed": len(changed) - len(others),
             "count": len(others),
-            "rows": [self._change(int(row), rematched) for row in others[:SHOWN_CHANGES]],
-        }
-
-    def _change(self, row: int, rematched: Rematched) -> dict[str, Any]:
-        before, after = int(rematched.labels_before[row]), int(rematched.labels[row])
-        return {
-            **self._line(row, {}),
-            "before": str(self.saved.classes[before]),
-            "before_confidence": round(float(rematched.confidence_before[row, before]), 4),
-            "after": str(self.saved.classes[after]),
-            "after_confidence": round(float(rematched.confidence[row, after]), 4),
+            "rows": [
+                {
+                    **self._line(row, {}),
+                    "before": str(saved.classes[saved.labels[row]]),
+                    "before_confidence": _share(saved.confidence[row, saved.labels[row]]),
+                    "after": str(saved.classes[rematched.labels[row]]),
+                    "after_confidence": _share(rematched.confidence[row, rematched.labels[row]]),
+                }
+                for row in others[:SHOWN_ROWS].tolist()
+            ],
         }
 
     # Results
@@ -450,12 +420,10 @@ class ReviewSession:
         """Yield every row with the label as it stands, in the order of the input."""
         held = self.store.decisions()
         saved = self._matching.saved
-        for row in range(len(saved.ids)):
+        for row, found in enumerate(saved.labels.tolist()):
             label, origin = self._label(row, held)
             entry = held.get(row)
-            found = int(saved.labels[row])
             yield Result(
-                row=row,
                 id=str(saved.ids[row]),
                 label=label,
                 origin=origin,
@@ -478,4 +446,4 @@ def open_review(
         saved = read_matching(directory)
     except InputError as error:
         raise ReviewError(str(error)) from error
-    return ReviewSession(saved, Store(directory / FILE_NAME, rows_key(saved)), rematch, images)
+    return ReviewSession(saved, Store(directory / FILE_NAME, saved.rows.key()), rematch, images)

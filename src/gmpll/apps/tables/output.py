@@ -242,10 +242,10 @@ def write_folder(
 
         page = pages.render_page(pages.page_facts(resolution, matching.display))
         (staging / PAGE).write_text(page, encoding="utf-8")
-        archived = make_room(matching)
+        archived = make_room(matching.rows)
     if archived is not None:
         with suppress(InputError):  # a damaged matching: the decisions can be read where they are
-            before = saved.read_matching(archived.folder)
-            archived = carry_over(archived, before, folder, matching, prepared.roles.id)
+            before = saved.read_matching(archived.folder).rows
+            archived = carry_over(archived, before, folder, matching.rows, prepared.roles.id)
     names = (results, ANNOTATORS, PAGE, saved.MODEL_FILE, saved.MATCHING_FILE)
     return [folder / name for name in names if (folder / name).exists()], archived

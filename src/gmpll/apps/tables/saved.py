@@ -22,6 +22,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from gmpll.apps.decisions.store import Rows
 from gmpll.apps.tables.errors import InputError
 from gmpll.apps.tables.features import FeatureEncoder, feature_table
 from gmpll.apps.tables.guesses import Roles
@@ -299,6 +300,11 @@ class SavedMatching:
     weights: NDArray[np.float32] = field(default_factory=lambda: _NO_VOTES["weights"])
     votes: NDArray[np.int64] = field(default_factory=lambda: _NO_VOTES["votes"])
     annotators: NDArray[np.str_] = field(default_factory=lambda: _NO_VOTES["annotators"])
+
+    @property
+    def rows(self) -> Rows:
+        """What decisions of reviewers speak of."""
+        return Rows(self.ids, self.classes, self.mask, self.display)
 
 
 def saved_matching(resolution: Resolution) -> SavedMatching:
