@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 _EXIT_INTERRUPTED = 130
 _SHOWN_ANNOTATORS = 10
 _EXTRAS = (
-    *("pandas", "pyarrow", "skops", "jinja2", "matplotlib", "markupsafe"),
+    *("pandas", "pyarrow", "skops", "jinja2", "markupsafe"),
     *("starlette", "uvicorn", "h11"),
 )
 
@@ -115,7 +114,7 @@ def disambiguate(
     Without options the columns are guessed; the guesses are shown before work starts. DIR gets
     the resolved rows, a report, a model for gmpll predict and what gmpll review needs.
     """
-    said = locals()
+    given = locals()
     from rich.console import Console
 
     console = Console(highlight=False)
@@ -123,14 +122,12 @@ def disambiguate(
     with plain_errors(folder):
         from gmpll.apps.decisions.archive import check_not_under_review
         from gmpll.apps.tables.guesses import guess_roles
-        from gmpll.apps.tables.labels import Options
+        from gmpll.apps.tables.labels import options_of
         from gmpll.apps.tables.output import OWN_FILES, check_target, write_folder
         from gmpll.apps.tables.resolving import prepare, resolve
         from gmpll.apps.tables.tables import read_table
 
-        chosen: dict[str, Any] = {option.name: said[option.name] for option in fields(Options)}
-        lists = [option.name for option in fields(Options) if option.default == ()]
-        options = Options(**chosen | {name: split(chosen[name]) for name in lists})
+        options = options_of(given, split)
         if not dry_run:
             check_target(folder, force=force, own_files=OWN_FILES)
             check_not_under_review(folder)
@@ -218,18 +215,23 @@ def _progress(console: Console) -> Iterator[Callable[[str], None]]:
 
 
 def _print_guesses(console: Console, table: Table, lines: list[tuple[str, str, str]]) -> None:
+    notes = f" ({'; '.join(table.notes)})" if table.notes else ""
+    size = f"{len(table.frame)} rows, {table.frame.shape[1]} columns"
+    console.print(f"{table.name}: {size}{notes}", markup=False)
+    _print_grid(console, {"used as": "", "what": "", "change it with": "dim"}, lines)
+
+
+def _print_grid(console: Console, columns: dict[str, str], rows: Iterable[Sequence[str]]) -> None:
+    """Print rows under the titles of the columns, which are given with their styles."""
     from rich.table import Table as Grid
     from rich.text import Text
 
-    notes = f" ({'; '.join(table.notes)})" if table.notes else ""
-    console.print(
-        Text(f"{table.name}: {len(table.frame)} rows, {table.frame.shape[1]} columns{notes}")
-    )
     grid = Grid(box=None, pad_edge=False, header_style="bold")
-    for title in ("used as", "what", "change it with"):
-        grid.add_column(title)
-    for role, what, option in lines:
-        grid.add_row(Text(role), Text(what), Text(option, style="dim"))
+    for title, style in columns.items():
+        grid.add_column(title, justify="right" if style == "right" else "left")
+    for row in rows:
+        styles = [style.replace("right", "") for style in columns.values()]
+        grid.add_row(*map(Text, row, styles))
     console.print(grid)
 
 
@@ -247,9 +249,6 @@ def _print_sets(console: Console, prepared: Prepared) -> None:
 
 
 def _print_results(console: Console, resolution: Resolution) -> None:
-    from rich.table import Table as Grid
-    from rich.text import Text
-
     from gmpll.apps.pages.tables import number
     from gmpll.apps.tables.errors import counted
     from gmpll.apps.tables.resolving import annotator_table, sentences
@@ -268,12 +267,12 @@ def _print_results(console: Console, resolution: Resolution) -> None:
     annotators = annotator_table(resolution)
     if annotators is None:
         return
-    grid = Grid(box=None, pad_edge=False, header_style="bold")
-    for title in ("annotator", "votes", "estimated accuracy", "agreement"):
-        grid.add_column(title, justify="left" if title == "annotator" else "right")
-    for name, votes, accuracy, agreement in annotators[:_SHOWN_ANNOTATORS].itertuples():
-        grid.add_row(Text(str(name)), str(votes), number(accuracy, 2), number(agreement, 2))
-    console.print(grid)
+    rows = [
+        (str(name), str(votes), number(accuracy, 2), number(agreement, 2))
+        for name, votes, accuracy, agreement in annotators[:_SHOWN_ANNOTATORS].itertuples()
+    ]
+    figures = dict.fromkeys(("votes", "estimated accuracy", "agreement"), "right")
+    _print_grid(console, {"annotator": "", **figures}, rows)
     if len(annotators) > _SHOWN_ANNOTATORS:
         console.print(f"... and {len(annotators) - _SHOWN_ANNOTATORS} more in annotators.csv")
 

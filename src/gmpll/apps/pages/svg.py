@@ -20,16 +20,7 @@ INK = "#1b1f24"
 GRID = "#d3d7de"
 #: Eight line colours, told apart also with the common kinds of colour blindness (after Okabe and
 #: Ito, darkened where they would be faint on white).
-PALETTE = (
-    "#0072b2",
-    "#d55e00",
-    "#007f5f",
-    "#b8578f",
-    "#a87900",
-    "#2f95cf",
-    "#7a1f4f",
-    "#7d7d7d",
-)
+PALETTE = ("#0072b2", "#d55e00", "#007f5f", "#b8578f", "#a87900", "#2f95cf", "#7a1f4f", "#7d7d7d")
 
 _SVG = "http://www.w3.org/2000/svg"
 _XLINK = "http://www.w3.org/1999/xlink"

@@ -50,39 +50,18 @@ class Table:
 
 
 def number(value: float, decimals: int = 3) -> str:
-    """Format a figure; a missing one is a dash.
-
-    Examples
-    --------
-    >>> from gmpll.apps.pages.tables import number
-    >>> number(0.73712), number(float("nan"))
-    ('0.737', '–')
-    """
+    """Format a figure; a missing one is a dash."""
     return MISSING if math.isnan(value) else f"{value:.{decimals}f}".replace("-", "\N{MINUS SIGN}")
 
 
 def figure(mean: float, std: float, decimals: int = 3) -> str:
-    """Format a mean with its standard deviation, if there is one.
-
-    Examples
-    --------
-    >>> from gmpll.apps.pages.tables import figure
-    >>> figure(0.7371, 0.0432), figure(0.5, float("nan"))
-    ('0.737 ± 0.043', '0.500')
-    """
+    """Format a mean with its standard deviation, if there is one."""
     spread = "" if math.isnan(std) else f" ± {std:.{decimals}f}"
     return number(mean, decimals) + spread
 
 
 def difference(value: float, decimals: int = 3) -> str:
-    """Format a difference with its sign; what rounds to nothing has none.
-
-    Examples
-    --------
-    >>> from gmpll.apps.pages.tables import difference
-    >>> difference(0.0214), difference(-0.3), difference(0.0001)
-    ('+0.021', '−0.300', '0.000')
-    """
+    """Format a difference with its sign; what rounds to nothing has none."""
     text = f"{value:+.{decimals}f}"
     return (text[1:] if float(text) == 0 else text).replace("-", "\N{MINUS SIGN}")
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -50,6 +50,13 @@ class Options:
     method: str = "gmpll"
     review_below: float | None = None
     seed: int = 0
+
+
+def options_of(given: Mapping[str, Any], several: Callable[[Any], tuple[Any, ...]]) -> Options:
+    """Return the options among what was given; ``several`` takes those apart that name several."""
+    known = [(field.name, field.default == ()) for field in fields(Options) if field.name in given]
+    chosen: dict[str, Any] = {n: several(given[n]) if is_list else given[n] for n, is_list in known}
+    return Options(**chosen)
 
 
 def parse_cells(

@@ -23,7 +23,7 @@ from gmpll.apps.tables.candidate_sets import LabelSets, label_sets, row_ids
 from gmpll.apps.tables.errors import InputError, counted, listed, quoted
 from gmpll.apps.tables.features import FeatureEncoder, FeatureTable, feature_table
 from gmpll.apps.tables.guesses import RESULT_COLUMNS, Roles, guess_roles
-from gmpll.apps.tables.labels import Options
+from gmpll.apps.tables.labels import Options, options_of
 from gmpll.apps.tables.tables import Table, table_from_frame
 from gmpll.candidates import CandidateSets, VotedCandidates
 
@@ -476,6 +476,7 @@ def disambiguate(
     >>> disambiguate(df)["label"].tolist()
     ['a', 'a', 'b', 'b']
     """
+    given = locals()
     import pandas as pd
 
     if not isinstance(df, pd.DataFrame):
@@ -483,24 +484,7 @@ def disambiguate(
             f"df must be a pandas DataFrame, but it is of the type {type(df).__name__}: make one "
             "with pandas.DataFrame."
         )
-    options = Options(
-        candidates=_several(candidates),
-        separator=separator,
-        votes=votes,
-        vote_columns=tuple(vote_columns),
-        text=_several(text),
-        features=_several(features),
-        exclude=_several(exclude),
-        id=id,
-        gold=gold,
-        impossible=impossible,
-        trust=trust,
-        outside=outside,
-        empty=empty,
-        method=method,
-        review_below=review_below,
-        seed=random_state,
-    )
+    options = options_of({**given, "seed": random_state}, _several)
     try:
         table = table_from_frame(df)
         roles = guess_roles(table, options)
