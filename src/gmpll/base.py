@@ -49,6 +49,16 @@ class BasePartialLabelClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMe
     Together with :class:`ProbabilityMixin` or :class:`DecisionMixin` that makes a complete
     scikit-learn classifier.
 
+    Parameters
+    ----------
+    standardize : bool, default=True
+        In methods that have it: whether features are z-scored with the statistics of the training
+        rows.
+    n_jobs : int, default=None
+        In methods that have it: threads, mostly of the search for neighbours, as in scikit-learn.
+    random_state : int, RandomState instance or None, default=None
+        Breaks ties between labels; what else it draws is said by the method.
+
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)

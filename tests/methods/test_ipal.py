@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.optimize import nnls
 
-from gmpll.methods.ipal import IPAL, mass_correction, spectral_norm
+from gmpll.methods.ipal import IPAL, mass_correction
 from problems import random_problem
 
 
@@ -130,11 +130,6 @@ def test_mass_correction_decides_labels():
     assert labels.tolist() != np.where(mask, settled, -1).argmax(axis=1).tolist()
 
 
-def test_spectral_norm():
-    matrix = np.random.RandomState(0).randn(50, 7)
-    assert spectral_norm(matrix) == pytest.approx(np.linalg.norm(matrix, 2))
-
-
 def test_stops_by_tolerance_or_by_the_number_of_rounds():
     X, mask, _ = random_problem(1, m=60, d=5, q=5)
     capped = IPAL(max_iter=3, random_state=0).fit(X, mask)
@@ -165,7 +160,7 @@ def test_blocks_of_queries_make_no_difference(monkeypatch):
     X, mask, _ = random_problem(8, m=50, d=6, q=4)
     model = IPAL(random_state=0).fit(X, mask)
     whole = model.decision_function(X)
-    monkeypatch.setattr("gmpll.methods.ipal.BLOCK_BYTES", 8 * 10 * 6 * 7)
+    monkeypatch.setattr("gmpll.engines.numpy.MAP_BYTES", 8 * 10 * 6 * 7)
     np.testing.assert_allclose(model.decision_function(X), whole, atol=1e-12)
 
 

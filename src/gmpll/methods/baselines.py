@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 from numpy.random import RandomState
-from numpy.typing import NDArray
 from sklearn import config_context  # type: ignore[attr-defined]
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import murmurhash3_32
 
 from gmpll._parameters import Learner, Seed, with_parameters
 from gmpll._typing import Floats, Mask
@@ -63,16 +63,15 @@ class RandomCandidate(_Floor):
     def _fit(self, X: Floats, mask: Mask, rng: RandomState) -> Floats:
         uniform = mask / mask.sum(axis=1, keepdims=True)
         self._upper_ends = np.cumsum(uniform.mean(axis=0))
-        # Odd multipliers, one per feature and one as offset, make the hash of a row below.
-        self._multipliers = rng.randint(0, 2**63, X.shape[1] + 1, dtype=np.uint64) * 2 + 1
+        self._seed = rng.randint(2**31 - 1)
         return uniform
 
     def _scores(self, X: Floats) -> Floats:
         # The draw is a hash of the row, so a row's answer depends on that row alone and is the
         # same in every call, as the prediction of unseen rows must.
-        words = np.ascontiguousarray(X + 0.0).view(np.uint64)  # + 0.0 makes -0.0 and 0.0 one
-        mixed = _shuffle_bits(words * self._multipliers[:-1]).sum(axis=1, dtype=np.uint64)
-        draw = _shuffle_bits(mixed + self._multipliers[-1]) / 2.0**64
+        rows = X + 0.0  # makes -0.0 and 0.0 one
+        hashes = [murmurhash3_32(row.tobytes(), self._seed, positive=True) for row in rows]
+        draw = np.array(hashes) / 2.0**32
         n_labels = self._upper_ends.shape[0]
         label = np.minimum(np.searchsorted(self._upper_ends, draw, side="right"), n_labels - 1)
         return np.eye(n_labels)[label]
@@ -164,10 +163,3 @@ class AnyCandidate(ProbabilityMixin, BasePartialLabelClassifier):
         if not hasattr(self.estimator_, "predict_proba"):
             return self._labels[self.estimator_.predict(X)]
         return self.estimator_.predict_proba(X) @ self._labels[self.estimator_.classes_]
-
-
-def _shuffle_bits(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Let every bit of a word influence all of them (the finaliser of splitmix64)."""
-    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return words ^ (words >> np.uint64(31))

@@ -42,10 +42,8 @@ class CLPL(LinearScorer):
         of the gradient at zero weights.
     max_iter : int, default=5000
         Largest number of L-BFGS iterations.
-    standardize : bool, default=True
-        Whether features are z-scored with the statistics of the training rows.
-    random_state : int, RandomState instance or None, default=None
-        Breaks ties between labels; the weights do not depend on it.
+    standardize, random_state
+        As in every method, see :class:`gmpll.base.BasePartialLabelClassifier`.
 
     Attributes
     ----------
@@ -66,15 +64,10 @@ class CLPL(LinearScorer):
     and non-candidate, about m q examples of dimension q d. They are never stacked: value and
     gradient are two matrix products, O(m q d) time and O(m q) memory per iteration.
 
-    Choices where the literature is unclear:
+    Each label has its own bias, through a constant feature (and so a regularised one). Choose C
+    by held-out candidate sets, for instance with ``GridSearchCV``: ``score`` needs no truth.
 
-    * Each label has its own bias, through a constant feature (and so a regularised one). One
-      intercept for all stacked examples, as in some public code, cannot change which label wins.
-    * No author's value of C is known; 1 is what public code uses. Choose it from ``C_GRID`` by
-      held-out candidate sets, for instance with ``GridSearchCV``: ``score`` needs no truth.
-    * Z-scored rows keep their lengths. Some published figures are only met if they are scaled to
-      length one (with C from 1 to 10): put ``StandardScaler`` and ``Normalizer`` of
-      ``sklearn.preprocessing`` before, and set ``standardize=False``.
+    What was chosen where the literature leaves room is listed on the page :doc:`/methods`.
 
     References
     ----------
@@ -83,15 +76,12 @@ class CLPL(LinearScorer):
 
     Examples
     --------
-    >>> from sklearn.datasets import load_iris
-    >>> from gmpll.methods.clpl import CLPL
-    >>> X, species = load_iris(return_X_y=True)
-    >>> candidates = [{s, (s + row % 3) % 3} for row, s in enumerate(species)]
-    >>> learner = CLPL(random_state=0).fit(X, candidates)
-    >>> float((learner.labels_ == species).mean().round(2))
-    0.9
-    >>> learner.decision_function(X[:1]).round(2)
-    array([[ 3.12, -1.05, -1.86]])
+    >>> from gmpll import CLPL
+    >>> from gmpll.datasets import make_partial_label_problem
+    >>> problem = make_partial_label_problem(random_state=0)
+    >>> model = CLPL(random_state=0).fit(problem.data, problem.candidates)
+    >>> float((model.labels_ == problem.target).mean())
+    0.83
     """
 
     #: Values of ``C`` to choose from.

@@ -97,10 +97,6 @@ class GMPLL(ProbabilityMixin, BasePartialLabelClassifier):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The labels.
-    labels_ : ndarray of shape (n_samples,)
-        The label matched to every training row.
     label_confidences_ : ndarray of shape (n_samples, n_classes)
         Matching probabilities, which are driven towards 0 and 1: zero outside the candidates,
         rows sum to one.
@@ -120,10 +116,8 @@ class GMPLL(ProbabilityMixin, BasePartialLabelClassifier):
         rows; 1.0 for an exact search, NaN for the other graphs.
     matching_ : MatchingProblem
         Local graph: what the rows were matched by, see :func:`gmpll.explain`.
-    n_features_in_ : int
-        Number of features seen during ``fit``.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Feature names, if X has string column names.
+    classes_, labels_, n_features_in_, feature_names_in_
+        See :class:`gmpll.base.BasePartialLabelClassifier`.
 
     Notes
     -----

@@ -6,7 +6,6 @@ from typing import Annotated, Any
 
 import numpy as np
 from numpy.random import RandomState
-from sklearn.utils import gen_batches
 
 from gmpll._parameters import Count, Jobs, NotNegative, Seed, Switch, with_parameters
 from gmpll._sklearn import Interval, Real
@@ -19,9 +18,6 @@ from gmpll.graph.views import Scaling, unit_rows
 from gmpll.rounding import confidences_within
 
 __all__ = ["IPAL"]
-
-#: Unseen rows are handled in blocks whose neighbours take about this many bytes.
-BLOCK_BYTES = 2**26
 
 
 @with_parameters
@@ -55,13 +51,9 @@ class IPAL(DecisionMixin, BasePartialLabelClassifier):
         Largest number of rounds of step 2.
     tol : float, default=1e-4
         The rounds end when the spectral norm of the change of F is below this.
-    standardize : bool, default=True
-        Whether features are z-scored with the statistics of the training rows. Rows are scaled to
-        length one in any case.
-    n_jobs : int, default=None
-        Threads of the neighbour search, as in scikit-learn.
-    random_state : int, RandomState instance or None, default=None
-        Breaks ties between labels.
+    standardize, n_jobs, random_state
+        As in every method, see :class:`gmpll.base.BasePartialLabelClassifier`; rows
+        are scaled to length one in any case.
 
     Attributes
     ----------
@@ -86,15 +78,12 @@ class IPAL(DecisionMixin, BasePartialLabelClassifier):
 
     Examples
     --------
-    >>> from sklearn.datasets import load_iris
-    >>> from gmpll.methods.ipal import IPAL
-    >>> X, species = load_iris(return_X_y=True)
-    >>> candidates = [{s, (s + row % 3) % 3} for row, s in enumerate(species)]
-    >>> learner = IPAL(random_state=0).fit(X, candidates)
-    >>> float((learner.labels_ == species).mean().round(2))
-    0.94
-    >>> learner.predict(X[[0, 75, 149]])
-    array([0, 1, 2])
+    >>> from gmpll import IPAL
+    >>> from gmpll.datasets import make_partial_label_problem
+    >>> problem = make_partial_label_problem(random_state=0)
+    >>> model = IPAL(random_state=0).fit(problem.data, problem.candidates)
+    >>> float((model.labels_ == problem.target).mean())
+    0.84
     """
 
     n_neighbors: Count = 10
@@ -115,7 +104,7 @@ class IPAL(DecisionMixin, BasePartialLabelClassifier):
             mixed = self.alpha * (graph @ current) + (1 - self.alpha) * initial
             previous, current = current, confidences_within(mixed, mask)
             self.n_iter_ = n_iter
-            if spectral_norm(current - previous) < self.tol:
+            if np.linalg.norm(current - previous, ord=2) < self.tol:
                 break
         return confidences_within(current * mass_correction(initial, current), mask)
 
@@ -134,16 +123,17 @@ class IPAL(DecisionMixin, BasePartialLabelClassifier):
         queries = unit_rows(self._scaling.transform(X))
         near = nearest_neighbors(self._rows, self.n_neighbors, queries, n_jobs=self.n_jobs).indices
         weights = reconstruction_weights(queries, self._rows, near, sum_to_one=False)
-        block = max(1, BLOCK_BYTES // (8 * near.shape[1] * max(1, queries.shape[1])))
-        parts = gen_batches(len(queries), block)
-        return -np.vstack([self._residuals(queries[p], near[p], weights[p]) for p in parts])
+        return -engine_of(queries).map_neighbors(
+            self._residuals, self._rows, near, queries, weights, self._found[near]
+        )
 
-    def _residuals(self, queries: Floats, near: Columns, weights: Floats) -> Floats:
+    def _residuals(
+        self, neighbors: Floats, queries: Floats, weights: Floats, neighbor_labels: Columns
+    ) -> Floats:
         """How badly the neighbours with each label reconstruct each query (step 4)."""
-        neighbor_labels = self._found[near]
         same_label = neighbor_labels[:, :, None] == neighbor_labels[:, None, :]
         # One reconstruction per neighbour, from the neighbours with its label: k instead of q.
-        parts = (same_label * weights[:, None, :]) @ self._rows[near]
+        parts = (same_label * weights[:, None, :]) @ neighbors
         errors = np.linalg.norm(queries[:, None, :] - parts, axis=2)
         dissent = 1.0 - same_label.mean(axis=2)
 
@@ -158,9 +148,3 @@ def mass_correction(initial: Floats, settled: Floats) -> Floats:
     """Factor that gives every label its initial share of all confidence (step 3)."""
     mass = settled.sum(axis=0)
     return np.where(mass > 0, initial.sum(axis=0) / np.where(mass > 0, mass, 1.0), 1.0)
-
-
-def spectral_norm(matrix: Floats) -> float:
-    """Largest singular value, by way of the smaller Gram matrix: mostly there are few labels."""
-    tall = matrix if matrix.shape[0] >= matrix.shape[1] else matrix.T
-    return float(np.sqrt(np.linalg.norm(tall.T @ tall, ord=2)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import numpy as np
 from numpy.random import RandomState
@@ -74,10 +74,8 @@ class LSBCMM(ProbabilityMixin, BasePartialLabelClassifier):
     max_gate_iter : int, default=10
         Largest number of L-BFGS iterations for the gates in one round. They start from the gates
         of the round before and need not converge; the bound rises all the same.
-    standardize : bool, default=True
-        Whether features are z-scored with the statistics of the training rows.
-    random_state : int, RandomState instance or None, default=None
-        Breaks ties between labels that are equally frequent or equally probable.
+    standardize, random_state
+        As in every method, see :class:`gmpll.base.BasePartialLabelClassifier`.
 
     Attributes
     ----------
@@ -99,16 +97,7 @@ class LSBCMM(ProbabilityMixin, BasePartialLabelClassifier):
     A round costs O(m K q) for the E-step and O(m K d) for each L-BFGS iteration; the memory is
     O(m K). One L-BFGS run finds the K - 1 independent logistic regressions of the gates together.
 
-    Choices where the literature is unclear:
-
-    * The expectation of :math:`\log \theta` is the exact digamma form. Public code estimates it
-      from random draws, which underflow for small :math:`\alpha`.
-    * Stick-breaking is not exchangeable. Components are dealt in turn to the labels, those with
-      the smallest share of the candidate sets first: rare labels are cut off early, the frequent
-      ones get what is left (the reverse gave lower bounds on two of three real-world data sets).
-    * The gates start with zero weights and with biases for which all components are equally
-      probable. This is the uniform first E-step of public code, but as a state of the model, so
-      the bound is a bound from the first round on.
+    What was chosen where the literature leaves room is listed on the page :doc:`/methods`.
 
     References
     ----------
@@ -117,15 +106,12 @@ class LSBCMM(ProbabilityMixin, BasePartialLabelClassifier):
 
     Examples
     --------
-    >>> from sklearn.datasets import load_iris
-    >>> from gmpll.methods.lsbcmm import LSBCMM
-    >>> X, species = load_iris(return_X_y=True)
-    >>> candidates = [{s, (s + row % 3) % 3} for row, s in enumerate(species)]
-    >>> learner = LSBCMM(max_iter=20, random_state=0).fit(X, candidates)
-    >>> float((learner.labels_ == species).mean().round(2))
-    0.98
-    >>> bool(learner.predict_proba(X[:1])[0, 0] > 0.9)
-    True
+    >>> from gmpll import LSBCMM
+    >>> from gmpll.datasets import make_partial_label_problem
+    >>> problem = make_partial_label_problem(random_state=0)
+    >>> model = LSBCMM(max_iter=20, random_state=0).fit(problem.data, problem.candidates)
+    >>> float((model.labels_ == problem.target).mean())
+    0.87
     """
 
     components_per_label: Count = 5
@@ -153,18 +139,18 @@ class LSBCMM(ProbabilityMixin, BasePartialLabelClassifier):
         bounds: list[float] = []
         while True:
             expected = expected_log_theta(dirichlet)
-            beliefs = e_step(log_stick_breaking(rows @ gates), expected, mask)
+            responsibilities, counts, evidence = e_step(
+                log_stick_breaking(rows @ gates), expected, mask
+            )
             bounds.append(
-                beliefs.evidence
+                evidence
                 - dirichlet_divergence(dirichlet, expected, self.concentration)
                 - (gates[1:] ** 2).sum() / (2.0 * self.gate_variance)
             )
             if len(bounds) >= self.max_iter or has_settled(bounds, self.tol):
                 break
-            dirichlet = beliefs.counts + self.concentration
-            gates = fit_gates(
-                rows, beliefs.responsibilities, gates, self.gate_variance, self.max_gate_iter
-            )
+            dirichlet = counts + self.concentration
+            gates = fit_gates(rows, responsibilities, gates, self.gate_variance, self.max_gate_iter)
         self.dirichlet_, self.gates_ = dirichlet, gates
         self.bound_path_ = np.array(bounds)
         self.n_iter_ = len(bounds)
@@ -173,14 +159,6 @@ class LSBCMM(ProbabilityMixin, BasePartialLabelClassifier):
     def _scores(self, X: Floats) -> Floats:
         phi = np.exp(log_stick_breaking(self._scaling.transform(X) @ self.gates_))
         return phi @ (self.dirichlet_ / self.dirichlet_.sum(axis=1, keepdims=True))
-
-
-class Beliefs(NamedTuple):
-    """What the M-step and the bound need of the q_i(k, c) that the E-step finds."""
-
-    responsibilities: Floats  # sum over labels, (n_samples, n_components)
-    counts: Floats  # sum over rows, (n_components, n_labels)
-    evidence: float  # the data term of the bound
 
 
 def dealt_dirichlet(mask: Mask, per_label: int, rng: RandomState) -> Floats:
@@ -230,17 +208,17 @@ def dirichlet_divergence(dirichlet: Floats, expected: Floats, concentration: flo
     return float(log_norm - n_components * prior_log_norm + cross)
 
 
-def e_step(log_phi: Floats, expected: Floats, mask: Mask) -> Beliefs:
-    """Return the sums of q_i(k, c), proportional to phi_k(x_i) exp(E log theta_kc) on S_i.
+def e_step(log_phi: Floats, expected: Floats, mask: Mask) -> tuple[Floats, Floats, float]:
+    """Return q_i(k, c) summed over labels and over rows, and the data term of the bound.
 
-    q itself, an array of rows by components by labels, is never formed.
+    q, proportional to phi_k(x_i) exp(E log theta_kc) on S_i, is itself never formed.
     """
     theta = np.exp(expected)
     candidates = mask.astype(np.float64)
     joint = log_phi + np.log(candidates @ theta.T)
     log_evidence = logsumexp(joint, axis=1, keepdims=True)
     counts = theta * (np.exp(log_phi - log_evidence).T @ candidates)
-    return Beliefs(np.exp(joint - log_evidence), counts, float(log_evidence.sum()))
+    return np.exp(joint - log_evidence), counts, float(log_evidence.sum())
 
 
 def fit_gates(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,7 +16,7 @@ from gmpll._parameters import Count, NotNegative, Positive, Seed, Switch, with_p
 from gmpll._sklearn import StrOptions
 from gmpll._typing import Columns, Floats, Mask
 from gmpll.base import BasePartialLabelClassifier, DecisionMixin
-from gmpll.graph.views import Scaling
+from gmpll.methods._linear import BiasedScaling
 from gmpll.rounding import one_hot
 
 __all__ = ["M3PL"]
@@ -35,12 +35,6 @@ SVM_TOL_FLOOR = 1e-8
 MAX_LABELS = 2000
 #: HiGHS status of scipy.optimize.linprog for a problem without solution.
 INFEASIBLE = 2
-#: Tolerance of HiGHS.
-LP_TOL = 1e-7
-#: In units of the largest difference between the costs of a row.
-MAX_PRICE = 1e6
-#: Share of the edges beyond the best of each row with which a linear programme begins.
-KEPT_SHARE = 0.1
 
 
 @with_parameters
@@ -81,10 +75,9 @@ class M3PL(DecisionMixin, BasePartialLabelClassifier):
     svm_tol : float, default=1e-3
         Tolerance of the SVM, relative to the scores where these are below one. A large ``C_max``
         makes it slow: consider 1e-2 from ``C_max=10`` on.
-    standardize : bool, default=True
-        Whether to z-score the features with the statistics of the training rows.
-    random_state : int, RandomState or None, default=None
-        Orders the SVM's coordinate steps and breaks ties.
+    standardize, random_state
+        As in every method, see :class:`gmpll.base.BasePartialLabelClassifier`; the seed
+        also orders the SVM's coordinate steps.
 
     Attributes
     ----------
@@ -107,32 +100,21 @@ class M3PL(DecisionMixin, BasePartialLabelClassifier):
     Cost: about 30 to 140 rounds, each an SVM of ``O(m * q * d)`` per pass and a linear programme
     with one variable per candidate. Memory ``O(m * (q + d))``.
 
-    Choices where the literature leaves room: the left-over class sizes (``class_sizes``) [2]_;
-    biases are regularised with the weights; labels without rows stay in the SVM as rivals. The
-    published first assignment minimises a cost that is the same for every feasible one; here the
-    first weights are learnt from all candidates of a row with equal shares, the centre of those
-    assignments, which favours no order of rows or labels. The default ``C_max`` is the smallest
-    value of the authors' grid and the fastest; none is best on every data set. The many local
-    minima have almost the same value: compare methods over several values of ``random_state``.
+    What was chosen where the literature leaves room is listed on the page :doc:`/methods`.
 
     References
     ----------
-    .. [1] F. Yu and M.-L. Zhang, "Maximum margin partial label learning", Asian Conference on
-       Machine Learning, 2015.
-    .. [2] F. Yu and M.-L. Zhang, "Maximum margin partial label learning", Machine Learning 106,
+    .. [1] F. Yu and M.-L. Zhang, "Maximum margin partial label learning", Machine Learning 106,
        2017.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from sklearn.datasets import load_iris
-    >>> from gmpll.methods.m3pl import M3PL
-    >>> X, y = load_iris(return_X_y=True)
-    >>> candidates = np.eye(3, dtype=bool)[y]
-    >>> candidates[::3, 1] = True  # every third flower may also be a versicolor
-    >>> model = M3PL(C_max=0.1, random_state=0).fit(X, candidates)
-    >>> bool(np.mean(model.labels_ == y) > 0.85)
-    True
+    >>> from gmpll import M3PL
+    >>> from gmpll.datasets import make_partial_label_problem
+    >>> problem = make_partial_label_problem(random_state=0)
+    >>> model = M3PL(random_state=0).fit(problem.data, problem.candidates)
+    >>> float((model.labels_ == problem.target).mean())
+    0.84
     """
 
     #: Values that the authors try, ready for ``sklearn.model_selection.GridSearchCV``, whose
@@ -154,42 +136,42 @@ class M3PL(DecisionMixin, BasePartialLabelClassifier):
                 f"There are {mask.shape[1]} labels; M3PL takes at most {MAX_LABELS}, since its "
                 "time grows with their square. Use another method."
             )
-        self._scaling = Scaling(X, standardize=self.standardize)
+        self._scaling = BiasedScaling(X, standardize=self.standardize)
         rows = self._scaling.transform(X)
         self.penalties_ = penalty_schedule(self.C_max, self.growth)
         self.objective_path_: list[Floats] = []
         self.n_iter_ = 0
-        model = LinearScores(np.zeros((mask.shape[1], rows.shape[1])), np.zeros(mask.shape[1]))
+        weights = np.zeros((mask.shape[1], rows.shape[1]))
         labels = np.zeros(len(rows), dtype=np.intp)
         if mask.shape[1] > 1:
             problem = SVMProblem(rows, mask.shape[1], self.svm_tol, rng.randint(2**31 - 1))
             assignment = feasible_assignment(mask, self.class_sizes, rng)
             # The first weights are learnt from all candidates with equal shares.
             row, label = np.nonzero(mask)
-            model = problem.solve(row, label, self.penalties_[0], 1.0 / mask.sum(axis=1)[row])
-            labels = assignment.solve(hinge_losses(model.of(rows)))
+            weights = problem.solve(row, label, self.penalties_[0], 1.0 / mask.sum(axis=1)[row])
+            labels = assignment.solve(hinge_losses(rows @ weights.T))
             for C in self.penalties_:
-                model, labels = self._alternate(problem, assignment, labels, float(C))
-        self.coef_, self.intercept_ = model
+                weights, labels = self._alternate(problem, assignment, labels, float(C))
+        self.intercept_, self.coef_ = weights[:, 0], weights[:, 1:]
         return one_hot(labels, mask.shape[1]).astype(np.float64)
 
     def _scores(self, X: Floats) -> Floats:
-        return LinearScores(self.coef_, self.intercept_).of(self._scaling.transform(X))
+        return self._scaling.transform(X) @ np.c_[self.intercept_, self.coef_].T
 
     def _alternate(
         self, problem: SVMProblem, assignment: LabelAssignment, labels: Columns, C: float
-    ) -> tuple[LinearScores, Columns]:
+    ) -> tuple[Floats, Columns]:
         """Alternate SVM and assignment at one penalty; note the objective after every step."""
         everyone = np.arange(len(labels))
         path: list[float] = []
         for _ in range(self.max_iter):
             self.n_iter_ += 1
             trial = problem.solve(everyone, labels, C)
-            losses = hinge_losses(trial.of(problem.rows))
-            objective = trial.regulariser() + C * float(losses[everyone, labels].sum())
+            losses = hinge_losses(problem.rows @ trial.T)
+            objective = float((trial**2).sum() / 2 + C * losses[everyone, labels].sum())
             if path and objective > path[-1]:
                 break  # the gain that is left is below the SVM's tolerance
-            model = trial
+            weights = trial
             path.append(objective)
 
             found = assignment.solve(losses)
@@ -201,7 +183,7 @@ class M3PL(DecisionMixin, BasePartialLabelClassifier):
             if len(path) > 2 and path[-3] - path[-1] < self.tol:
                 break
         self.objective_path_.append(np.array(path))
-        return model, labels
+        return weights, labels
 
 
 def penalty_schedule(C_max: float, growth: float) -> Floats:
@@ -218,23 +200,8 @@ def hinge_losses(scores: Floats) -> Floats:
     return np.maximum(0.0, 1.0 - scores + rival)
 
 
-class LinearScores(NamedTuple):
-    """Weights and biases of all labels."""
-
-    coef: Floats
-    intercept: Floats
-
-    def of(self, rows: Floats) -> Floats:
-        """Score every label for every row."""
-        return rows @ self.coef.T + self.intercept
-
-    def regulariser(self) -> float:
-        """Half the squared norm of weights and biases."""
-        return 0.5 * float((self.coef**2).sum() + (self.intercept**2).sum())
-
-
 class SVMProblem:
-    """Crammer-Singer SVMs on the same rows; labels without rows are rivals all the same.
+    """Crammer-Singer SVMs on the same rows, which begin with a one for the bias.
 
     The tolerance is relative to the scores where these are below one; the seed orders the steps.
     """
@@ -243,13 +210,13 @@ class SVMProblem:
         self.rows, self._tol, self._seed = rows, tol, seed
         self._every_label = np.arange(n_labels)
         # About the size of the scores per unit of penalty while every row still has a loss: the
-        # summed squared length of a label's share of the rows with their constant feature.
-        self._score_scale = ((rows**2).sum() + len(rows)) / n_labels
+        # summed squared length of a label's share of the rows.
+        self._score_scale = (rows**2).sum() / n_labels
         # LIBLINEAR knows only the labels that occur: a zero row of next to no weight for each
         # keeps all of them in the problem.
         self._with_placeholders = np.vstack([rows, np.zeros((n_labels, rows.shape[1]))])
 
-    def solve(self, row: Columns, label: Columns, C: float, weight: Any = 1.0) -> LinearScores:
+    def solve(self, row: Columns, label: Columns, C: float, weight: Any = 1.0) -> Floats:
         """Minimise half the squared norm plus C times the weighted hinge losses of (row, label)."""
         svm = LinearSVC(
             multi_class="crammer_singer",
@@ -257,6 +224,7 @@ class SVMProblem:
             # At a tiny penalty all scores are far below the tolerance, which would let the solver
             # stop before it knows the rivals of a row: the tolerance shrinks with the scores.
             tol=max(SVM_TOL_FLOOR, self._tol * min(1.0, C * self._score_scale)),
+            fit_intercept=False,
             max_iter=SVM_MAX_ITER,
             random_state=self._seed,
         ).fit(
@@ -264,11 +232,8 @@ class SVMProblem:
             np.r_[label, self._every_label],
             np.r_[weight * np.ones(len(row)), PLACEHOLDER_WEIGHT * np.ones(len(self._every_label))],
         )
-        if len(self._every_label) == 2:
-            # scikit-learn keeps the difference; at the minimum the scores sum to zero.
-            half = np.array([[-0.5], [0.5]])
-            return LinearScores(half * svm.coef_, half[:, 0] * svm.intercept_)
-        return LinearScores(svm.coef_, svm.intercept_)
+        # Of two labels scikit-learn keeps the difference; at the minimum the scores sum to zero.
+        return np.array([[-0.5], [0.5]]) * svm.coef_ if len(svm.coef_) == 1 else svm.coef_
 
 
 class InfeasibleSizesError(ValueError):
@@ -279,25 +244,22 @@ class LabelAssignment:
     """The cheapest choice of a candidate for every row, the class sizes within their bounds.
 
     A transportation problem: each candidate is an edge from its row to its label. The vertices of
-    the linear programme are integral, so it answers the integer one. From the second time on it
-    begins with the edges that the last prices of the labels make likely, and takes in others only
-    where its own prices ask for them; the answer is that of the whole programme.
+    the linear programme are integral, so it answers the integer one.
     """
 
     def __init__(self, mask: Mask, lower: Floats, upper: Floats, rng: RandomState) -> None:
+        n_rows, n_labels = mask.shape
         self._mask = mask
         self._row, self._label = np.nonzero(mask)
-        n_rows, n_labels = mask.shape
-        n_edges = len(self._row)
-        edge, ones = np.arange(n_edges), np.ones(n_edges)
-        leaves_row = sp.csr_array((ones, (self._row, edge)), shape=(n_rows, n_edges))
-        enters_label = sp.csr_array((ones, (self._label, edge)), shape=(n_labels, n_edges))
+        edge, ones = np.arange(len(self._row)), np.ones(len(self._row))
+        leaves_row = sp.csr_array((ones, (self._row, edge)), shape=(n_rows, len(edge)))
+        enters_label = sp.csr_array((ones, (self._label, edge)), shape=(n_labels, len(edge)))
         self._flow = sp.block_array(
             [[leaves_row, None], [enters_label, -sp.eye_array(n_labels)]], format="csr"
         )
-        self._sizes = np.c_[lower, upper]
-        self._price = np.zeros(n_labels)
-        self._jitter = TIE_JITTER * rng.random_sample(n_edges)  # the order that breaks ties
+        self._balance = np.r_[np.ones(n_rows), np.zeros(n_labels)]
+        self._bounds = np.vstack([np.tile([0.0, 1.0], (len(edge), 1)), np.c_[lower, upper]])
+        self._jitter = TIE_JITTER * rng.random_sample(len(edge))  # the order that breaks ties
 
     def solve(self, costs: Floats) -> Columns:
         """Return the candidate of every row that makes the sum of the costs smallest."""
@@ -306,66 +268,21 @@ class LabelAssignment:
         cheapest = np.where(self._mask, costs, np.inf).min(axis=1)
         excess = costs[self._row, self._label] - cheapest[self._row]
         unit = max(float(excess.max()), np.finfo(np.float64).tiny)
-        cost = excess / unit + self._jitter
-        kept = self._likely_edges(cost, unit)
-        while True:
-            solution = self._solve_over(kept, cost)
-            if solution is None and kept.all():
-                raise InfeasibleSizesError("No choice of candidates gives the wanted class sizes.")
-            if solution is None:
-                kept[:] = True
-                continue
-            labels, price = solution
-            reduced = cost + price[self._label]
-            assigned = self._label == labels[self._row]
-            missed = ~kept & (reduced < reduced[assigned][self._row] - LP_TOL)
-            if not missed.any():
-                break
-            kept |= missed
-        self._price = price * unit
-        return labels
-
-    def _likely_edges(self, cost: Floats, unit: float) -> Mask:
-        """Return the best edges by the last prices, and a share of those that are dearer."""
-        # Any prices will do to begin with; where all costs are equal the last ones have no unit.
-        with np.errstate(over="ignore"):
-            price = np.clip(self._price / unit, -MAX_PRICE, MAX_PRICE)
-        reduced = cost + price[self._label]
-        first = np.searchsorted(self._row, np.arange(len(self._mask)))
-        slack = reduced - np.minimum.reduceat(reduced, first)[self._row]
-        dearer = slack[slack > 0]
-        if not self._price.any() or not len(dearer):
-            return np.ones(len(slack), dtype=bool)
-        return slack <= np.quantile(dearer, KEPT_SHARE)
-
-    def _solve_over(self, kept: Mask, cost: Floats) -> tuple[Columns, Floats] | None:
-        """Return labels and their prices if only some edges may be used; None if they cannot."""
-        n_rows, n_labels = self._mask.shape
-        choices = np.bincount(self._row[kept], minlength=n_rows)
-        labels = np.full(n_rows, -1, dtype=np.intp)
-        sole = kept & (choices[self._row] == 1)
-        labels[self._row[sole]] = self._label[sole]
-        edges = np.flatnonzero(kept & (choices[self._row] > 1))
-        rows = np.flatnonzero(choices > 1)
-
-        settled = np.bincount(self._label[sole], minlength=n_labels)
-        flow = self._flow[:, np.r_[edges, len(self._row) + np.arange(n_labels)]]
         result = linprog(  # type: ignore[call-overload]  # the stubs know no sparse A_eq
-            np.r_[cost[edges], np.zeros(n_labels)],
-            A_eq=flow[np.r_[rows, n_rows + np.arange(n_labels)]],
-            b_eq=np.r_[np.ones(len(rows)), -settled],
-            bounds=np.vstack([np.tile([0.0, 1.0], (len(edges), 1)), self._sizes]),
+            np.r_[excess / unit + self._jitter, np.zeros(self._mask.shape[1])],
+            A_eq=self._flow,
+            b_eq=self._balance,
+            bounds=self._bounds,
             method="highs-ds",
         )
         if result.status == INFEASIBLE:
-            return None
+            raise InfeasibleSizesError("No choice of candidates gives the wanted class sizes.")
         if result.x is None:
             raise RuntimeError(f"The assignment of labels failed: {result.message}")
-        chosen = edges[result.x[: len(edges)] > 0.5]
-        labels[self._row[chosen]] = self._label[chosen]
-        if (labels < 0).any():
+        chosen = result.x[: len(self._row)] > 0.5
+        if not np.array_equal(self._row[chosen], np.arange(len(self._mask))):
             raise RuntimeError("The assignment of labels is not integral.")
-        return labels, -result.eqlin.marginals[len(rows) :]
+        return self._label[chosen]
 
 
 def class_size_bounds(mask: Mask, rule: str, rng: RandomState) -> tuple[Floats, Floats]:

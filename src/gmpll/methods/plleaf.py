@@ -76,12 +76,8 @@ class PLLEAF(DecisionMixin, BasePartialLabelClassifier):
         Largest number of iterations of each of the two solvers.
     tol : float, default=1e-8
         The solvers end when an iteration changes no entry by more than this.
-    standardize : bool, default=True
-        Whether features are z-scored with the statistics of the training rows.
-    n_jobs : int, default=None
-        Threads of the neighbour search, as in scikit-learn.
-    random_state : int, RandomState instance or None, default=None
-        Breaks ties between labels.
+    standardize, n_jobs, random_state
+        As in every method, see :class:`gmpll.base.BasePartialLabelClassifier`.
 
     Attributes
     ----------
@@ -100,42 +96,26 @@ class PLLEAF(DecisionMixin, BasePartialLabelClassifier):
     iteration of step 3. Memory is 8 m^2 bytes for the kernel (2.4 GB for 17,472 rows); more than
     16 GiB is refused.
 
-    Both problems are convex and are solved to optimality. Step 2 works on the candidates alone,
-    by accelerated projected gradients; F is rarely zero or one, and where the minimiser is not
-    unique it is the one reached from uniform confidences. Step 3 uses that
-    :math:`(u_i - \varepsilon)_+` is the distance of the residual to a ball:
+    Both problems are convex and are solved to optimality by accelerated projected gradients. For
+    step 3, :math:`(u_i - \varepsilon)_+` is the distance of the residual to a ball: with a slack
+    :math:`r_i` in that ball the problem is kernel ridge regression of F - r with the same matrix
+    every time, so one Cholesky factor serves all iterations.
 
-    .. math:: (u_i - \varepsilon)_+^2 = \min_{\|r_i\| \le \varepsilon} \|f_i - r_i - f(x_i)\|^2.
-
-    For fixed slack r the problem is kernel ridge regression of F - r with the same matrix every
-    time, so one Cholesky factor serves all iterations. The reweighted least squares of the
-    authors' program factors a new matrix per round, leaves the coefficients of rows without loss
-    as they were, though they should be :math:`C_2 Z_i` (Z is the last bracket as a matrix), and
-    stops short of the minimum. :math:`C_1` carries no factor 1/2, as in the authors' update; what
-    the article means is not settled. A row whose candidates are all labels has no second mean in
-    the last sum; it counts as zero.
+    What was chosen where the literature leaves room is listed on the page :doc:`/methods`.
 
     References
     ----------
     .. [1] M.-L. Zhang, B.-B. Zhou and X.-Y. Liu, "Partial label learning via feature-aware
        disambiguation", KDD 2016, 1335-1344.
-    .. [2] F. Pérez-Cruz, G. Camps-Valls, E. Soria-Olivas, J. J. Pérez-Ruixo, A. R.
-       Figueiras-Vidal and A. Artés-Rodríguez, "Multi-dimensional function approximation and
-       regression estimation", ICANN 2002, 757-762.
-    .. [3] B. O'Donoghue and E. Candès, "Adaptive restart for accelerated gradient schemes",
-       Foundations of Computational Mathematics 15, 2015, 715-732.
 
     Examples
     --------
-    >>> from sklearn.datasets import load_iris
-    >>> from gmpll.methods.plleaf import PLLEAF
-    >>> X, species = load_iris(return_X_y=True)
-    >>> candidates = [{s, (s + row % 3) % 3} for row, s in enumerate(species)]
-    >>> learner = PLLEAF(random_state=0).fit(X, candidates)
-    >>> float((learner.labels_ == species).mean().round(2))
-    0.93
-    >>> learner.predict(X[[0, 75, 149]])
-    array([0, 1, 2])
+    >>> from gmpll import PLLEAF
+    >>> from gmpll.datasets import make_partial_label_problem
+    >>> problem = make_partial_label_problem(random_state=0)
+    >>> model = PLLEAF(random_state=0).fit(problem.data, problem.candidates)
+    >>> float((model.labels_ == problem.target).mean())
+    0.79
     """
 
     n_neighbors: Count = 10
@@ -165,11 +145,9 @@ class PLLEAF(DecisionMixin, BasePartialLabelClassifier):
         # Steps 1 and 2: confidences that deviate least from those of the neighbours.
         deviation = deviation_from_neighbors(unit_rows(self._rows), self.n_neighbors, self.n_jobs)
         smooth = ConfidenceProblem(deviation, mask)
-        found = self._solve("confidences", smooth.step, smooth.start)
-        confidences = np.zeros(mask.shape)
-        confidences[mask] = found.point
+        found = self._solve("confidences", smooth.step, mask / mask.sum(axis=1, keepdims=True))
         # The solver's rows sum to one up to rounding errors; this makes that exact.
-        confidences = confidences_within(confidences, mask)
+        confidences = confidences_within(found.point, mask)
 
         # Step 3: learn the confidences.
         kernel, self.kernel_width_ = training_kernel(self._rows, self.kernel_width)
@@ -203,14 +181,12 @@ class PLLEAF(DecisionMixin, BasePartialLabelClassifier):
         return scores
 
 
-def deviation_from_neighbors(rows: Floats, n_neighbors: int, n_jobs: int | None) -> sp.csc_array:
+def deviation_from_neighbors(rows: Floats, n_neighbors: int, n_jobs: int | None) -> sp.csr_array:
     """Matrix I - W that turns values of the rows into deviations from their reconstruction."""
     near = nearest_neighbors(rows, n_neighbors, n_jobs=n_jobs).indices
     weights = reconstruction_weights(rows, rows, near, sum_to_one=True)
     graph: Any = engine_of(rows).query_weights(near, weights, len(rows))
-    deviation = sp.eye_array(len(rows), format="csc") - sp.csc_array(graph)
-    deviation.eliminate_zeros()
-    return deviation
+    return sp.eye_array(len(rows), format="csr") - graph
 
 
 def candidate_gap(mask: Mask) -> Floats:
@@ -233,38 +209,19 @@ def training_kernel(rows: Floats, width: float | None) -> tuple[Floats, float]:
 
 
 class ConfidenceProblem:
-    """Step 2 with an unknown per (row, candidate), in row-major order; ``deviation`` is I - W."""
+    """Step 2: confidences on the candidates that deviate least; ``deviation`` is I - W."""
 
-    def __init__(self, deviation: sp.csc_array, mask: Mask) -> None:
-        size = mask.sum(axis=1)
-        owner, label = np.nonzero(mask)
-        self.start = 1.0 / size[owner]
-        self._slots = np.arange(size.max()) < size[:, None]
-
-        # Equation (i, c) holds the deviation of row i in label c. Most labels occur in no
-        # candidate set around a row: those equations say 0 = 0 and are left out.
-        columns = deviation[:, owner].tocoo()
-        equation = columns.row.astype(np.int64) * mask.shape[1] + label[columns.col]
-        names, equation = np.unique(equation, return_inverse=True)
-        shape = (names.shape[0], owner.shape[0])
-        self._deviation = sp.csr_array((columns.data, (equation, columns.col)), shape=shape)
-        self._adjoint = self._deviation.T.tocsr()
-
+    def __init__(self, deviation: sp.csr_array, mask: Mask) -> None:
+        self._deviation, self._adjoint, self._mask = deviation, deviation.T.tocsr(), mask
         # diag(|A|' |A| 1) - A'A is diagonally dominant. So these curvatures, one per row, are a
         # safe step; a single one for all would be dictated by the row with most followers.
         size_of = abs(deviation)
-        self._curvature = (size_of.T @ size_of.sum(axis=1))[owner]
+        self._curvature = (size_of.T @ size_of.sum(axis=1))[:, None]
 
-    def objective(self, values: Floats) -> float:
-        """Sum of squared deviations."""
-        return float(np.square(self._deviation @ values).sum())
-
-    def step(self, values: Floats) -> Floats:
+    def step(self, confidences: Floats) -> Floats:
         """Projected gradient step."""
-        half_gradient = self._adjoint @ (self._deviation @ values)
-        table = np.zeros(self._slots.shape)
-        table[self._slots] = values - half_gradient / self._curvature
-        return project_on_simplex(table, self._slots)[self._slots]
+        half_gradient = self._adjoint @ (self._deviation @ confidences)
+        return project_on_simplex(confidences - half_gradient / self._curvature, self._mask)
 
 
 class RegressionProblem:

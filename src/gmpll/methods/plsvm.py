@@ -31,17 +31,14 @@ class PLSVM(LinearScorer):
     Parameters
     ----------
     regularization : float, default=0.01
-        :math:`\lambda`. ``PLSVM.REGULARIZATION_GRID`` is the grid of the literature; see the
-        notes for the default.
+        :math:`\lambda`. ``PLSVM.REGULARIZATION_GRID`` is the grid of the literature.
     max_iter : int, default=1000
         Number of steps.
     tol : float or None, default=None
         Stop as soon as a step changes the objective by at most this much. The objective may stand
         still for a step long before the end, therefore None, which makes all steps.
-    standardize : bool, default=True
-        Whether features are z-scored with the statistics of the training rows.
-    random_state : int, RandomState instance or None, default=None
-        Breaks ties between labels; the weights do not depend on it.
+    standardize, random_state
+        As in every method, see :class:`gmpll.base.BasePartialLabelClassifier`.
 
     Attributes
     ----------
@@ -64,51 +61,27 @@ class PLSVM(LinearScorer):
     the weights onto the ball of radius :math:`1 / \sqrt{\lambda}`, in which the minimum lies. A
     step is two matrix products, O(m q d) time and O(m q) memory.
 
-    *What is guaranteed.* The first maximum makes f non-convex as soon as a set has two labels
-    (although [1]_ speaks of a convex quadratic programme). Let :math:`f_t \ge f` be the convex
-    function that keeps the best candidates of step t, and G a bound of the sub-gradients. For any
-    V in the ball
+    The first maximum makes f non-convex as soon as a set has two labels. Each label has its own
+    bias, through a constant feature (and so a regularised one). The answer is the best of the steps
+    without the start. For a kernel, put ``sklearn.kernel_approximation.Nystroem`` before. Tune
+    :math:`\lambda` where it matters, for instance with ``GridSearchCV``: ``score`` needs no truth.
 
-    .. math:: \frac{1}{T} \sum_{t=1}^{T} f(W_t) \le \frac{1}{T} \sum_{t=1}^{T} f_t(V)
-              + \frac{G^2 (1 + \ln T)}{2 \lambda T} ,
-
-    so the best weights on the path are as good as any V under the candidates that were chosen,
-    up to a term that vanishes; with singletons :math:`f_t = f` and they approach the minimum.
-
-    Choices where the literature is unclear:
-
-    * :math:`\lambda`: public code sets 1, which costs about 17 points of accuracy on two of four
-      real-world data sets. Of 0.001, 0.01, 0.1 and 1 the held-out covering rate asks for 0.1 on
-      one of these sets and for 0.001 on the others; the default 0.01 lies between. Tune it where
-      it matters, for instance with ``GridSearchCV``: ``score`` needs no truth.
-    * Start: public code starts from random weights, here the start is zero, where tied labels
-      share the sub-gradient: the first step knows no seed and no order of the labels. On four
-      real-world data sets with four values of :math:`\lambda` each, zero ended lower than one
-      random start in 10 of 16 cases and higher in 5.
-    * The answer is the best of the steps without the start: where no label has half of the
-      probability anywhere (Abalone), zero weights have the smallest objective of all.
-    * Each label has its own bias, through a constant feature (and so a regularised one).
-    * The scores are linear. For a kernel, put ``sklearn.kernel_approximation.Nystroem`` before.
+    What was chosen where the literature leaves room is listed on the page :doc:`/methods`.
 
     References
     ----------
     .. [1] N. Nguyen and R. Caruana, "Classification with partial labels", Proceedings of the
        14th ACM SIGKDD International Conference on Knowledge Discovery and Data Mining, 2008,
        551-559.
-    .. [2] S. Shalev-Shwartz, Y. Singer, N. Srebro and A. Cotter, "Pegasos: primal estimated
-       sub-gradient solver for SVM", Mathematical Programming 127, 2011, 3-30.
 
     Examples
     --------
-    >>> from sklearn.datasets import load_iris
-    >>> from gmpll.methods.plsvm import PLSVM
-    >>> X, species = load_iris(return_X_y=True)
-    >>> candidates = [{s, (s + row % 3) % 3} for row, s in enumerate(species)]
-    >>> learner = PLSVM(random_state=0).fit(X, candidates)
-    >>> float((learner.labels_ == species).mean().round(2))
-    0.99
-    >>> bool(learner.objective_ == learner.objective_path_[1:].min())
-    True
+    >>> from gmpll import PLSVM
+    >>> from gmpll.datasets import make_partial_label_problem
+    >>> problem = make_partial_label_problem(random_state=0)
+    >>> model = PLSVM(random_state=0).fit(problem.data, problem.candidates)
+    >>> float((model.labels_ == problem.target).mean())
+    0.84
     """
 
     #: Values of ``regularization`` to choose from.
