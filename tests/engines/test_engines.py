@@ -103,7 +103,6 @@ def edges():
 def test_weights_are_as_large_both_ways(library, edges, part_rows, monkeypatch):
     if library.name == "dask":
         monkeypatch.setattr("gmpll.engines.dask.PART_ROWS", part_rows)
-    monkeypatch.setattr("gmpll.engines.numpy.BLOCK_ROWS", 7)
     indices, values, P = edges
     W = one_sided(indices, values, 40)
     engine = engine_of(library.array(values))

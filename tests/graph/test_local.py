@@ -96,7 +96,6 @@ def test_the_weights_of_views_add_up(library):
 def test_blocks_of_rows_do_not_change_the_graph(monkeypatch):
     X, _, _ = random_problem(5, m=40, duplicates=True)
     whole = LocalGraph(X, 6).weights
-    monkeypatch.setattr("gmpll.engines.numpy.BLOCK_ROWS", 7)
     monkeypatch.setattr("gmpll.engines.numpy.MAP_BYTES", 500)
     parts = LocalGraph(X, 6).weights
     np.testing.assert_array_equal(parts.toarray(), whole.toarray())

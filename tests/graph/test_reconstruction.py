@@ -73,7 +73,6 @@ def test_blocks_do_not_change_the_answer(monkeypatch):
     neighbors = np.array([rng.choice(30, 6, replace=False) for _ in queries])
     whole = reconstruction_weights(queries, rows, neighbors)
     monkeypatch.setattr("gmpll.engines.numpy.MAP_BYTES", 8 * 6 * 15 * 4)
-    monkeypatch.setattr(reconstruction, "COMPILED_BLOCK", 4)
     np.testing.assert_allclose(reconstruction_weights(queries, rows, neighbors), whole, atol=1e-9)
 
 

@@ -10,11 +10,10 @@ from gmpll.matching.full_blocks import (
     PADDING,
     Batch,
     LabelBlocks,
-    affinity_sums,
     difference_matrix,
     same_less_different,
 )
-from gmpll.matching.full_tiles import FinalAffinity
+from gmpll.matching.full_tiles import FinalAffinity, affinity_sums
 from literal import similarity, standardize_features
 from problems import problems, random_problem
 

@@ -43,7 +43,6 @@ DRAWS = 2
 SETTLED = 0.002
 #: Rows that a thread works on at a time.
 BLOCK_ROWS = 4096
-PRODUCT_ROWS = 256
 
 
 def neighbors_in_cells(
@@ -73,7 +72,9 @@ def neighbors_in_cells(
         found = 0
         for _ in range(DRAWS):
             centres = drawn.permutation(len(group))[: math.ceil(len(group) / cell_rows)]
-            found += _join_cells(within, norms, group, centres, largest, indices, distances)
+            nearest = _nearest_centres(within, norms, centres)
+            order, ends = _sorted_by_centre(nearest, len(centres))
+            found += _join_cells(within, norms, group, order, ends, largest, indices, distances)
         return found
 
     with threadpool_limits(limits=1, user_api="blas"):  # the threads are here
@@ -98,21 +99,11 @@ def _draw_groups(
     group_rows = max(GROUP_CELLS * cell_rows, math.isqrt(cell_rows * n_rows))
     n_groups = math.ceil(n_rows / group_rows)
     centres = rng.permutation(n_rows)[:n_groups]
-    # 16 bits are sorted by counting.
-    nearest = np.zeros(n_rows, dtype=np.uint16 if n_groups <= 2**16 else np.uint32)
-    if n_groups > 1:
-        to_centres = np.ascontiguousarray(rows[centres].T)
-
-        def choose(block: slice) -> None:
-            closeness = rows[block] @ to_centres
-            closeness -= half_norms[centres]
-            nearest[block] = closeness.argmax(axis=1)
-
-        in_threads(choose, balanced_blocks(n_rows, BLOCK_ROWS))
-    order = np.argsort(nearest, kind="stable")
-    groups = np.split(order, np.cumsum(np.bincount(nearest, minlength=n_groups))[:-1])
+    blocks = balanced_blocks(n_rows, BLOCK_ROWS)
+    parts = in_threads(lambda part: _nearest_centres(rows, half_norms, centres, part), blocks)
+    order, ends = _sorted_by_centre(np.concatenate(parts), n_groups)
     pieces: list[Places] = []
-    for group in groups:
+    for group in np.split(order, ends[:-1]):
         if len(group) > MAX_EXCESS * group_rows:  # copies of one row, say: cut elsewhere every time
             pieces.extend(np.array_split(rng.permutation(group), -(-len(group) // group_rows)))
         elif len(group) > 1:
@@ -120,29 +111,47 @@ def _draw_groups(
     return sorted(pieces, key=len, reverse=True)
 
 
+def _nearest_centres(
+    rows: Floats, half_norms: Floats, centres: Places, part: slice = slice(None)
+) -> NDArray[np.uint32]:
+    """Return for some rows which of the centres, which are rows too, is the nearest."""
+    closeness = rows[part] @ rows[centres].T
+    closeness -= half_norms[centres]
+    return closeness.argmax(axis=1).astype(np.uint32)
+
+
+def _sorted_by_centre(nearest: NDArray[np.uint32], n_centres: int) -> tuple[Places, Places]:
+    """Return the rows in the order of their centres, and where each centre's rows end."""
+    if n_centres <= 2**16:
+        nearest = nearest.astype(np.uint16)  # sorted by counting
+    order = np.argsort(nearest, kind="stable")
+    return order, np.cumsum(np.bincount(nearest, minlength=n_centres))
+
+
 @compiled
 def _join_cells(
     rows: Floats,
     half_norms: Floats,
     names: Places,
-    centres: Places,
+    order: Places,
+    ends: Places,
     largest: int,
     indices: Numbers,
     distances: Floats,
 ) -> int:
     """Compare all rows of a group that share a cell; return how many neighbours were found.
 
-    ``names`` are the numbers of the group's rows among all rows. The neighbours of a row are a
+    ``names`` are the numbers of the group's rows among all rows; ``order`` puts them cell by cell,
+    which end at ``ends``. The neighbours of a row are a
     heap with the farthest first; here half of the squared distance stands for the distance.
     """
     k = indices.shape[1]
     found = 0
-    order, ends = _cells(rows, half_norms, centres)
     members = np.empty((largest, rows.shape[1]), dtype=np.float32)
     norms = np.empty(largest, dtype=np.float32)
     nearer = np.empty(largest + 1, dtype=np.intp)
     start = 0
-    for cell in range(len(centres)):
+    for cell in range(len(ends)):
         while start < ends[cell]:
             n = min(ends[cell] - start, largest)
             cell_rows = order[start : start + n]
@@ -169,38 +178,6 @@ def _join_cells(
                         found += _keep(indices[row], distances[row], k, name, distance)
             start += n
     return found
-
-
-@compiled
-def _cells(rows: Floats, half_norms: Floats, centres: Places) -> tuple[Places, Places]:
-    """Return the rows in the order of their nearest centres, and where each centre's rows end."""
-    n_rows, n_cells = len(rows), len(centres)
-    nearest = np.zeros(n_rows, dtype=np.intp)
-    to_centres = rows[centres].T
-    norms = half_norms[centres]
-    ends = np.zeros(n_cells, dtype=np.intp)
-    for start in range(0, n_rows, PRODUCT_ROWS):
-        stop = min(n_rows, start + PRODUCT_ROWS)
-        products = np.dot(rows[start:stop], to_centres)
-        for i in range(stop - start):
-            closeness = products[i]
-            for c in range(n_cells):
-                closeness[c] -= norms[c]
-            best = 0
-            for c in range(1, n_cells):
-                if closeness[c] > closeness[best]:
-                    best = c
-            nearest[start + i] = best
-            ends[best] += 1
-    places = np.zeros(n_cells, dtype=np.intp)
-    for c in range(1, n_cells):
-        places[c] = ends[c - 1]
-        ends[c] += ends[c - 1]
-    order = np.empty(n_rows, dtype=np.intp)
-    for i in range(n_rows):
-        order[places[nearest[i]]] = i
-        places[nearest[i]] += 1
-    return order, ends
 
 
 @compiled

@@ -22,7 +22,8 @@ from __future__ import annotations
 import math
 import uuid
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from functools import partial, reduce
+from operator import add
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -46,7 +47,7 @@ from gmpll.engines.base import Engine, Neighbors
 from gmpll.engines.dask_inputs import as_rows
 from gmpll.engines.numpy import NumpyEngine, nearest_of_both
 
-__all__ = ["BlockWeights", "DaskEngine", "QueryWeights", "as_rows"]
+__all__ = ["BlockWeights", "DaskEngine", "as_rows", "from_blocks", "row_blocks_of"]
 
 Floats = NDArray[np.floating]
 
@@ -115,7 +116,7 @@ class DaskEngine(Engine):
         row_bytes = array.dtype.itemsize * math.prod(array.shape[1:])
         empty = np.zeros((1, k, *array.shape[1:]), array.dtype)
         made = function(empty, *(np.zeros((1, *o.shape[1:]), o.dtype) for o in others))
-        blocks = [_row_blocks(_cut_like(array, indices)) for array in (indices, *others)]
+        blocks = [row_blocks_of(_cut_like(array, indices)) for array in (indices, *others)]
         piece = max(1, GATHERED_BYTES // max(1, k * row_bytes))
         gather, apply = dask.delayed(_gather, pure=False), dask.delayed(function, pure=False)
         results = []
@@ -128,7 +129,7 @@ class DaskEngine(Engine):
                     found = gather(near[part], held, found)
                 parts.append(apply(found, *(other[part] for other in rest)))
             results.append(parts[0] if len(parts) == 1 else dask.delayed(np.concatenate)(parts))
-        return _from_blocks(results, indices.chunks[0], made)
+        return from_blocks(results, indices.chunks[0], made)
 
     def rows_on_host(self, X: Array, rows: slice | NDArray[np.integer]) -> NDArray[Any]:
         """Compute some rows."""
@@ -151,7 +152,7 @@ class DaskEngine(Engine):
         if queries is None:
             searched, starts, sizes = blocks.blocks, blocks.starts, blocks.sizes
         else:
-            searched, sizes = _row_blocks(queries), queries.chunks[0]
+            searched, sizes = row_blocks_of(queries), queries.chunks[0]
             starts = [UNSEEN] * len(sizes)
         find = dask.delayed(_search, pure=False)
         found = []
@@ -162,7 +163,7 @@ class DaskEngine(Engine):
             found.append(best)
         like = (np.empty((0, k)), np.empty((0, k), dtype=np.int64))
         parts = [[best[place] for best in found] for place in (0, 1)]
-        return Neighbors(*map(_from_blocks, parts, [sizes] * 2, like))
+        return Neighbors(*map(from_blocks, parts, [sizes] * 2, like))
 
     def symmetric_weights(self, indices: Array, values: Array) -> BlockWeights:
         """Return the weights in parts.
@@ -172,7 +173,7 @@ class DaskEngine(Engine):
         other end.
         """
         sizes = indices.chunks[0]
-        near, weights = _row_blocks(indices), _row_blocks(_cut_like(values, indices))
+        near, weights = row_blocks_of(indices), row_blocks_of(_cut_like(values, indices))
         bounds = np.concatenate([[0], np.cumsum(sizes)])
         aims = dask.compute(*(dask.delayed(_aims)(block, bounds) for block in near))
         cut = dask.delayed(_edges, pure=False)
@@ -224,7 +225,7 @@ class BlockWeights:
     def __matmul__(self, P: Array) -> Array:
         """Return the product with a Dask array, cut into the same partitions."""
         P = P.rechunk({0: self.sizes, 1: -1})
-        blocks = _row_blocks(P)
+        blocks = row_blocks_of(P)
         product = dask.delayed(_product, pure=False)
         results = []
         for size, parts in zip(self.sizes, self.edges, strict=True):
@@ -232,7 +233,7 @@ class BlockWeights:
             for part in parts:  # one after the other: a task holds the rows of one part only
                 total = product(part.weights, [blocks[j] for j in part.to], total)
             results.append(total)
-        return _from_blocks(results, self.sizes, P)
+        return from_blocks(results, self.sizes, P)
 
     def __add__(self, other: BlockWeights) -> BlockWeights:
         """Return the sum."""
@@ -249,18 +250,9 @@ class QueryWeights:
 
     def __matmul__(self, P: Array) -> Array:
         """Return the product with a Dask array of a row per row."""
-        first, _ = self.edges[0]
-        rows = RowBlocks(P.rechunk({1: -1}))
-        product = dask.delayed(_query_product, pure=False)
-        arrays = [_row_blocks(_cut_like(array, first)) for pair in self.edges for array in pair]
-        results = []
-        for size, *blocks in zip(first.chunks[0], *arrays, strict=True):
-            total: Any = dask.delayed(np.zeros)((size, P.shape[1]), dtype=P.dtype)
-            for held in rows.parts():
-                for indices, values in zip(blocks[::2], blocks[1::2], strict=True):
-                    total = product(indices, values, held, total)
-            results.append(total)
-        return _from_blocks(results, first.chunks[0], P)
+        P = P.rechunk({1: -1})
+        products = [DaskEngine().map_neighbors(_weighted_sum, P, *pair) for pair in self.edges]
+        return reduce(add, products)
 
     def __add__(self, other: QueryWeights) -> QueryWeights:
         """Return the sum."""
@@ -303,7 +295,7 @@ class RowBlocks:
             array, in_memory = array.persist(), True
         numbers = range(len(self.sizes))
         self.blocks: list[Any] = (
-            _row_blocks(array) if in_memory else [StoredBlock(array.blocks[i]) for i in numbers]
+            row_blocks_of(array) if in_memory else [StoredBlock(array.blocks[i]) for i in numbers]
         )
         block_bytes = int(array.nbytes) // max(1, len(self.sizes))
         together = max(1, GATHERED_BYTES // max(1, block_bytes))
@@ -337,7 +329,8 @@ def _embedded_bytes(block: da.Array) -> int:
     return sum(array.nbytes for array in arrays if isinstance(array, np.ndarray))
 
 
-def _row_blocks(array: da.Array) -> list[Delayed]:
+def row_blocks_of(array: da.Array) -> list[Delayed]:
+    """Return the partitions of an array with a single chunk of columns."""
     return array.to_delayed().ravel().tolist()
 
 
@@ -417,13 +410,8 @@ def _product(weights: sp.csr_array, P: list[Floats], total: Floats) -> Floats:
     return total + weights @ np.concatenate(P)
 
 
-def _query_product(
-    indices: NDArray[np.integer], values: Floats, held: Held, total: Floats
-) -> Floats:
-    for block, start in held:
-        P = loaded(block)
-        total = total + _edges(indices, values, start, start + len(P)) @ P
-    return total
+def _weighted_sum(P: Floats, values: Floats) -> Floats:
+    return (values[:, None, :] @ P)[:, 0, :]
 
 
 # Results that survive their worker
@@ -470,14 +458,14 @@ def _folder() -> Path | None:
 
 def _in_files(arrays: Sequence[da.Array], folder: Path) -> tuple[list[da.Array], list[Path]]:
     """Write arrays to files of a partition each; return arrays that are read from there."""
-    blocks = [_row_blocks(array) for array in arrays]
+    blocks = [row_blocks_of(array) for array in arrays]
     files = [[folder / f"{uuid.uuid4().hex}.npy" for _ in parts] for parts in blocks]
     write, read = dask.delayed(_write, pure=False), dask.delayed(np.load, pure=False)
     names = [file for group in files for file in group]
     parts = [block for group in blocks for block in group]
     dask.compute(*(write(*pair) for pair in zip(parts, names, strict=True)))
     kept = [
-        _from_blocks([read(str(file)) for file in group], array.chunks[0], array)
+        from_blocks([read(str(file)) for file in group], array.chunks[0], array)
         for group, array in zip(files, arrays, strict=True)
     ]
     return list(dask.persist(*kept)), names
@@ -493,13 +481,13 @@ def _write(array: NDArray[Any], file: Path) -> None:
 
 def _in_scheduler(array: da.Array) -> da.Array:
     """Collect an array in the client and let the scheduler keep it."""
-    values = dask.compute(*_row_blocks(array))
+    values = dask.compute(*row_blocks_of(array))
     # One at a time: what is sent along with a task is meant to be small.
     kept = [dask.persist(dask.delayed(np.asarray, pure=False)(value))[0] for value in values]
-    return _from_blocks(kept, array.chunks[0], array)
+    return from_blocks(kept, array.chunks[0], array)
 
 
-def _from_blocks(blocks: Sequence[Delayed], sizes: Sequence[int], like: Array) -> da.Array:
+def from_blocks(blocks: Sequence[Delayed], sizes: Sequence[int], like: Array) -> da.Array:
     """Put blocks of so many rows, with the columns and the type of an array, under each other."""
     rest, dtype = like.shape[1:], like.dtype
     pairs = zip(blocks, sizes, strict=True)

@@ -19,7 +19,7 @@ from gmpll._threads import balanced_blocks, in_threads
 from gmpll.arrays import Array, array_namespace
 from gmpll.engines.base import Engine, Neighbors
 
-__all__ = ["APPROXIMATE_ROWS", "NumpyEngine", "nearest_of_both", "neighbor_recall", "rows_of"]
+__all__ = ["APPROXIMATE_ROWS", "NumpyEngine", "nearest_of_both", "neighbor_recall"]
 
 Floats = NDArray[np.floating]
 
@@ -35,8 +35,6 @@ RECALL_SAMPLE = 200
 DISTANCE_TOLERANCE = 1e-5
 #: Bytes of rows, or of neighbours, that are mapped at a time: temporary arrays stay in the cache.
 MAP_BYTES = 2**22
-#: Rows that a thread works on at a time: temporary arrays stay small beside the graph.
-BLOCK_ROWS = 50_000
 
 
 class NumpyEngine(Engine):
@@ -139,30 +137,23 @@ class NumpyEngine(Engine):
         return _completed(found, rows, n_jobs)
 
     def symmetric_weights(self, indices: Array, values: Array) -> sp.csr_array:
-        """Return canonical CSR weights, blocks of rows made in parallel."""
+        """Return a canonical CSR matrix."""
         one_sided = self.query_weights(indices, values, len(indices))
-        return _combined(one_sided, one_sided.T.tocsr(), "maximum")
+        return one_sided.maximum(one_sided.T.tocsr())
 
     def query_weights(self, indices: Array, values: Array, n_rows: int) -> sp.csr_array:
-        """Return canonical CSR weights."""
+        """Return a canonical CSR matrix."""
         n, k = indices.shape
-        entries = np.empty((n, k), dtype=values.dtype)
-        columns = np.empty((n, k), dtype=_index_type(n * k, n_rows))
-
-        def sort(block: slice) -> None:
-            order = np.argsort(indices[block], axis=1)
-            columns[block] = np.take_along_axis(indices[block], order, axis=1)
-            entries[block] = np.take_along_axis(values[block], order, axis=1)
-
-        in_threads(sort, balanced_blocks(n, BLOCK_ROWS))
-        starts = np.arange(n + 1, dtype=columns.dtype) * columns.dtype.type(k)
-        matrix = sp.csr_array((entries.ravel(), columns.ravel(), starts), shape=(n, n_rows))
-        matrix.has_canonical_format = True  # sorted above: saves SciPy from looking
+        kind = np.int32 if max(n * k, n_rows) <= np.iinfo(np.int32).max else np.int64
+        starts = np.arange(n + 1, dtype=kind) * kind(k)
+        columns = indices.ravel().astype(kind)
+        matrix = sp.csr_array((values.flatten(), columns, starts), shape=(n, n_rows))
+        matrix.sort_indices()
         return matrix
 
     def sum_of_weights(self, first: sp.csr_array, second: sp.csr_array) -> sp.csr_array:
-        """Return the sum, blocks of rows in parallel."""
-        return _combined(first, second, "__add__")
+        """Return the sum."""
+        return first + second
 
 
 def neighbor_recall(
@@ -218,9 +209,6 @@ def _in_blocks(
     return result
 
 
-# Neighbours
-
-
 def _completed(found: Neighbors, rows: Floats, n_jobs: int | None) -> Neighbors:
     """Search exactly for the rows with which the approximate search had no luck."""
     missed = np.flatnonzero((found.indices < 0).any(axis=1))
@@ -245,55 +233,3 @@ def _without_self(found: Neighbors, own: NDArray[np.intp]) -> Neighbors:
     others[others.all(axis=1), -1] = False
     shape = (len(own), indices.shape[1] - 1)
     return Neighbors(distances[others].reshape(shape), indices[others].reshape(shape))
-
-
-# Sparse weights
-
-
-def _combined(first: sp.csr_array, second: sp.csr_array, operation: str) -> sp.csr_array:
-    """Combine two canonical matrices entry by entry, blocks of rows in parallel."""
-
-    def combine(block: slice) -> Any:
-        return getattr(rows_of(first, block), operation)(rows_of(second, block))
-
-    blocks = balanced_blocks(first.shape[0], BLOCK_ROWS)
-    return _stacked(in_threads(combine, blocks), first.shape)
-
-
-def rows_of(matrix: sp.csr_array, block: slice) -> sp.csr_array:
-    """Return a block of rows of a canonical matrix without copying its entries."""
-    starts = matrix.indptr[block.start : block.stop + 1]
-    entries = slice(starts[0], starts[-1])
-    part = sp.csr_array(
-        (matrix.data[entries], matrix.indices[entries], starts - starts[0]),
-        shape=(block.stop - block.start, matrix.shape[1]),
-    )
-    part.has_canonical_format = True
-    return part
-
-
-def _stacked(parts: list[Any], shape: tuple[int, int]) -> sp.csr_array:
-    """Put blocks of rows under each other, in threads; unlike SciPy's, it frees them on the way."""
-    n_entries = sum(part.nnz for part in parts)
-    kind = _index_type(n_entries, shape[1])
-    data = np.empty(n_entries, dtype=parts[0].dtype)
-    indices = np.empty(n_entries, dtype=kind)
-    starts = np.zeros(shape[0] + 1, dtype=kind)
-    rows = np.cumsum([0, *(part.shape[0] for part in parts)])
-    entries = np.cumsum([0, *(part.nnz for part in parts)])
-
-    def place(number: int) -> None:
-        part, parts[number] = parts[number], None
-        entry = entries[number]
-        data[entry : entry + part.nnz] = part.data[: part.nnz]
-        indices[entry : entry + part.nnz] = part.indices[: part.nnz]
-        starts[rows[number] + 1 : rows[number + 1] + 1] = part.indptr[1:] + kind(entry)
-
-    in_threads(place, range(len(parts)))
-    matrix = sp.csr_array((data, indices, starts), shape=shape)
-    matrix.has_canonical_format = True
-    return matrix
-
-
-def _index_type(n_entries: int, n_columns: int) -> Any:
-    return np.int32 if max(n_entries, n_columns) <= np.iinfo(np.int32).max else np.int64

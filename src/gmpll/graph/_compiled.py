@@ -1,8 +1,7 @@
-"""The reconstruction of single rows, compiled by numba.
+"""The small problems of the reconstruction one after the other, compiled by numba.
 
-The same minimisers as :func:`gmpll.graph.reconstruction.nonnegative_quadratic` finds batch by
-batch, without the copies of neighbours and matrices between the steps. The compiled code holds no
-lock: blocks of rows run in parallel threads.
+The same minimisers as the NumPy steps of :mod:`gmpll.graph.reconstruction` find for a batch,
+without copies of the matrices between the steps. The compiled code holds no lock.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 
 from gmpll._compiling import compiled
 
-__all__ = ["reconstruct"]
+__all__ = ["minimise_each"]
 
 Floats = NDArray[np.float64]
 
@@ -23,7 +22,7 @@ STEPS_PER_VARIABLE = 10
 
 
 class _Problem(NamedTuple):
-    """What is minimised for a query, and the space to do it in; one query follows the other."""
+    """What is minimised, and the space to do it in."""
 
     gram: Floats
     linear: Floats
@@ -36,103 +35,44 @@ class _Problem(NamedTuple):
 
 
 @compiled
-def reconstruct(
-    queries: Floats,
-    rows: Floats,
-    neighbors: NDArray[np.intp],
+def minimise_each(
+    grams: Floats,
+    linears: Floats,
+    tolerances: Floats,
     sum_to_one: bool,
-    ridge: float,
-    tolerance: float,
     independence: float,
     weights: Floats,
 ) -> None:
-    """Write the weights of every query into ``weights``; see the pure NumPy version for the terms.
+    """Write the minimiser of every problem into ``weights``.
 
-    ``independence`` is the smallest pivot of a matrix of unit diagonal with which the neighbours
+    ``independence`` is the smallest pivot of a matrix of unit diagonal with which the variables
     count as linearly independent.
     """
-    n_queries, k = neighbors.shape
-    d = rows.shape[1]
-    vectors = np.empty((k, d))
-    gram = np.empty((k, k))
-    linear = np.empty(k)
+    n, k = linears.shape
     solution = np.empty(k)
     passive = np.empty(k, dtype=np.bool_)
     barred = np.empty(k, dtype=np.bool_)
     members = np.empty(k, dtype=np.intp)
     factor = np.empty((k, k))
-    problem = _Problem(gram, linear, sum_to_one, factor, solution, passive, barred, members)
-    for query in range(n_queries):
-        w = weights[query]
-        for c in range(k):
-            row = neighbors[query, c]
-            if sum_to_one:
-                for f in range(d):
-                    vectors[c, f] = queries[query, f] - rows[row, f]
-                linear[c] = 0.0
-            else:
-                product = 0.0
-                for f in range(d):
-                    vectors[c, f] = rows[row, f]
-                    product += rows[row, f] * queries[query, f]
-                linear[c] = product
-        _gram_matrix(vectors, gram)
-        scale = 0.0
-        for c in range(k):
-            scale += gram[c, c]
-        unit = k / scale if scale > 0 else 1.0
-        bound = 1.0
-        for a in range(k):
-            for b in range(k):
-                gram[a, b] *= unit
-            gram[a, a] += ridge
-            linear[a] *= unit
-            bound = max(bound, abs(linear[a]))
+    for number in range(n):
+        gram, linear, w = grams[number], linears[number], weights[number]
+        problem = _Problem(gram, linear, sum_to_one, factor, solution, passive, barred, members)
         barred[:] = False
         passive[:] = True
         independent = _minimise(problem, independence)
         if independent and solution.min() > 0:
             w[:] = solution
             continue
-        total = 0.0
         for c in range(k):  # start at the positive part
             passive[c] = independent and solution[c] > 0
             w[c] = solution[c] if passive[c] else 0.0
-            total += w[c]
         if sum_to_one and independent:
-            if total > 0:
-                for c in range(k):
-                    w[c] /= total
+            w /= max(w.sum(), 1e-300)
         elif sum_to_one:  # or at the nearest neighbour alone; without the sum, at zero
             nearest = np.argmin(np.diag(gram))
             w[nearest] = 1.0
             passive[nearest] = True
-        _descend(problem, w, tolerance * bound)
-
-
-@compiled
-def _gram_matrix(vectors: Floats, gram: Floats) -> None:
-    """Write all inner products; two rows with two at a time, so that every load serves twice."""
-    k, d = vectors.shape
-    even = k - k % 2
-    for a in range(0, even, 2):
-        for b in range(0, a + 2, 2):
-            low, low_next, high, high_next = 0.0, 0.0, 0.0, 0.0
-            for f in range(d):
-                low += vectors[a, f] * vectors[b, f]
-                low_next += vectors[a, f] * vectors[b + 1, f]
-                high += vectors[a + 1, f] * vectors[b, f]
-                high_next += vectors[a + 1, f] * vectors[b + 1, f]
-            gram[a, b] = gram[b, a] = low
-            gram[a, b + 1] = gram[b + 1, a] = low_next
-            gram[a + 1, b] = gram[b, a + 1] = high
-            gram[a + 1, b + 1] = gram[b + 1, a + 1] = high_next
-    if even < k:
-        for b in range(k):
-            product = 0.0
-            for f in range(d):
-                product += vectors[even, f] * vectors[b, f]
-            gram[even, b] = gram[b, even] = product
+        _descend(problem, w, tolerances[number])
 
 
 @compiled

@@ -9,9 +9,9 @@ with about ten unknowns each. An active-set method ends at the exact minimiser o
 from the minimiser without sign constraints, which often is the answer, or from the nearest
 neighbour alone where the neighbours are linearly dependent and the minimiser is not unique.
 
-With few queries all are walked at once, one batched linear solve per step; many NumPy rows are left
-to compiled code where numba is installed (it comes with the extra ``neighbors``). Of tensors only
-the k x k matrices of the problems visit the host.
+With few queries all are walked at once, one batched linear solve per step; many are left to
+compiled code where numba is installed (it comes with the extra ``neighbors``). Of tensors only the
+k x k matrices of the problems visit the host.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from importlib.util import find_spec
 import numpy as np
 from numpy.typing import NDArray
 
-from gmpll._threads import balanced_blocks, in_threads
 from gmpll.arrays import Array, array_namespace, device, to_host
 from gmpll.engines import engine_of
 
@@ -40,8 +39,6 @@ OPTIMALITY_TOLERANCE = 1e-10
 INDEPENDENCE = 1e-8
 #: From this many queries on loading the compiled code, about a second, is worth it.
 COMPILED_QUERIES = 2000
-#: Queries that a thread hands to the compiled code at a time.
-COMPILED_BLOCK = 512
 
 
 def reconstruction_weights(
@@ -74,24 +71,14 @@ def reconstruction_weights(
     array([[0.75, 0.25, 0.  ]])
     """
     engine = engine_of(rows)
-    many = neighbors.shape[0] >= COMPILED_QUERIES and neighbors.shape[1] > 0
-    if engine.name == "numpy" and many and find_spec("numba") is not None:
-        from gmpll.graph._compiled import reconstruct
-
-        x, z = (np.ascontiguousarray(values, dtype=np.float64) for values in (queries, rows))
-        near = np.ascontiguousarray(neighbors, dtype=np.intp)
-        weights = np.zeros(near.shape)
-        limits = (sum_to_one, RIDGE, OPTIMALITY_TOLERANCE, INDEPENDENCE)
-        in_threads(
-            lambda part: reconstruct(x[part], z, near[part], *limits, weights[part]),
-            balanced_blocks(len(x), COMPILED_BLOCK),
-        )
-        return weights
-    solve = partial(_reconstruct, sum_to_one=sum_to_one)
+    if engine.name == "numpy":
+        queries, rows = (np.asarray(values, dtype=np.float64) for values in (queries, rows))
+    many = neighbors.shape[0] >= COMPILED_QUERIES
+    solve = partial(_reconstruct, sum_to_one=sum_to_one, many=many)
     return engine.map_neighbors(solve, rows, neighbors, queries)
 
 
-def _reconstruct(near: Array, queries: Array, *, sum_to_one: bool) -> Array:
+def _reconstruct(near: Array, queries: Array, *, sum_to_one: bool, many: bool) -> Array:
     """Make the small problems of a block of queries where its rows are; solve them on the host."""
     xp = array_namespace(queries)
     query = queries[:, None, :]
@@ -104,25 +91,17 @@ def _reconstruct(near: Array, queries: Array, *, sum_to_one: bool) -> Array:
         gram = near @ xp.matrix_transpose(near)
         linear = (near @ xp.matrix_transpose(query))[:, :, 0]
     problems = [to_host(values).astype(np.float64, copy=False) for values in (gram, linear)]
-    weights = nonnegative_quadratic(*problems, sum_to_one=sum_to_one)
+    weights = nonnegative_quadratic(*problems, sum_to_one=sum_to_one, many=many)
     return xp.asarray(weights, dtype=gram.dtype, device=device(gram))
 
 
-def nonnegative_quadratic(gram: Floats, linear: Floats, *, sum_to_one: bool) -> Floats:
+def nonnegative_quadratic(
+    gram: Floats, linear: Floats, *, sum_to_one: bool, many: bool = False
+) -> Floats:
     """Minimise ``w G w / 2 - b w`` over ``w >= 0`` (and ``sum(w) = 1``), many at once.
 
-    Parameters
-    ----------
-    gram : ndarray of shape (n_problems, k, k)
-        Positive semi-definite matrices G.
-    linear : ndarray of shape (n_problems, k)
-        Vectors b.
-    sum_to_one : bool
-        Whether the weights must sum to one.
-
-    Returns
-    -------
-    ndarray of shape (n_problems, k)
+    ``gram`` are the (n_problems, k, k) positive semi-definite matrices G, ``linear`` the vectors b;
+    ``many`` says whether there are so many in all that compiled code is worth loading.
     """
     n, k = linear.shape
     if linear.size == 0:
@@ -133,6 +112,12 @@ def nonnegative_quadratic(gram: Floats, linear: Floats, *, sum_to_one: bool) -> 
     linear = linear / scale[:, None]
     tolerance = OPTIMALITY_TOLERANCE * np.maximum(1.0, np.abs(linear).max(axis=1))
 
+    if many and find_spec("numba") is not None:
+        from gmpll.graph._compiled import minimise_each
+
+        weights = np.zeros((n, k))
+        minimise_each(gram, linear, tolerance, sum_to_one, INDEPENDENCE, weights)
+        return weights
     weights = _start(gram, linear, sum_to_one)
     passive = weights > 0  # the variables that are free to be positive
     barred = np.zeros((n, k), dtype=bool)  # entered once and gained nothing but rounding errors

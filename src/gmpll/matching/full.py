@@ -52,7 +52,7 @@ from gmpll.arrays import Array, array_namespace, device, evaluated, is_torch_arr
 from gmpll.matching.affinity import AffinityStatistics, Layout, check_label_similarity
 from gmpll.matching.assignments import AssignmentAffinity
 from gmpll.matching.full_blocks import BlockProduct
-from gmpll.matching.full_tiles import LabelLevels, TiledProduct
+from gmpll.matching.full_tiles import LabelLevels, TiledProduct, widest
 
 __all__ = ["FullAffinity", "affinity_statistics", "full_affinity"]
 
@@ -207,7 +207,7 @@ def affinity_statistics(
 ) -> AffinityStatistics:
     """Return mean and deviation of K over all pairs of assignments, in double precision."""
     xp = array_namespace(rows)
-    wide = xp.astype(rows, _widest(rows))
+    wide = xp.astype(rows, widest(rows))
     sets = xp.astype(mask, wide.dtype)
     signs = _like(2.0 * similarity - 1.0, wide)
     by_label = sets.T @ wide
@@ -247,9 +247,3 @@ def _sum_of_squares(rows: Array, sets: Array, weights: NDArray[np.float64]) -> A
 def _like(values: NDArray[np.float64], array: Array) -> Array:
     """Bring values to the library, the device and the precision of an array."""
     return array_namespace(array).asarray(values, dtype=array.dtype, device=device(array))
-
-
-def _widest(rows: Array) -> Any:
-    """Return double precision where the device has it."""
-    on_mps = is_torch_array(rows) and rows.device.type == "mps"
-    return rows.dtype if on_mps else array_namespace(rows).float64

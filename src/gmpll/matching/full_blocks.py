@@ -18,9 +18,9 @@ from numpy.typing import DTypeLike, NDArray
 
 from gmpll.graph.cosine import row_blocks, upper_triangle
 from gmpll.matching.affinity import AffinityStatistics, DenseLayout, Layout, PackedLayout
-from gmpll.matching.full_tiles import FinalAffinity, KeptTiles, TiledProduct
+from gmpll.matching.full_tiles import FinalAffinity, KeptTiles, TiledProduct, affinity_sums
 
-__all__ = ["BlockProduct", "LabelBlocks", "affinity_sums", "difference_matrix"]
+__all__ = ["BlockProduct", "LabelBlocks", "difference_matrix"]
 
 Floats = NDArray[np.floating]
 
@@ -84,11 +84,6 @@ class BlockProduct(TiledProduct):
         return np.maximum(support, 0.0, out=support)
 
     @cached_property
-    def base_support(self) -> NDArray[np.float64]:
-        """F_v0 1: the support of an instance if all labels were at the base level."""
-        return affinity_sums(self.rows, self.final, self.levels.base, self.tile)
-
-    @cached_property
     def blocks(self) -> LabelBlocks:
         """What a label gets by products with the probabilities of that label."""
         assert isinstance(self.layout, PackedLayout)
@@ -132,40 +127,6 @@ class BlockProduct(TiledProduct):
         rounding = float(np.finfo(np.float32).eps) / max(statistics.std, np.finfo(np.float64).tiny)
         single = len(rows) > DOUBLE_ROWS and rounding <= SINGLE_ROUNDING
         return np.dtype(np.float32 if single else np.float64)
-
-
-def affinity_sums(
-    rows: Floats, affinity: FinalAffinity, level: float, tile: int, gram: Floats | None = None
-) -> NDArray[np.float64]:
-    """Return the row sums of F_v of scaled rows; ``gram`` are their products if at hand."""
-    n_samples = len(rows)
-    sign = 2.0 * level - 1.0
-    if gram is None:
-        # A feature more on either side, and the product adds the offset, too.
-        right = np.hstack([rows, np.ones((n_samples, 1), dtype=rows.dtype)])
-        left = right * np.append(np.full(rows.shape[1], sign), affinity.offset).astype(rows.dtype)
-    itself = sign * affinity.steepness + affinity.offset
-    weights = np.ones(n_samples, dtype=rows.dtype)
-    sums = np.zeros(n_samples)
-    values = np.empty(min(tile, n_samples) ** 2, dtype=rows.dtype)
-    kept = np.empty(values.shape, dtype=bool)
-    for first, second in upper_triangle(n_samples, tile):
-        shape = (first.stop - first.start, second.stop - second.start)
-        size = shape[0] * shape[1]
-        block, keep = values[:size].reshape(shape), kept[:size].reshape(shape)
-        if gram is None:
-            np.matmul(left[first], right[second].T, out=block)
-        else:
-            np.multiply(gram[first, second], sign, out=block)
-            block += affinity.offset
-        if first == second:
-            np.fill_diagonal(block, itself)
-        np.greater_equal(block, affinity.threshold, out=keep)
-        np.multiply(block, keep, out=block)
-        sums[first] += block @ weights[second]
-        if first != second:
-            sums[second] += weights[first] @ block
-    return sums
 
 
 def same_less_different(

@@ -8,23 +8,28 @@ that is left to do for every pair of instances is the threshold.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gmpll.arrays import Array, array_namespace, device, is_dask_array
+from gmpll.arrays import Array, array_namespace, device, is_dask_array, is_torch_array
 from gmpll.graph.cosine import row_blocks, upper_triangle
 from gmpll.matching.affinity import ZERO_AFFINITY, AffinityStatistics, DenseLayout, Layout
 
-__all__ = ["FinalAffinity", "KeptTiles", "LabelLevels", "TiledProduct", "affinity_product"]
+__all__ = [
+    "FinalAffinity",
+    "KeptTiles",
+    "LabelLevels",
+    "TiledProduct",
+    "affinity_product",
+    "affinity_sums",
+    "widest",
+]
 
-#: Makes the affinities of a tile at every level from its rows, its columns and whether they are
-#: the same: :meth:`FinalAffinity.tiles` of some levels.
-Tiles = Callable[[Array, Array, bool], Iterator[Array]]
 #: A standardised affinity is exact up to about this many units of its rounding.
 ROUNDING_UNITS = 8
 #: Rows and columns of a tile: large enough for fast products, small enough for the caches.
@@ -182,10 +187,7 @@ class TiledProduct:
     @cached_property
     def base_support(self) -> Array:
         """F_v0 1: the support of an instance if all labels were at the base level."""
-        xp = array_namespace(self.rows)
-        ones = xp.ones((len(self.rows), 1), dtype=self.rows.dtype, device=device(self.rows))
-        tiles = partial(self.final.tiles, [self.levels.base])
-        return _tiled(tiles, self.rows, self.rows, [ones], True, self.tile)[:, 0]
+        return affinity_sums(self.rows, self.final, self.levels.base, self.tile)
 
     def __call__(self, p: Array) -> Array:
         """Return K p."""
@@ -250,68 +252,80 @@ def affinity_product(
     xp = array_namespace(P)
     weights = [xp.sum(P, axis=1, keepdims=True), *levels.spread(P)]
     weights = [xp.astype(part, right.dtype, copy=False) for part in weights]
-    tiles = partial(final.tiles, levels.all)
+    of_tile: Any = partial(_added_tile, partial(final.tiles, levels.all))
     if is_dask_array(left):
-        product = _product_of_chunks(tiles, left, right, weights, same)
+        import dask
+
+        from gmpll.engines.dask import from_blocks, row_blocks_of
+
+        left, right = left.rechunk({1: -1}), right.rechunk({1: -1})
+        cut = [part.rechunk({0: right.chunks[0], 1: -1}) for part in weights]
+        blocks = [row_blocks_of(array) for array in (left, right, *cut)]
+        strips = _strips(dask.delayed(of_tile, pure=False), blocks, same)
+        product = from_blocks(strips, left.chunks[0], cut[-1])
     else:
-        product = _tiled(tiles, left, right, weights, same, tile)
+        arrays = (left, right, *weights)
+        blocks = [[a[rows, :] for rows in row_blocks(a.shape[0], tile)] for a in arrays]
+        product = xp.concat(_strips(of_tile, blocks, same))
     product = xp.clip(xp.astype(product, P.dtype, copy=False), min=0.0)
     return xp.broadcast_to(product, (left.shape[0], P.shape[1]))
 
 
-def _tiled(
-    tiles: Tiles, left: Array, right: Array, weights: Sequence[Array], same: bool, tile: int
+def _strips(of_tile: Any, blocks: Sequence[Sequence[Any]], same: bool) -> list[Any]:
+    """Return the product for every block of rows, summed over the blocks of columns.
+
+    ``blocks`` are those of the rows, of the columns, and of the weights of the columns.
+    """
+    lefts, *columns = blocks
+
+    def strip(number: int, left: Any) -> Any:
+        def add(total: Any, column: tuple[int, Any]) -> Any:
+            place, (right, *weights) = column
+            return of_tile(left, right, weights, same and place == number, total)
+
+        return reduce(add, enumerate(zip(*columns, strict=True)), None)
+
+    return [strip(number, left) for number, left in enumerate(lefts)]
+
+
+def _added_tile(
+    tiles: Any, left: Array, right: Array, weights: Sequence[Array], same: bool, total: Any
 ) -> Array:
-    """Return F_v0 W_0 plus the sum of (F_v - F_v0) W_v over all other levels."""
-
-    def of_tile(first: slice, second: slice) -> Array:
-        parts = [part[second, :] for part in weights]
-        return _tile_product(
-            tiles, left[first, :], right[second, :], parts, same and first == second
-        )
-
-    columns = row_blocks(right.shape[0], tile)
-    strips = [
-        sum(of_tile(rows, second) for second in columns) for rows in row_blocks(left.shape[0], tile)
-    ]
-    return array_namespace(left).concat(strips)
+    """Add F_v0 W_0 and all (F_v - F_v0) W_v of a tile to what earlier tiles gave."""
+    made = zip(tiles(left, right, same), weights, strict=True)
+    return sum((tile @ part for tile, part in made), start=0.0 if total is None else total)
 
 
-def _tile_product(
-    tiles: Tiles, left: Array, right: Array, weights: Sequence[Array], same: bool
+def affinity_sums(
+    rows: Array, affinity: FinalAffinity, level: float, tile: int, gram: Array | None = None
 ) -> Array:
-    made = tiles(left, right, same)
-    return sum(tile @ part for tile, part in zip(made, weights, strict=True))
+    """Return the row sums of F_v of scaled rows; ``gram`` are their products if at hand."""
+    xp = array_namespace(rows)
+    n_samples = rows.shape[0]
+    sign = 2.0 * level - 1.0
+    weights = xp.ones(n_samples, dtype=rows.dtype, device=device(rows))
+    # A feature more on either side, and the product adds the offset, too.
+    right = xp.concat([rows, weights[:, None]], axis=1)
+    left = xp.concat([sign * rows, affinity.offset * weights[:, None]], axis=1)
+    itself = sign * affinity.steepness + affinity.offset
+    sums = xp.zeros(n_samples, dtype=widest(rows), device=device(rows))
+    for first, second in upper_triangle(n_samples, tile):
+        if gram is None:
+            block = left[first, :] @ right[second, :].T
+        else:
+            block = gram[first, second] * sign
+            block += affinity.offset
+        if first == second:
+            diagonal = xp.arange(block.shape[0], device=device(rows))
+            block[diagonal, diagonal] = itself
+        block *= block >= affinity.threshold
+        sums[first] += block @ weights[second]
+        if first != second:
+            sums[second] += weights[first] @ block
+    return sums
 
 
-def _product_of_chunks(
-    tiles: Tiles, left: Array, right: Array, weights: Sequence[Array], same: bool
-) -> Array:
-    """Return the sum over the tiles of chunk x chunk, each a task of its own."""
-    import dask.array as da
-
-    left, right = left.rechunk({1: -1}), right.rechunk({1: -1})
-    n_columns = max(part.shape[1] for part in weights)
-    parts: list[Any] = []
-    for axis, rows in (("left", left), ("right", right)):
-        numbers = da.arange(rows.shape[0], chunks=(rows.chunks[0],))  # which rows a chunk holds
-        parts += [rows, (axis, "feature"), numbers, (axis,)]
-    for number, part in enumerate(weights):
-        parts += [part.rechunk((right.chunks[0], -1)), ("right", f"column {number}")]
-
-    def product(left: Any, left_rows: Any, right: Any, right_rows: Any, *weights: Any) -> Any:
-        """Return a tile's part of the product with an axis for the sum over the tiles."""
-        itself = same and left_rows[0] == right_rows[0]
-        found = _tile_product(tiles, left, right, weights, itself)
-        return np.broadcast_to(found[:, None, :], (len(left), 1, n_columns))
-
-    found = da.blockwise(
-        product,
-        ("left", "right", "column"),
-        *parts,
-        new_axes={"column": n_columns},
-        adjust_chunks={"right": 1},
-        concatenate=True,
-        meta=np.empty((0, 0, 0), dtype=right.dtype),
-    )
-    return found.sum(axis=1)
+def widest(rows: Array) -> Any:
+    """Return double precision where the device has it."""
+    on_mps = is_torch_array(rows) and rows.device.type == "mps"
+    return rows.dtype if on_mps else array_namespace(rows).float64

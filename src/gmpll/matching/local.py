@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from gmpll._threads import balanced_blocks, in_threads, n_threads
 from gmpll.arrays import Array, array_namespace, device, is_torch_array
-from gmpll.engines.numpy import rows_of
 from gmpll.matching.affinity import DenseLayout, Layout, PackedLayout, check_label_similarity
 
 __all__ = ["LocalAffinity", "PerLabelAffinity"]
@@ -76,15 +75,12 @@ class PerLabelAffinity:
 
 
 def _row_blocks(matrix: sp.csr_array, start: int) -> list[_Block]:
-    """Cut the matrix of a label into blocks of rows that share its memory."""
+    """Cut the matrix of a label, whose first assignment is ``start``, into blocks of rows."""
     n_rows = matrix.shape[0]
-    if n_rows == 0:
-        return []
     columns = slice(start, start + n_rows)
-    largest = BLOCK_ENTRIES * n_rows // max(1, matrix.nnz)
     return [
-        _Block(slice(start + rows.start, start + rows.stop), columns, rows_of(matrix, rows))
-        for rows in balanced_blocks(n_rows, largest)
+        _Block(slice(start + rows.start, start + rows.stop), columns, matrix[rows])
+        for rows in balanced_blocks(n_rows, BLOCK_ENTRIES * n_rows // max(1, matrix.nnz))
     ]
 
 
