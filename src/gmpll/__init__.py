@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         candidates_from_votes,
     )
     from gmpll.explanation import explain
+    from gmpll.label_names import label_variants, merge_labels, rename_labels
     from gmpll.methods import (
         CLPL,
         GMPLL,
@@ -53,6 +54,9 @@ __all__ = [
     "candidates_from_votes",
     "disambiguate",
     "explain",
+    "label_variants",
+    "merge_labels",
+    "rename_labels",
 ]
 
 #: Where the names are defined. They are loaded when they are asked for: the command line begins at
@@ -69,6 +73,7 @@ _HOMES = {
     "gmpll.uncertainty.conformal": ("ConformalPartialClassifier",),
     "gmpll.apps.tables": ("disambiguate",),
     "gmpll.explanation": ("explain",),
+    "gmpll.label_names": ("label_variants", "merge_labels", "rename_labels"),
     "gmpll.methods": (
         "CLPL",
         "GMPLL",
@@ -95,6 +100,7 @@ _MODULES = (
     "evidence",
     "explanation",
     "graph",
+    "label_names",
     "matching",
     "methods",
     "metrics",
