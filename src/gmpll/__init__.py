@@ -1,6 +1,7 @@
 """Partial label learning: graph matching (GM-PLL) and the methods it is compared with."""
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -59,67 +60,36 @@ __all__ = [
     "rename_labels",
 ]
 
-#: Where the names are defined. They are loaded when they are asked for: the command line begins at
-#: once, and no module loads more than it uses.
+#: Where the names are defined that are no methods. All are loaded when they are asked for: the
+#: command line begins at once, and no module loads more than it uses.
 _HOMES = {
-    "gmpll.uncertainty.calibration": ("CalibratedPartialClassifier",),
-    "gmpll.candidates": (
-        "CandidateSets",
-        "CandidateStatistics",
-        "VotedCandidates",
-        "as_candidates",
-        "candidates_from_votes",
-    ),
-    "gmpll.uncertainty.conformal": ("ConformalPartialClassifier",),
-    "gmpll.apps.tables": ("disambiguate",),
-    "gmpll.explanation": ("explain",),
-    "gmpll.label_names": ("label_variants", "merge_labels", "rename_labels"),
-    "gmpll.methods": (
-        "CLPL",
-        "GMPLL",
-        "IPAL",
-        "LSBCMM",
-        "M3PL",
-        "PLECOC",
-        "PLKNN",
-        "PLLEAF",
-        "PLSVM",
-        "PartialLabelClassifier",
-    ),
-    "gmpll.uncertainty.rejection": ("RejectingClassifier",),
+    "CalibratedPartialClassifier": "gmpll.uncertainty.calibration",
+    "CandidateSets": "gmpll.candidates",
+    "CandidateStatistics": "gmpll.candidates",
+    "ConformalPartialClassifier": "gmpll.uncertainty.conformal",
+    "RejectingClassifier": "gmpll.uncertainty.rejection",
+    "VotedCandidates": "gmpll.candidates",
+    "as_candidates": "gmpll.candidates",
+    "candidates_from_votes": "gmpll.candidates",
+    "disambiguate": "gmpll.apps.tables",
+    "explain": "gmpll.explanation",
+    "label_variants": "gmpll.label_names",
+    "merge_labels": "gmpll.label_names",
+    "rename_labels": "gmpll.label_names",
 }
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-#: Modules that are loaded when they are asked for, after ``import gmpll`` alone.
-_MODULES = (
-    "apps",
-    "arrays",
-    "base",
-    "candidates",
-    "datasets",
-    "engines",
-    "evidence",
-    "explanation",
-    "graph",
-    "label_names",
-    "matching",
-    "methods",
-    "metrics",
-    "model_selection",
-    "ordinal",
-    "rounding",
-    "side_information",
-    "uncertainty",
-)
 
 
 def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return import_module(f"gmpll.{name}")
-    if name not in _HOME_OF:
+    if name in __all__:
+        value = globals()[name] = getattr(import_module(_HOMES.get(name, "gmpll.methods")), name)
+        return value
+    if name.startswith("_") or find_spec(f"gmpll.{name}") is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(_HOME_OF[name]), name)
-    return value
+    return import_module(f"gmpll.{name}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *_MODULES})
+    from pkgutil import iter_modules
+
+    modules = (module.name for module in iter_modules(__path__))
+    return sorted({*globals(), *__all__, *(name for name in modules if name[0] != "_")})

@@ -21,14 +21,7 @@ def n_threads() -> int:
 
 
 def in_threads(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
-    """Apply a function to items, several at a time; results come in the order of the items.
-
-    Examples
-    --------
-    >>> from gmpll._threads import in_threads
-    >>> in_threads(abs, [-1, 2, -3])
-    [1, 2, 3]
-    """
+    """Apply a function to items, several at a time; results come in the order of the items."""
     items = list(items)
     workers = min(n_threads(), len(items))
     if workers <= 1:

@@ -30,15 +30,7 @@ Array = Any
 
 
 def default_float(xp: Any) -> Any:
-    """Return the floating type in which a library computes by default.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gmpll.arrays import array_namespace, default_float
-    >>> default_float(array_namespace(np.zeros(2)))
-    dtype('float64')
-    """
+    """Return the floating type in which a library computes by default."""
     return xp.__array_namespace_info__().default_dtypes()["real floating"]
 
 
@@ -47,13 +39,6 @@ def beside(values: NDArray[Any], reference: Array) -> Array:
 
     Tensors get a tensor of their precision on their device; Dask arrays take NumPy arrays as they
     are.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gmpll.arrays import beside
-    >>> beside(np.arange(3), np.zeros(2))
-    array([0, 1, 2])
     """
     if not is_torch_array(reference):
         return values
@@ -72,15 +57,7 @@ def from_host(values: NDArray[Any], reference: Array) -> Array:
 
 
 def evaluated(*arrays: Array) -> tuple[Array, ...]:
-    """Let lazy arrays be computed together, where they live; others are returned as they are.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gmpll.arrays import evaluated
-    >>> evaluated(np.arange(3))
-    (array([0, 1, 2]),)
-    """
+    """Let lazy arrays be computed together, where they live; others are returned as they are."""
     if any(is_dask_array(array) for array in arrays):
         import dask
 
@@ -89,15 +66,7 @@ def evaluated(*arrays: Array) -> tuple[Array, ...]:
 
 
 def to_host(array: Array) -> NDArray[Any]:
-    """Copy an array, wherever it lives, into the main memory as a NumPy array.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gmpll.arrays import to_host
-    >>> to_host(np.arange(3))
-    array([0, 1, 2])
-    """
+    """Copy an array, wherever it lives, into the main memory as a NumPy array."""
     if is_torch_array(array):
         return array.detach().cpu().numpy()
     if is_dask_array(array):

@@ -161,33 +161,13 @@ class BasePartialLabelClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMe
         return self
 
     def fit_predict(self, X: Any, y: Any, **knowledge: Any) -> NDArray[Any]:
-        """Return the label found for every training row (transductive use).
-
-        Parameters
-        ----------
-        X, y, **knowledge
-            As for ``fit``.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            ``labels_``.
-        """
+        """Fit, and return the label found for every training row (transductive use)."""
         return self.fit(X, y, **knowledge).labels_
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict the label of unseen rows.
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Predicted labels. Ties are broken by an order of the labels drawn in ``fit`` with
-            ``random_state``.
+        Ties are broken by an order of the labels drawn in ``fit`` with ``random_state``.
         """
         found = best_labels(self._checked_scores(X), priority=self._priority)
         return labels_of(found, self.classes_[self._seen])
@@ -195,19 +175,9 @@ class BasePartialLabelClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMe
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of rows whose prediction lies in their candidate set.
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Features.
-        y : candidate sets or true labels
-            In any form that ``fit`` takes. With true labels (singletons) the score is the
-            accuracy; with larger sets it is the covering rate.
-        sample_weight : array-like of shape (n_samples,), default=None
-            How much each row counts.
-
-        Returns
-        -------
-        float
+        The candidates may come in any form that ``fit`` takes. With true labels (singletons) the
+        score is the accuracy; with larger sets it is the covering rate. ``sample_weight`` says how
+        much each row counts.
         """
         predicted, y = on_host(self.predict(X)), on_host(y)
         return covering_rate(sets_by_name(y, self.classes_), predicted, sample_weight)
@@ -263,18 +233,7 @@ class ProbabilityMixin:
     """For methods whose ``_scores`` are probabilities."""
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Probability of every label for unseen rows.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Rows sum to one; columns in the order of ``classes_``.
-        """
+        """Probability of every label for unseen rows; columns in the order of ``classes_``."""
         scores = self._checked_scores(X)  # type: ignore[attr-defined]
         return self._with_unseen_labels(scores, 0.0)  # type: ignore[attr-defined]
 
@@ -285,17 +244,9 @@ class DecisionMixin:
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Score of every label for unseen rows, larger is better.
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes) or (n_samples,)
-            Columns in the order of ``classes_``; a label that no training row contains has
-            ``-inf``. With two labels, as usual in scikit-learn, the score of the second minus
-            the score of the first.
+        Columns are in the order of ``classes_``; a label that no training row contains has
+        ``-inf``. With two labels, as usual in scikit-learn, it is the score of the second minus
+        that of the first.
         """
         scores = self._checked_scores(X)  # type: ignore[attr-defined]
         scores = self._with_unseen_labels(scores, -np.inf)  # type: ignore[attr-defined]

@@ -37,15 +37,9 @@ SET_TYPES = (set, frozenset, list, tuple)
 class CandidateSets(NamedTuple):
     """Candidate sets in the library's own form.
 
-    It has the ``shape`` of its mask, and an array of row numbers picks rows, so that scikit-learn's
-    tools can cut it into folds.
-
-    Attributes
-    ----------
-    mask : ndarray of shape (n_samples, n_classes), bool
-        True where the label of the column is a candidate of the row.
-    classes : ndarray of shape (n_classes,)
-        The label of each column.
+    ``mask``, boolean of shape (n_samples, n_classes), is True where the label of the column is a
+    candidate of the row; ``classes`` holds the label of each column. It has the ``shape`` of its
+    mask, and an array of row numbers picks rows, so that tools of scikit-learn can make folds.
 
     Examples
     --------
@@ -308,9 +302,9 @@ def _is_sequence_of_sets(y: Any) -> bool:
         return False
     if not any(isinstance(row, SET_TYPES) for row in y):
         return False
-    elements = [row is None or isinstance(row, SET_TYPES) for row in y]
-    if not all(elements):
-        first = elements.index(False)
+    single = [row is not None and not isinstance(row, SET_TYPES) for row in y]
+    if any(single):
+        first = single.index(True)
         raise ValueError(
             f"y mixes label sets and single labels: row {first} is {reprlib.repr(y[first])}. "
             "Write every row as a set, single labels too."
@@ -384,26 +378,12 @@ def _sorted_unique(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]
 class CandidateStatistics:
     """What a collection of candidate sets looks like.
 
-    Attributes
-    ----------
-    n_samples, n_classes : int
-        Rows and labels.
-    mean_size : float
-        Mean number of candidates, the paper's AVG-CL*.
-    sizes : ndarray of shape (n_classes + 1,), int
-        ``sizes[s]`` is the number of rows with ``s`` candidates.
-    singleton_share : float
-        Share of rows whose set holds one label.
-    label_frequency : ndarray of shape (n_classes,), float
-        Share of candidate sets that contain each label.
-    cooccurrence : ndarray of shape (n_classes, n_classes), float
-        Entry (l, l') is the share of the sets with label l that contain l' too
-        (0 for a label that no set contains).
-    ambiguity_degree : float
-        The largest off-diagonal entry of ``cooccurrence``: 1 means that some label never appears
-        without a certain companion, so the two cannot be told apart from the sets alone.
-    unseen : ndarray of shape (n_classes,), bool
-        Labels that no set contains.
+    ``sizes[s]`` is the number of rows with s candidates, ``mean_size`` their mean number (the
+    paper's AVG-CL*), ``singleton_share`` the share of rows with one. ``label_frequency`` is the
+    share of the sets that contain each label, ``unseen`` marks those that none contains. Entry
+    (l, l') of ``cooccurrence`` is the share of the sets with label l that contain l' too (0 for an
+    unseen label), and ``ambiguity_degree`` its largest entry off the diagonal: 1 means that some
+    label never appears without a certain companion: the sets alone cannot tell the two apart.
     """
 
     n_samples: int
@@ -443,23 +423,12 @@ class CandidateStatistics:
 class VotedCandidates(NamedTuple):
     """Candidate sets made from votes.
 
-    Attributes
-    ----------
-    candidates : CandidateSets
-        Row ``i`` belongs to ``items[i]``.
-    items : ndarray of shape (n_items,)
-        The items, in the order of their first vote.
-    weights : ndarray of shape (n_items, n_classes), float
-        The summed weight of the votes for each label, zero outside the candidates.
-    votes : csr_array of shape (n_items, n_annotators * n_classes) or None
-        Who voted what: the weight of annotator w's vote for label l stands in column
-        ``w * n_classes + l``. Votes without names are those of one annotator.
-    annotators : ndarray of shape (n_annotators,) or None
-        The names of the annotators, in the order of their first vote; None if they have none.
-
-    Notes
-    -----
-    As with :class:`CandidateSets`, an array of row numbers picks rows.
+    Row i of ``candidates`` belongs to ``items[i]``; items are in the order of their first vote.
+    ``weights`` (n_items, n_classes) sums the votes for each label, zero outside the candidates.
+    ``votes``, sparse of shape (n_items, n_annotators * n_classes), tells who voted what: the weight
+    of annotator w's vote for label l stands in column ``w * n_classes + l``; votes without names
+    are those of one annotator. ``annotators`` are their names, in the order of their first vote.
+    What is not known is None. As with :class:`CandidateSets`, an array of row numbers picks rows.
     """
 
     candidates: CandidateSets
@@ -495,10 +464,7 @@ def candidates_from_votes(
     min_share: float = 0.0,
     all_items: Iterable[Any] | None = None,
 ) -> VotedCandidates:
-    """Turn annotators' votes into candidate sets.
-
-    Every label that somebody gave an item becomes one of its candidates. Who voted what is kept
-    for :class:`gmpll.evidence.annotators.AnnotatorModel`.
+    """Turn annotators' votes into candidate sets: whatever somebody said is a candidate.
 
     Parameters
     ----------
@@ -530,56 +496,47 @@ def candidates_from_votes(
     >>> voted.candidates.to_lists()
     [['cat', 'dog'], ['dog']]
     """
-    item_list, label_list = list(items), list(labels)
-    if not item_list:
+    item_list, label_array = list(items), _objects(labels)
+    n_votes = len(item_list)
+    if not n_votes:
         raise ValueError("There are no votes: at least one (item, label) pair is needed.")
-    if len(item_list) != len(label_list):
+    if n_votes != len(label_array):
         raise ValueError(
-            f"There are {len(item_list)} items but {len(label_list)} labels: a vote has one each."
+            f"There are {n_votes} items but {len(label_array)} labels: a vote has one each."
         )
     if not 0.0 <= min_share <= 1.0:
         raise ValueError(f"min_share is {min_share}; it must be between 0 and 1.")
-    weight = np.ones(len(item_list)) if weights is None else np.asarray(weights, dtype=float)
-    if weight.shape != (len(item_list),):
-        raise ValueError(f"There are {len(item_list)} votes but {weight.size} weights.")
-    if not (np.isfinite(weight).all() and (weight > 0).all()):
-        vote = int(np.argmin(np.isfinite(weight) & (weight > 0)))
+    weight = np.ones(n_votes) if weights is None else np.asarray(weights, dtype=float)
+    if weight.shape != (n_votes,):
+        raise ValueError(f"There are {n_votes} votes but {weight.size} weights.")
+    sound = np.isfinite(weight) & (weight > 0)
+    if not sound.all():
+        vote = int(np.argmin(sound))
         raise ValueError(f"Vote {vote} has the weight {weight[vote]}; weights must be positive.")
-
-    label_array = _objects(label_list)
     missing = _first_missing(label_array)
     if missing is not None:
         raise ValueError(f"Vote {missing} has no label (NaN or None).")
-    classes, label_code = _sorted_unique(_tight(label_array))
-    item_code, item_names = _item_codes(item_list, all_items)
-    if annotators is None:
-        who, names = np.zeros(len(item_code), dtype=np.intp), None
-    else:
-        who, names = _codes(list(annotators))
-        if len(who) != len(item_code):
-            raise ValueError(f"There are {len(item_code)} votes but {len(who)} annotators.")
-        # Of an annotator's equal votes on an item only the weightiest counts.
+    classes, label = _sorted_unique(_tight(label_array))
+    item, item_names = _item_codes(item_list, all_items)
+    who, names = _codes([None] * n_votes if annotators is None else list(annotators))
+    if len(who) != n_votes:
+        raise ValueError(f"There are {n_votes} votes but {len(who)} annotators.")
+    if annotators is not None:  # of equal votes of an annotator only the weightiest counts
         order = np.argsort(-weight, kind="stable")
         extents = (len(names), len(item_names), len(classes))
-        vote_code = np.ravel_multi_index((who, item_code, label_code), extents)
+        vote_code = np.ravel_multi_index((who, item, label), extents)
         kept = np.sort(order[np.unique(vote_code[order], return_index=True)[1]])
-        item_code, label_code, who = item_code[kept], label_code[kept], who[kept]
-        weight = weight[kept]
+        item, label, who, weight = item[kept], label[kept], who[kept], weight[kept]
 
-    shape = (len(item_names), len(classes))
-    total = np.zeros(shape)
-    np.add.at(total, (item_code, label_code), weight)
+    n, q = len(item_names), len(classes)
+    total = np.zeros((n, q))
+    np.add.at(total, (item, label), weight)
     keep = (total > 0) & (total >= min_share * total.sum(axis=1, keepdims=True))
-    keep |= (total > 0) & (total == total.max(axis=1, keepdims=True))
-    keep |= (total == 0).all(axis=1, keepdims=True)
-    columns = who.astype(np.int64) * shape[1] + label_code
-    n_annotators = 1 if names is None else len(names)
-    votes = sp.coo_array(
-        (weight, (item_code.astype(np.int64), columns)), shape=(shape[0], n_annotators * shape[1])
-    ).tocsr()
-    return VotedCandidates(
-        CandidateSets(keep, classes), item_names, np.where(keep, total, 0.0), votes, names
-    )
+    keep |= total == total.max(axis=1, keepdims=True)  # all labels where nobody voted
+    places = (item.astype(np.int64), who.astype(np.int64) * q + label)
+    votes = sp.coo_array((weight, places), shape=(n, len(names) * q)).tocsr()
+    sets, weights = CandidateSets(keep, classes), np.where(keep, total, 0.0)
+    return VotedCandidates(sets, item_names, weights, votes, None if annotators is None else names)
 
 
 def _codes(values: list[Any]) -> tuple[NDArray[np.intp], NDArray[Any]]:

@@ -33,16 +33,8 @@ STILL = 5e-4
 class NeighborVote(NamedTuple):
     """A neighbour of the explained row.
 
-    Attributes
-    ----------
-    row : int
-        Its row number.
-    weight : float
-        Weight of its vote.
-    share : float
-        Its share of the weight of all neighbours.
-    label : object
-        The label it has now, which it votes for.
+    The weight of its vote, its share of the weight of all neighbours, and the label it has now,
+    which it votes for.
     """
 
     row: int
@@ -52,16 +44,10 @@ class NeighborVote(NamedTuple):
 
 
 class Iteration(NamedTuple):
-    """One iteration of the matching.
+    """One iteration of the matching; 1 is the first.
 
-    Attributes
-    ----------
-    number : int
-        1 is the first.
-    confidences : dict
-        Confidence of every candidate after the iteration.
-    changes : dict
-        What the iteration added to it or, negative, took away.
+    ``confidences`` are those of the candidates after it, ``changes`` what it added to each or,
+    negative, took away.
     """
 
     number: int
@@ -71,17 +57,11 @@ class Iteration(NamedTuple):
 
 @dataclass(frozen=True)
 class Tipping:
-    """What would have changed the decision.
+    """What would have changed the decision to another ``label``.
 
-    Attributes
-    ----------
-    label : object
-        The label that would have been taken.
-    neighbors : tuple of int
-        The fewest neighbours that would have had to be of that label for sure; empty if no number
-        of them is enough or if the neighbours prefer that label anyway.
-    is_preferred : bool
-        Whether the neighbours prefer that label although the matching found another one.
+    ``neighbors`` are the fewest that would have had to be of that label for sure; none if no number
+    of them is enough, or if the neighbours prefer that label anyway (``is_preferred``) although the
+    matching found another one.
     """
 
     label: Any
@@ -93,24 +73,12 @@ class Tipping:
 class Explanation:
     """Reasons for the label of one row; print it to read them.
 
-    Attributes
-    ----------
-    row : int
-        The row.
-    label : object
-        The label found.
-    support : dict
-        Share of the neighbours' votes for every candidate, largest first; sums to one (uniform
-        where no neighbour votes for any candidate).
-    neighbors : tuple of NeighborVote
-        Heaviest first, those that vote for no candidate of the row included.
-    iterations : tuple of Iteration
-        The first iterations of the matching; those that moved nothing are left out.
-    afterwards : Iteration or None
-        What came after them: further iterations, and the say that a regression over all rows and a
-        forest have where the model uses them. None if it moved nothing.
-    tipping : Tipping or None
-        What would have changed the decision; None for a row with one candidate.
+    ``support`` is the share of the neighbours' votes for every candidate, largest first; it sums to
+    one (uniform where no neighbour votes for any candidate). ``neighbors`` come heaviest first,
+    those included that vote for no candidate of the row. ``iterations`` are the first of the
+    matching that moved something, and ``afterwards`` is what came after them: further iterations,
+    and the say that a regression over all rows and a forest have where the model uses them.
+    ``tipping`` is what would have changed the decision; None for a row with one candidate.
     """
 
     row: int
@@ -133,13 +101,7 @@ class Explanation:
         return "\n".join([*lines, f"  {self.counterfactual()}"])
 
     def counterfactual(self, name_of: Callable[[int], Any] = int) -> str:
-        """Say in a sentence what would have changed the decision.
-
-        Parameters
-        ----------
-        name_of : callable, default=int
-            How to call a row; by its number by default.
-        """
+        """Say in a sentence what would have changed the decision; ``name_of`` names a row."""
         if self.tipping is None:
             return "It has one candidate: nothing else was possible."
         other = self.tipping.label
@@ -194,21 +156,7 @@ def explain(model: Any, i: int) -> Explanation:
 def explain_rows(
     model: Any, rows: Sequence[int], *, max_iterations: int = MAX_ITERATIONS
 ) -> list[Explanation]:
-    """Explain several rows; the matching is replayed once for all of them.
-
-    Parameters
-    ----------
-    model
-        As for :func:`explain`.
-    rows : sequence of int
-        Row numbers.
-    max_iterations : int, default=MAX_ITERATIONS
-        How many iterations to replay.
-
-    Returns
-    -------
-    list of Explanation
-    """
+    """Explain several rows; the matching is replayed once for all of them."""
     check_is_fitted(model)
     problem = getattr(model, "matching_", None)
     if problem is None:

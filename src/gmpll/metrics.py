@@ -35,12 +35,7 @@ CERTAIN = 0.99
 def covered(candidates: Any, y_pred: ArrayLike) -> NDArray[np.bool_]:
     """Return for every row whether the predicted label is one of its candidates.
 
-    Parameters
-    ----------
-    candidates : any form that :func:`gmpll.as_candidates` reads
-        Candidate sets.
-    y_pred : array-like of shape (n_samples,)
-        Predicted labels.
+    The sets may come in any form that :func:`gmpll.as_candidates` reads, here and below.
     """
     return _hits(*_columns(candidates, y_pred))
 
@@ -50,16 +45,7 @@ def covering_rate(
 ) -> float:
     """Share of rows whose predicted label lies in their candidate set.
 
-    With singleton sets this is the accuracy.
-
-    Parameters
-    ----------
-    candidates : any form that :func:`gmpll.as_candidates` reads
-        Candidate sets.
-    y_pred : array-like of shape (n_samples,)
-        Predicted labels.
-    sample_weight : array-like of shape (n_samples,), default=None
-        How much each row counts.
+    With singleton sets this is the accuracy. ``sample_weight`` says how much each row counts.
 
     Examples
     --------
@@ -135,14 +121,6 @@ def row_lifts(
     """Return what every row counts in the candidate lift; 0 where chance makes a hit certain.
 
     The predicted column is -1 for a label that no set contains, which chance never covers.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gmpll.metrics import row_lifts
-    >>> sets = np.array([[True, True], [True, False]])
-    >>> row_lifts(sets, np.array([1, 1]), chance=np.array([1.0, 0.5]))
-    array([ 1., -1.])
     """
     of_column = np.where(columns >= 0, chance[columns], 0.0)
     informative = of_column <= CERTAIN
@@ -202,18 +180,7 @@ def mean_absolute_label_error(y_true: ArrayLike, y_pred: ArrayLike) -> float:
     """Mean distance between true and predicted labels that are numbers, such as ages or grades.
 
     The accuracy calls a neighbouring grade as wrong as the farthest one; this does not. It is in
-    the unit of the labels, and smaller is better.
-
-    Parameters
-    ----------
-    y_true : array-like of shape (n_samples,)
-        True labels: integers or floats, not numbers written as text.
-    y_pred : array-like of shape (n_samples,)
-        Predicted labels, likewise.
-
-    Returns
-    -------
-    float
+    the unit of the labels, and smaller is better. Labels are integers or floats, not text.
 
     Examples
     --------

@@ -32,22 +32,11 @@ def best_labels(
     rng: np.random.RandomState | None = None,
     priority: Array | None = None,
 ) -> Array:
-    """Return the column of the largest score of every row.
+    """Return the column of the largest score of every row; scores may be ``-inf``.
 
-    Parameters
-    ----------
-    scores : array of shape (n_samples, n_classes)
-        May contain ``-inf`` for labels that are out of the question.
-    rng : RandomState, default=None
-        Ties are broken by drawing one of the tied labels, anew for every row. The
-        draws are the same whatever library holds the scores.
-    priority : array of shape (n_classes,), default=None
-        Used without ``rng``: the tied label of highest priority wins. A row's answer then depends
-        on that row alone, as the prediction of unseen rows must.
-
-    Returns
-    -------
-    array of shape (n_samples,), int
+    With ``rng`` one of the tied labels is drawn, anew for every row; the draws are the same
+    whatever library holds the scores. Without it the tied label of highest ``priority`` wins, so
+    that a row's answer depends on that row alone, as the prediction of unseen rows must.
 
     Examples
     --------
@@ -130,16 +119,7 @@ def _confidences_within(scores: Array, mask: Array) -> Array:
 
 
 def one_hot(labels: Array, n_classes: int) -> Array:
-    """Return a boolean matrix with a single True in every row, in the column of its label.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gmpll.rounding import one_hot
-    >>> one_hot(np.array([1, 0]), 2)
-    array([[False,  True],
-           [ True, False]])
-    """
+    """Return a boolean matrix with a single True in every row, in the column of its label."""
     xp = array_namespace(labels)
     return labels[:, None] == xp.arange(n_classes, device=device(labels))[None, :]
 

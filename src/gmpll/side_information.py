@@ -61,12 +61,9 @@ def apply_constraints(
 ) -> CandidateSets:
     """Return the candidate sets with known and impossible labels worked in.
 
-    ``gold`` holds a label for every row; None, NaN or -1 where it is not known (-1 is a label if
-    the sets have it). A known label becomes the only candidate of its row, also if it was none
-    before. ``impossible`` holds the labels that a row cannot have, as a sequence of sets (None for
-    none), or as a matrix, sparse matrix or DataFrame of 0 and 1 with a column per label; a label
-    without a column in a DataFrame is possible everywhere. Labels that the sets do not have, and a
-    row that is left without a candidate, are a ValueError that names the first such row.
+    Both are given as to ``fit`` of :class:`gmpll.base.BasePartialLabelClassifier`. A label without
+    a column in a DataFrame is possible everywhere. Labels that the sets do not have, and a row that
+    is left without a candidate, are a ValueError that names the first such row.
 
     Examples
     --------
@@ -215,11 +212,7 @@ def class_shares(
 def estimate_weight_exponent(
     prior: NDArray[np.float64], found: NDArray[np.float64], mask: NDArray[np.bool_]
 ) -> float:
-    r"""Estimate the exponent that the weights of candidates deserve.
-
-    Weights and features are two witnesses of the same labels. The matching that has not seen the
-    weights says how good they are: the exponent s, between 0 and ``MAX_WEIGHT_EXPONENT``, is that
-    with which the weights predict best what was found without them,
+    r"""Estimate the exponent with which the weights predict best what was found without them.
 
     .. math:: \max_s \sum_i \log \sum_l p_{il} \frac{b_{il}^s}{\sum_k b_{ik}^s}
 

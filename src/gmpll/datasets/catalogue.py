@@ -14,14 +14,9 @@ from typing import Any
 
 @dataclass(frozen=True)
 class PaperStatistics:
-    """The figures that the paper prints for a data set.
+    """The figures that the paper prints for a data set: its columns EXP*, FEA*, CL* and AVG-CL*.
 
-    Attributes
-    ----------
-    n_samples, n_features, n_classes : int
-        The columns EXP*, FEA* and CL*.
-    mean_candidates : float or None
-        The column AVG-CL*, printed for the real-world sets only.
+    The last is printed for the real-world sets only.
     """
 
     n_samples: int
@@ -54,43 +49,15 @@ class TableLayout:
 class DatasetInfo:
     """A data set, described.
 
-    Attributes
-    ----------
-    name : str
-        What the loaders take.
-    title : str
-        The name in print.
-    kind : {"real-world", "uci", "crowd", "prepared", "embedded"}
-        Real-world and crowd sets have candidates; UCI and embedded ones have labels that are to be
-        corrupted.
-    n_samples, n_features, n_classes : int
-        Of the loaded arrays.
-    mean_candidates : float or None
-        Mean size of the candidate sets; None for plain labels.
-    source, licence, citation : str
-        Where it comes from, on which terms, and what to cite.
-    paper : PaperStatistics or None
-        What the paper prints; None where it prints nothing.
-    folder, file_name : str
-        The file, and where it belongs in the data folder; empty for embedded sets.
-    checksum : str
-        ``sha256:`` or ``git-blob:`` and the digest of the file that was described here.
-    openml_id : int or None
-        Number of the set at OpenML.
-    ordered : bool
-        Whether the labels are numbers whose differences count, such as ages: predictions then
-        have a mean absolute error.
-    named_annotators : bool
-        Of a crowd set, whether a column of the votes is one person.
-    remark : str
-        What a user should know.
-    layout : TableLayout or None
-        The columns of a comma separated file.
+    ``name`` is what the loaders take, ``title`` the name in print. The numbers are those of the
+    loaded arrays; ``paper`` is what the paper prints. Real-world and crowd sets have candidates, so
+    that ``mean_candidates`` is their mean size; it is None for plain labels, which are to be
+    corrupted.
     """
 
     name: str
     title: str
-    kind: str
+    kind: str  #: real-world, uci, crowd, prepared or embedded
     n_samples: int
     n_features: int
     n_classes: int
@@ -99,14 +66,14 @@ class DatasetInfo:
     licence: str
     citation: str
     paper: PaperStatistics | None = None
-    folder: str = ""
+    folder: str = ""  #: where the file belongs in the data folder; empty for embedded sets
     file_name: str = ""
-    checksum: str = ""
+    checksum: str = ""  #: ``sha256:`` or ``git-blob:`` and the digest of the file
     openml_id: int | None = None
-    ordered: bool = False
-    named_annotators: bool = True
-    remark: str = ""
-    layout: TableLayout | None = None
+    ordered: bool = False  #: labels are numbers whose differences count, such as ages
+    named_annotators: bool = True  #: of a crowd set, whether a column of the votes is one person
+    remark: str = ""  #: what a user should know
+    layout: TableLayout | None = None  #: the columns of a comma separated file
 
     def description(self) -> str:
         """Return the text that becomes ``DESCR`` of the loaded set."""
@@ -156,12 +123,6 @@ _ALL, PAPER_DIFFERENCES = _read_catalogue()
 def list_datasets() -> list[DatasetInfo]:
     """Return the descriptions of all data sets.
 
-    Returns
-    -------
-    list of DatasetInfo
-        Six real-world sets, nine UCI sets, three with votes of a crowd, four with prepared
-        features and three that come with scikit-learn.
-
     Examples
     --------
     >>> from gmpll.datasets import list_datasets
@@ -172,18 +133,9 @@ def list_datasets() -> list[DatasetInfo]:
 
 
 def dataset_info(name: str, *, kind: str | None = None) -> DatasetInfo:
-    """Return the description of one data set.
+    """Return the description of one data set; with ``kind``, look among this kind only.
 
-    Parameters
-    ----------
-    name : str
-        Upper and lower case are the same.
-    kind : {"real-world", "uci", "crowd", "prepared", "embedded"}, default=None
-        Look among this kind only.
-
-    Returns
-    -------
-    DatasetInfo
+    Upper and lower case of the name are the same.
 
     Examples
     --------

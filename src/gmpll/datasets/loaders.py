@@ -21,22 +21,10 @@ def load_dataset(
     *,
     download_if_missing: bool = True,
 ) -> Bunch:
-    """Load any data set by name.
+    """Load any data set of :func:`gmpll.datasets.list_datasets` by name.
 
-    Parameters
-    ----------
-    name : str
-        Any of :func:`gmpll.datasets.list_datasets`.
-    data_home : str or path, default=None
-        The data folder, see :func:`gmpll.datasets.get_data_home`.
-    download_if_missing : bool, default=True
-        With False, a missing file is an error.
-
-    Returns
-    -------
-    Bunch
-        As from :func:`gmpll.datasets.load_real_world`; ``candidates`` is None where the set has
-        plain labels.
+    The other arguments and the result are those of :func:`gmpll.datasets.load_real_world`;
+    ``candidates`` is None where the set has plain labels.
 
     Examples
     --------
@@ -54,17 +42,9 @@ def load_dataset(
 
 
 def load_embedded(name: str) -> Bunch:
-    """Load a data set that needs no file.
+    """Load "digits", "iris" or "wine", which need no file.
 
-    Parameters
-    ----------
-    name : {"digits", "iris", "wine"}
-        Which.
-
-    Returns
-    -------
-    Bunch
-        As from :func:`gmpll.datasets.load_real_world`; ``candidates`` is None.
+    The result is as from :func:`gmpll.datasets.load_real_world`; ``candidates`` is None.
 
     Examples
     --------

@@ -80,27 +80,15 @@ def load_crowd(name: str, data_home: str | os.PathLike[str] | None = None) -> Bu
 
 
 def load_prepared(name: str, data_home: str | os.PathLike[str] | None = None) -> Bunch:
-    """Load a set with prepared features.
+    """Load pos-swedish, slashdot-pl-f1, 20newsgroups or fashion-mnist, whose features are prepared.
 
     The file, for instance ``dictionary/pos-swedish.npz``, must lie in the data folder: nothing is
     downloaded. Swedish parts of speech were made from https://universaldependencies.org (CC
     BY-SA), Slashdot comes with https://github.com/jhjiangSEU/SDLPP, 20 Newsgroups with
     https://github.com/yao8839836/text_gcn, Fashion-MNIST with
-    https://github.com/zalandoresearch/fashion-mnist (MIT). The keys of the file are those of
-    :mod:`gmpll.datasets.prepared`.
-
-    Parameters
-    ----------
-    name : {"pos-swedish", "slashdot-pl-f1", "20newsgroups", "fashion-mnist"}
-        Which.
-    data_home : str or path, default=None
-        The data folder, see :func:`gmpll.datasets.get_data_home`.
-
-    Returns
-    -------
-    Bunch
-        As from :func:`gmpll.datasets.load_crowd`; ``candidates`` is None where the set has plain
-        labels, to be corrupted with :mod:`gmpll.datasets.corruption`.
+    https://github.com/zalandoresearch/fashion-mnist (MIT). Arguments and result are those of
+    :func:`gmpll.datasets.load_crowd`; ``candidates`` is None where the set has plain labels, to be
+    corrupted with :mod:`gmpll.datasets.corruption`.
 
     Examples
     --------

@@ -25,18 +25,10 @@ _CHUNK_BYTES = 2**16
 
 
 def get_data_home(data_home: str | os.PathLike[str] | None = None) -> Path:
-    """Return the folder in which data sets are looked for and kept.
+    """Return the folder in which data sets are looked for and kept; it need not exist.
 
-    Parameters
-    ----------
-    data_home : str or path, default=None
-        The folder; by default the environment variable ``GMPLL_DATA``, else ``gmpll`` in the
-        user's cache folder (``XDG_CACHE_HOME``, else ``~/.cache``).
-
-    Returns
-    -------
-    Path
-        It need not exist.
+    By default it is that of the environment variable ``GMPLL_DATA``, else ``gmpll`` in the user's
+    cache folder (``XDG_CACHE_HOME``, else ``~/.cache``).
 
     Examples
     --------
@@ -75,17 +67,6 @@ def find_file(info: DatasetInfo, data_home: str | os.PathLike[str] | None = None
 
 def is_available(name: str, data_home: str | os.PathLike[str] | None = None) -> bool:
     """Whether a data set can be loaded without downloading anything.
-
-    Parameters
-    ----------
-    name : str
-        Any of :func:`gmpll.datasets.list_datasets`.
-    data_home : str or path, default=None
-        See :func:`gmpll.datasets.get_data_home`.
-
-    Returns
-    -------
-    bool
 
     Examples
     --------

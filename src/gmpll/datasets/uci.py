@@ -38,22 +38,15 @@ def load_uci(
 
     Parameters
     ----------
-    name : {"glass", "ecoli", "dermatology", "vehicle", "segment", "abalone", "letter", \
-"satimage", "pendigits"}
-        Which.
-    data_home : str or path, default=None
-        The data folder, see :func:`gmpll.datasets.get_data_home`.
+    name : str
+        "glass", "ecoli", "dermatology", "vehicle", "segment", "abalone", "letter", "satimage" or
+        "pendigits".
+    data_home, download_if_missing
+        As for :func:`gmpll.datasets.load_real_world`, like the result; ``candidates`` is None, to
+        be made from ``target`` with :mod:`gmpll.datasets.corruption`.
     all_rows : bool, default=False
         Letter has 20000 rows, of which the paper uses 5000 without saying which: by default the
         first 5000 are taken, with True all of them. The other sets are always whole.
-    download_if_missing : bool, default=True
-        With False, a missing file is an error.
-
-    Returns
-    -------
-    Bunch
-        As from :func:`gmpll.datasets.load_real_world`; ``candidates`` is None, to be made from
-        ``target`` with :mod:`gmpll.datasets.corruption`.
 
     Examples
     --------

@@ -30,8 +30,7 @@ SCORE_TOLERANCE = 1e-12
 def conformal_rank(n_samples: int, confidence_level: float) -> int:
     """Rank of the calibration score up to which labels are kept, ceil((n + 1) level).
 
-    A rank beyond ``n_samples`` means that so few rows can promise the level by no smaller set
-    than that of all labels.
+    Beyond ``n_samples``, no smaller set than that of all labels can promise the level.
 
     Examples
     --------
@@ -168,17 +167,8 @@ class ConformalPartialClassifier(PartialLabelWrapper):
     def calibrate(self, X: Any, y: Any) -> Self:
         """Calibrate the fitted model anew, on other rows.
 
-        Parameters
-        ----------
-        X : array-like, sparse matrix or table of shape (n_samples, n_features)
-            Rows that took no part in ``fit``, drawn like those to be predicted.
-        y : candidate sets or true labels
-            In any form that ``fit`` takes; labels that ``fit`` did not see are an error. With
-            true labels the sets are exact.
-
-        Returns
-        -------
-        self
+        They took no part in ``fit`` and are drawn like those to be predicted. Labels that ``fit``
+        did not see are an error. With true labels the sets are exact.
         """
         check_is_fitted(self)
         n_samples = X.shape[0] if hasattr(X, "shape") else len(X)
@@ -189,21 +179,11 @@ class ConformalPartialClassifier(PartialLabelWrapper):
         return self
 
     def predict_set(self, X: Any, candidates: Any = None) -> Mask:
-        """Return the labels that may be true.
+        """Return the labels that may be true, as a mask with columns in the order of ``classes_``.
 
-        Parameters
-        ----------
-        X : array-like, sparse matrix or table of shape (n_samples, n_features)
-            Features.
-        candidates : candidate sets, default=None
-            If the rows come with candidates, labels outside are dropped. That costs no coverage:
-            the true label is inside.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes), bool
-            Columns in the order of ``classes_``. A row can be empty: no label fits it as well as
-            calibration rows are used to.
+        If the rows come with ``candidates``, labels outside are dropped. That costs no coverage:
+        the true label is inside. A row can be empty: no label fits it as well as calibration rows
+        are used to.
         """
         check_is_fitted(self)
         mass = np.sum([part.mass_below(X, self.classes_) for part in self._parts], axis=0)

@@ -19,19 +19,7 @@ __all__ = ["RejectingClassifier", "coverage_threshold"]
 
 
 def coverage_threshold(confidence: NDArray[np.floating], coverage: float) -> float:
-    """Return the level that a share of the rows reaches.
-
-    Parameters
-    ----------
-    confidence : ndarray of shape (n_samples,)
-        Confidence in the prediction of held-out rows.
-    coverage : float in (0, 1]
-        Share of rows to be answered.
-
-    Returns
-    -------
-    float
-        The largest of the confidences that at least this share of the rows reaches.
+    """Return the largest of the confidences that at least this share of the rows reaches.
 
     Examples
     --------
@@ -123,15 +111,7 @@ class RejectingClassifier(PartialLabelWrapper):
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict the label of unseen rows, ``reject_label`` where confidence is too low.
 
-        Parameters
-        ----------
-        X : array-like, sparse matrix or table of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Of the labels' type if ``reject_label`` is of that kind too, else of type object.
+        The result is of the labels' type if ``reject_label`` is of that kind too, else objects.
         """
         answered = self.accepts(X)
         predicted = np.asarray(self.estimator_.predict(X))
@@ -142,15 +122,5 @@ class RejectingClassifier(PartialLabelWrapper):
         return kept
 
     def accepts(self, X: Any) -> Mask:
-        """Whether the confidence in the prediction of each row reaches the level.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or table of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,), bool
-        """
+        """Whether the confidence in the prediction of each row reaches the level."""
         return self.predict_proba(X).max(axis=1) >= self.threshold_

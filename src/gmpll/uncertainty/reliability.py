@@ -25,14 +25,7 @@ __all__ = [
 class ReliabilityCurve(NamedTuple):
     """Stated confidence beside the share of right answers, bin by bin; empty bins are left out.
 
-    Attributes
-    ----------
-    confidence : ndarray of shape (n_filled_bins,)
-        Mean confidence of the rows of the bin.
-    accuracy : ndarray of shape (n_filled_bins,)
-        Share of right answers among them.
-    n_rows : ndarray of shape (n_filled_bins,)
-        Number of rows.
+    For every bin the mean confidence, the share of right answers and the number of rows.
     """
 
     confidence: Floats
@@ -43,14 +36,8 @@ class ReliabilityCurve(NamedTuple):
 class AccuracyCoverage(NamedTuple):
     """Accuracy of the most confident rows.
 
-    Attributes
-    ----------
-    coverage : ndarray of shape (n_samples,)
-        Share of rows that are answered.
-    accuracy : ndarray of shape (n_samples,)
-        Share of right answers among them.
-    threshold : ndarray of shape (n_samples,)
-        Least confidence among them.
+    For every number of answered rows their share, the share of right answers among them, and the
+    least confidence among them.
     """
 
     coverage: Floats
@@ -93,16 +80,9 @@ def expected_calibration_error(
 ) -> float:
     """Mean distance between confidence and accuracy over bins of equal width.
 
-    Parameters
-    ----------
-    confidence, right, n_bins
-        As for :func:`reliability_curve`.
-
-    Returns
-    -------
-    float
-        0 if every bin is right as often as it claims. With few rows, chance alone lifts it above
-        0: compare only figures of the same rows and bins.
+    It is 0 if every bin is right as often as it claims. With few rows, chance alone lifts it above
+    0: compare only figures of the same rows and bins. The arguments are those of
+    :func:`reliability_curve`.
 
     Examples
     --------
@@ -118,17 +98,14 @@ def expected_calibration_error(
 def brier_score(probabilities: ArrayLike, truth: ArrayLike) -> float:
     """Mean squared distance between probabilities and the truth, summed over the labels.
 
+    It lies between 0 (certain and right) and 2 (certain and wrong).
+
     Parameters
     ----------
     probabilities : array-like of shape (n_samples, n_classes)
         Predicted probabilities.
     truth : array-like of shape (n_samples,), int
         Column of the true label.
-
-    Returns
-    -------
-    float
-        Between 0 (certain and right) and 2 (certain and wrong).
 
     Examples
     --------
@@ -144,11 +121,6 @@ def brier_score(probabilities: ArrayLike, truth: ArrayLike) -> float:
 
 def accuracy_coverage_curve(confidence: ArrayLike, right: ArrayLike) -> AccuracyCoverage:
     """Accuracy if only the most confident rows are answered, for every number of rows.
-
-    Parameters
-    ----------
-    confidence, right
-        As for :func:`reliability_curve`.
 
     Examples
     --------

@@ -62,17 +62,10 @@ class PartialLabelWrapper(MetaEstimatorMixin, ClassifierMixin, BaseEstimator, me
             Features, in any form that the wrapped estimator takes.
         y : candidate sets
             In any form that :func:`gmpll.as_candidates` reads.
-        gold, impossible : default=None
-            Labels that are known, and labels that cannot be, as in
-            :meth:`gmpll.base.BasePartialLabelClassifier.fit`.
-        candidate_weight : array-like, sparse matrix or DataFrame, default=None
-            How much speaks for every candidate of a row, as in
-            :meth:`gmpll.PartialLabelClassifier.fit`; an error if the ``fit`` of the wrapped
-            estimator does not take it.
-
-        Returns
-        -------
-        self
+        gold, impossible, candidate_weight : default=None
+            Labels that are known, labels that cannot be, and how much speaks for every candidate,
+            as in :meth:`gmpll.PartialLabelClassifier.fit`. Weights are an error if the ``fit`` of
+            the wrapped estimator does not take them.
         """
         X = X if hasattr(X, "shape") else np.asarray(X)
         y, candidate_weight = votes_as_weights(self, y, candidate_weight)
@@ -90,33 +83,14 @@ class PartialLabelWrapper(MetaEstimatorMixin, ClassifierMixin, BaseEstimator, me
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Predict the label of unseen rows, as the wrapped estimator does.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or table of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
+        """Predict the label of unseen rows, as the wrapped estimator does."""
         check_is_fitted(self)
         return self.estimator_.predict(X)
 
     def predict_proba(self, X: Any) -> Floats:
-        """Probability of every label for unseen rows.
+        """Probability of every label for unseen rows; columns in the order of ``classes_``.
 
-        Parameters
-        ----------
-        X : array-like, sparse matrix or table of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Rows sum to one; columns in the order of ``classes_``. Where the wrapped estimator
-            has only ``decision_function``, they come from the softmax of it.
+        Where the wrapped estimator has only ``decision_function``, it is the softmax of it.
         """
         check_is_fitted(self)
         return self._changed(label_probabilities(self.estimator_, X, self.classes_))

@@ -250,53 +250,21 @@ def predict_table(
 
 @dataclass(frozen=True)
 class SavedMatching:
-    """What a run found, in the order of the input's rows.
+    """What a run found: n rows in the order of the input's, q labels, d features."""
 
-    Attributes
-    ----------
-    ids : ndarray of shape (n,), str
-        The id column, or the row number (counted from 1) as text.
-    classes : ndarray of shape (q,), str
-        Label names.
-    mask : ndarray of shape (n, q), bool
-        Candidates.
-    gold : ndarray of shape (n,), int
-        Code of the known label or -1.
-    labels : ndarray of shape (n,), int
-        Code of the label found.
-    confidence : ndarray of shape (n, q), float32
-        How sure every candidate is; rows sum to one.
-    features : ndarray of shape (n, d), float32
-        What the matching compared.
-    display : ndarray of shape (n,), str
-        JSON objects: cells worth showing to a person.
-    text_column, image_column : str
-        Which of their keys is text, which names an image file; "" if none. Relative file names
-        are relative to the input's folder.
-    source : str
-        Path of the input.
-    settings : str
-        JSON: method, its parameters, and the margin below which a row is flagged.
-    weights : ndarray of shape (n, q), float32
-        How many votes each candidate got; of shape (0, 0) without votes.
-    votes : ndarray of shape (v, 3), int
-        Row, annotator and label of every vote; empty where nobody is named.
-    annotators : ndarray of shape (a,), str
-        The names of the annotators.
-    """
-
-    ids: NDArray[np.str_]
+    ids: NDArray[np.str_]  # the id column, or the row number (counted from 1) as text
     classes: NDArray[np.str_]
-    mask: NDArray[np.bool_]
-    gold: NDArray[np.int64]
-    labels: NDArray[np.int64]
-    confidence: NDArray[np.float32]
-    features: NDArray[np.float32]
-    display: NDArray[np.str_]
-    text_column: str
-    image_column: str
-    source: str
-    settings: str
+    mask: NDArray[np.bool_]  # (n, q), the candidates
+    gold: NDArray[np.int64]  # code of the known label or -1
+    labels: NDArray[np.int64]  # code of the label found
+    confidence: NDArray[np.float32]  # (n, q), of every candidate; rows sum to one
+    features: NDArray[np.float32]  # (n, d), what the matching compared
+    display: NDArray[np.str_]  # JSON objects: cells worth showing to a person
+    text_column: str  # which of their keys is text, "" if none
+    image_column: str  # which names an image file, relative to the input's folder
+    source: str  # path of the input
+    settings: str  # JSON: method, its parameters, the margin below which a row is flagged
+    # How many votes each candidate got; row, annotator and label of every vote; who they are.
     weights: NDArray[np.float32] = field(default_factory=lambda: _NO_VOTES["weights"])
     votes: NDArray[np.int64] = field(default_factory=lambda: _NO_VOTES["votes"])
     annotators: NDArray[np.str_] = field(default_factory=lambda: _NO_VOTES["annotators"])
@@ -358,18 +326,7 @@ def write_matching(saved: SavedMatching, path: Path) -> None:
 def read_matching(directory: str | Path) -> SavedMatching:
     """Read the matching in an output folder of ``gmpll disambiguate``.
 
-    Parameters
-    ----------
-    directory : path
-
-    Returns
-    -------
-    SavedMatching
-
-    Raises
-    ------
-    InputError
-        If there is none, it is damaged, or another version of gmpll wrote it.
+    There being none, a damaged one or one of another version of gmpll is an InputError.
     """
     path = Path(directory) / MATCHING_FILE
     if not path.is_file():
@@ -452,19 +409,7 @@ def _holds_characters(texts: NDArray[np.str_]) -> bool:
 
 
 def rematch(saved: SavedMatching, gold: Mapping[int, int]) -> SavedMatching:
-    """Match again, with known labels for some rows.
-
-    Parameters
-    ----------
-    saved : SavedMatching
-    gold : mapping of int to int
-        Row -> code of its label, which becomes its only candidate.
-
-    Returns
-    -------
-    SavedMatching
-        With the new ``mask``, ``gold``, ``labels`` and ``confidence``.
-    """
+    """Match again; for some rows the codes of known labels become their only candidates."""
     mask, known = saved.mask.copy(), saved.gold.copy()
     for row, code in gold.items():
         if not 0 <= row < len(mask):
