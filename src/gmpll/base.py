@@ -116,10 +116,6 @@ class BasePartialLabelClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMe
         impossible : candidate sets that may be empty, default=None
             Labels that a row cannot have, as a sequence of sets (None for none), or as a matrix,
             sparse matrix or DataFrame of 0 and 1 with a column per label.
-
-        Returns
-        -------
-        self
         """
         return self._fit_sets(X, y, gold=gold, impossible=impossible)
 

@@ -135,10 +135,6 @@ def explain(model: Any, i: int) -> Explanation:
     i : int
         Row number.
 
-    Returns
-    -------
-    Explanation
-
     Examples
     --------
     >>> import numpy as np
@@ -172,67 +168,53 @@ def explain_rows(
         raise IndexError(f"There is no row {outside[0]}: the rows are 0 to {n_samples - 1}.")
     path = problem.path(chosen, min(max_iterations, int(model.n_iter_)))
     return [
-        _explanation(int(row), model, problem, graph, steps)
-        for row, steps in zip(chosen, path, strict=True)
+        _explanation(int(row), model, graph, steps) for row, steps in zip(chosen, path, strict=True)
     ]
 
 
 def _explanation(
-    row: int, model: Any, problem: Any, graph: sp.csr_array, path: NDArray[np.float64]
+    row: int, model: Any, graph: sp.csr_array, path: NDArray[np.float64]
 ) -> Explanation:
     here = slice(graph.indptr[row], graph.indptr[row + 1])
     order = np.argsort(-graph.data[here], kind="stable")
     near, weight = graph.indices[here][order], graph.data[here][order]
     total = float(weight.sum()) or 1.0
     names, final = model.classes_.tolist(), model.label_support_[row]
-    codes = np.flatnonzero(problem.mask[row])
+    codes = np.flatnonzero(model.matching_.mask[row])
     by_support = codes[np.argsort(-final[codes], kind="stable")]
-    label = model.labels_[row]
-    found = names.index(label.item() if isinstance(label, np.generic) else label)
-    ballots = model.label_confidences_[near]
-    whole_path = [*path, model.label_confidences_[row]]
+
+    def named(values: NDArray[np.float64]) -> dict[Any, float]:
+        return {names[code]: float(values[code]) for code in by_support}
+
     *iterations, afterwards = (
-        _iteration(number, before, after, by_support, names)
-        for number, (before, after) in enumerate(pairwise(whole_path), start=1)
+        Iteration(number, named(after), named(after - before))
+        if np.abs(after - before)[codes].max() > STILL
+        else None
+        for number, (before, after) in enumerate(
+            pairwise([*path, model.label_confidences_[row]]), start=1
+        )
     )
+    label = model.labels_[row : row + 1].tolist()[0]
     return Explanation(
         row=row,
-        label=names[found],
-        support={names[code]: float(final[code]) for code in by_support},
+        label=label,
+        support=named(final),
         neighbors=tuple(
             NeighborVote(int(j), float(w), float(w) / total, voted)
             for j, w, voted in zip(near, weight, model.labels_[near].tolist(), strict=True)
         ),
         iterations=tuple(step for step in iterations if step is not None),
         afterwards=afterwards,
-        tipping=_tipping(found, codes, near, weight, ballots, problem.similarity, names),
+        tipping=_tipping(model, names.index(label), codes, near, weight),
     )
-
-
-def _iteration(
-    number: int,
-    before: NDArray[np.float64],
-    after: NDArray[np.float64],
-    codes: NDArray[np.intp],
-    names: list[Any],
-) -> Iteration | None:
-    """Describe an iteration; None if it moved nothing."""
-    if np.abs(after - before)[codes].max() <= STILL:
-        return None
-    confidences, changes = (
-        {names[code]: float(values[code]) for code in codes} for values in (after, after - before)
-    )
-    return Iteration(number, confidences, changes)
 
 
 def _tipping(
+    model: Any,
     found: int,
     codes: NDArray[np.intp],
     near: NDArray[np.integer],
     weight: NDArray[np.float64],
-    ballots: NDArray[np.float64],
-    similarity: NDArray[np.float64] | None,
-    names: list[Any],
 ) -> Tipping | None:
     """Count the neighbours that would have had to be of the runner-up's label.
 
@@ -241,16 +223,18 @@ def _tipping(
     others = codes[codes != found]
     if others.size == 0:
         return None
+    ballots, similarity = model.label_confidences_[near], model.matching_.similarity
     if similarity is not None:
         ballots = ballots @ similarity
     votes = weight @ ballots
     other = int(others[np.argmax(votes[others])])
+    name = model.classes_.tolist()[other]
     gap = float(votes[found] - votes[other])
     if gap < 0:
-        return Tipping(names[other], (), True)
+        return Tipping(name, (), True)
     alike = 0.0 if similarity is None else float(similarity[other, found])
     gain = weight * ((1.0 - alike) - (ballots[:, other] - ballots[:, found]))
     order = np.argsort(-gain, kind="stable")
     enough = np.flatnonzero(np.cumsum(gain[order]) > gap)
     turned = near[order[: enough[0] + 1]] if enough.size else near[:0]
-    return Tipping(names[other], tuple(int(j) for j in turned), False)
+    return Tipping(name, tuple(turned.tolist()), False)

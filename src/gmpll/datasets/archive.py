@@ -12,7 +12,7 @@ import subprocess
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from gmpll.datasets.storage import chunks, same_name
 
@@ -33,17 +33,13 @@ class NoToolError(ArchiveError):
     """There is no program that unpacks RAR archives."""
 
 
-class _Tool(NamedTuple):
-    program: str
-    listing: Sequence[str]
-    extraction: Sequence[str]
-
-
-_TOOLS = (
-    _Tool("bsdtar", ("-tf",), ("-xOf",)),
-    _Tool("unrar", ("lb", "-p-"), ("p", "-inul", "-p-")),
-    *(_Tool(name, ("l", "-slt", "-ba"), ("e", "-so")) for name in ("7zz", "7z")),
-)
+#: Programs, how they list what an archive holds, and how they print a member.
+_TOOLS = {
+    "bsdtar": (("-tf",), ("-xOf",)),
+    "unrar": (("lb", "-p-"), ("p", "-inul", "-p-")),
+    "7zz": (("l", "-slt", "-ba"), ("e", "-so")),
+    "7z": (("l", "-slt", "-ba"), ("e", "-so")),
+}
 
 
 def extract_member(archive: Path, file_name: str, target: Path) -> None:
@@ -51,39 +47,32 @@ def extract_member(archive: Path, file_name: str, target: Path) -> None:
 
     Spelling is forgiven as everywhere in the data folder.
     """
-    tools = [tool for tool in _TOOLS if shutil.which(tool.program)]
-    if not tools:
-        names = ", ".join(tool.program for tool in _TOOLS)
-        raise NoToolError(f"none of the programs {names} is installed")
+    programs = [program for program in _TOOLS if shutil.which(program)]
+    if not programs:
+        raise NoToolError(f"none of the programs {', '.join(_TOOLS)} is installed")
     reasons = []
-    for tool in tools:
+    for program in programs:
         try:
-            return _write_member(tool, archive, _find_member(tool, archive, file_name), target)
+            return _extract(program, archive, file_name, target)
         except (ArchiveError, subprocess.SubprocessError) as error:
-            reasons.append(f"{tool.program}: {error}")
+            reasons.append(f"{program}: {error}")
     raise ArchiveError("; ".join(reasons))
 
 
-def _find_member(tool: _Tool, archive: Path, file_name: str) -> str:
-    command = [tool.program, *tool.listing, str(archive)]
+def _extract(program: str, archive: Path, file_name: str, target: Path) -> None:
+    listing, extraction = ([program, *options, str(archive)] for options in _TOOLS[program])
     too_many = f"{archive.name} holds more files than the known archives"
-    listing = b"".join(
-        _output(command, _MAX_LISTING_BYTES, too_many, f"cannot read {archive.name}")
-    )
-    lines = listing.decode("utf-8", "replace").splitlines()
+    failed = f"cannot read {archive.name}"
+    listed = b"".join(_output(listing, _MAX_LISTING_BYTES, too_many, failed))
+    lines = listed.decode("utf-8", "replace").splitlines()
     members = [line.removeprefix("Path = ").strip() for line in lines]
     wanted = [m for m in members if same_name(re.split(r"[/\\]", m)[-1], file_name)]
     if len(wanted) != 1 or not _PLAIN_NAME.fullmatch(wanted[0]):
         raise ArchiveError(f"{archive.name} does not hold exactly one {file_name}")
-    return wanted[0]
-
-
-def _write_member(tool: _Tool, archive: Path, member: str, target: Path) -> None:
-    command = [tool.program, *tool.extraction, str(archive), member]
-    too_large = f"{member} is larger than {MAX_MEMBER_BYTES} bytes"
-    failed = f"cannot take {member} out of {archive.name}"
+    too_large = f"{wanted[0]} is larger than {MAX_MEMBER_BYTES} bytes"
+    failed = f"cannot take {wanted[0]} out of {archive.name}"
     with target.open("wb") as file:
-        file.writelines(_output(command, MAX_MEMBER_BYTES, too_large, failed))
+        file.writelines(_output([*extraction, *wanted], MAX_MEMBER_BYTES, too_large, failed))
         if not file.tell():
             raise ArchiveError(failed)
 

@@ -51,10 +51,6 @@ def random_candidates(
     random_state : int, RandomState or None, default=None
         Seed.
 
-    Returns
-    -------
-    ndarray of shape (n_samples, n_classes), bool
-
     Examples
     --------
     >>> from gmpll.datasets.corruption import random_candidates
@@ -101,10 +97,6 @@ def cooccurring_candidates(
     companions : array-like of shape (n_classes,), int, default=None
         Companion of every label; by default drawn with ``random_state`` so that every label is
         the companion of exactly one other.
-
-    Returns
-    -------
-    ndarray of shape (n_samples, n_classes), bool
 
     Examples
     --------
@@ -156,10 +148,6 @@ def class_dependent_candidates(
         As for :func:`random_candidates`.
     transition : array-like of shape (n_classes, n_classes)
         The probabilities :math:`T`, with ones on the diagonal; rows need not sum to one.
-
-    Returns
-    -------
-    ndarray of shape (n_samples, n_classes), bool
 
     Examples
     --------
@@ -216,10 +204,6 @@ def instance_dependent_candidates(
     random_state : int, RandomState or None, default=None
         Seed of the folds and of the draws. A probability that the model computes differently in
         its last digits on another platform can, rarely, change a set.
-
-    Returns
-    -------
-    ndarray of shape (n_samples, n_classes), bool
 
     Examples
     --------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -25,16 +25,9 @@ PARTIAL_SHARE = 0.8
 EXTRA_LABELS = 3
 TEST_SHARE = 0.25
 SCORES, LABELS, PICTURE = "scores.csv", "labels.csv", "confidence.png"
+SCORED = ("method", "transductive", "inductive")
 RESOLVED = ("candidates", "label", "confidence", "support")
 KNOWS_THE_TRUTH = "Full supervision (knows the truth)"
-
-
-class Result(NamedTuple):
-    """Accuracy of one method on the demo's digits."""
-
-    method: str
-    transductive: float | None
-    inductive: float
 
 
 def demo(
@@ -68,7 +61,7 @@ def demo(
     results, model = _compare(problem, seed, console)
     _print_table(results, console)
     out.mkdir(parents=True, exist_ok=True)
-    _write_csv(out / SCORES, Result._fields, results)
+    _write_csv(out / SCORES, SCORED, results)
     _write_csv(out / LABELS, RESOLVED, _resolved(model, mask))
     written = [SCORES, LABELS]
     if _draw(out / PICTURE, model, problem["y"], mask):
@@ -90,7 +83,8 @@ def _digits(seed: int) -> dict[str, Any]:
     return {"X": X, "y": y, "mask": mask, "X_test": X_test, "y_test": y_test}
 
 
-def _compare(problem: dict[str, Any], seed: int, console: Console) -> tuple[list[Result], Any]:
+def _compare(problem: dict[str, Any], seed: int, console: Console) -> tuple[list[Any], Any]:
+    """Return name and accuracies on seen and unseen images of every method, and the first model."""
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
@@ -117,21 +111,20 @@ def _compare(problem: dict[str, Any], seed: int, console: Console) -> tuple[list
             found = getattr(learner, "labels_", None)
             transductive = None if found is None else float((found == problem["y"]).mean())
             inductive = float(learner.score(problem["X_test"], problem["y_test"]))
-            results.append(Result(name, transductive, inductive))
+            results.append((name, transductive, inductive))
             progress.advance(task)
     return results, model
 
 
-def _print_table(results: list[Result], console: Console) -> None:
+def _print_table(results: list[Any], console: Console) -> None:
     from rich.table import Table
 
     table = Table(title="Share of labels found")
     table.add_column("method")
     table.add_column("training images", justify="right")
     table.add_column("unseen images", justify="right")
-    for result in results:
-        found = "" if result.transductive is None else f"{result.transductive:.3f}"
-        table.add_row(result.method, found, f"{result.inductive:.3f}")
+    for method, seen, unseen in results:
+        table.add_row(method, "" if seen is None else f"{seen:.3f}", f"{unseen:.3f}")
     console.print(table)
 
 
@@ -143,12 +136,10 @@ def _write_csv(path: Path, header: Iterable[str], rows: Iterable[Iterable[Any]])
 
 
 def _resolved(model: Any, mask: NDArray[np.bool_]) -> Iterator[tuple[Any, ...]]:
-    for row, label, confidence, support in zip(
-        mask, model.labels_, model.label_confidences_, model.label_support_, strict=True
-    ):
-        candidates = "|".join(str(c) for c in model.classes_[row])
-        chosen = model.classes_ == label
-        yield candidates, label, confidence[chosen][0], support[chosen][0]
+    for row, (candidates, label) in enumerate(zip(mask, model.labels_, strict=True)):
+        found = row, model.classes_.tolist().index(label)
+        names = "|".join(str(name) for name in model.classes_[candidates])
+        yield names, label, model.label_confidences_[found], model.label_support_[found]
 
 
 def _draw(path: Path, model: Any, truth: NDArray[np.intp], mask: NDArray[np.bool_]) -> bool:
