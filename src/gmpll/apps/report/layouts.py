@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -189,40 +189,47 @@ def accuracy_table(facts: pd.DataFrame, measure: str) -> Table:
     """Lay out the inductive or the transductive table of the real-world sets."""
     # Full supervision, for one, has no transductive accuracy: its row would be all dashes.
     facts = facts[(facts["measured"] > 0) | (facts["failed"] > 0)]
-    methods, data_sets = ordered_methods(facts["method"]), ordered_data_sets(facts["dataset"])
-    cells = {(row.method, row.dataset): _accuracy_cell(row) for row in rows_of(facts)}
-    return Table(
+    data_sets = ordered_data_sets(facts["dataset"])
+    return _table_by_method(
         measure,
         f"{measure.capitalize()} accuracy on the real-world sets (Table "
         f"{paper.TABLE_NUMBERS[measure]} of the paper)",
-        ["Method", *map(data_set_name, data_sets)],
-        _rows_of_methods(methods, data_sets, cells),
         facts,
+        {(name,): data_set_name(name) for name in data_sets},
+        ["dataset"],
+        _accuracy_cell,
         [
             f"{_MARKS_EXPLAINED} The second line of a cell is the paper's figure and ours minus "
             "the paper's.",
             _SPREAD_EXPLAINED,
-            *_not_run(methods, data_sets, measure),
+            *_not_run(ordered_methods(facts["method"]), data_sets, measure),
         ],
     )
 
 
-def _rows_of_methods(
-    methods: Sequence[str], columns: Sequence[Any], cells: dict[tuple[str, Any], Cell]
-) -> list[Row]:
-    """Lay out a row per method; ours, the compared ones and the baselines stand apart."""
-    rows = []
-    for place, method in enumerate(methods):
-        found = [cells.get((method, column), Cell(MISSING)) for column in columns]
-        is_apart = place > 0 and _kind(method) != _kind(methods[place - 1])
-        rows.append(Row([Cell(method), *found], is_apart))
-    return rows
+def _table_by_method(
+    name: str,
+    title: str,
+    facts: pd.DataFrame,
+    columns: Mapping[tuple[str, ...], str],
+    keys: Sequence[str],
+    cell_of: Callable[[Any], Cell],
+    notes: list[str],
+) -> Table:
+    """Lay out a row per method and a cell per column, named by the values of its keys.
 
-
-def _kind(method: str) -> str:
-    if method in BASELINES:
-        return "baseline"
-    return "own" if method in (DEFAULT, OURS) else "compared"
+    Our methods, the compared ones and the baselines stand apart.
+    """
+    cells = {(row.method, *(getattr(row, k) for k in keys)): cell_of(row) for row in rows_of(facts)}
+    rows: list[Row] = []
+    kind_above = ""
+    for method in ordered_methods(facts["method"]):
+        found = [cells.get((method, *column), Cell(MISSING)) for column in columns]
+        own = method in (DEFAULT, OURS)
+        kind = "baseline" if method in BASELINES else "own" if own else "compared"
+        rows.append(Row([Cell(method), *found], is_apart=kind_above not in ("", kind)))
+        kind_above = kind
+    return Table(name, title, ["Method", *columns.values()], rows, facts, notes)
 
 
 def _accuracy_cell(row: Any) -> Cell:
@@ -235,20 +242,17 @@ def _accuracy_cell(row: Any) -> Cell:
 
 def error_table(facts: pd.DataFrame) -> Table:
     """Lay out the mean absolute errors of the real-world sets: a row per method."""
-    columns = [
-        (data_set, rows)
-        for data_set in ordered_data_sets(facts["dataset"])
-        for rows in facts["rows"].unique()
-    ]
-    cells = {
-        (row.method, (row.dataset, row.rows)): _compared_cell(row, 2) for row in rows_of(facts)
-    }
-    return Table(
+    return _table_by_method(
         "absolute-error-real-world",
         "Mean absolute error on the real-world sets with ordered labels",
-        ["Method", *(f"{data_set_name(data_set)}, {rows} rows" for data_set, rows in columns)],
-        _rows_of_methods(ordered_methods(facts["method"]), columns, cells),
         facts,
+        {
+            (data_set, rows): f"{data_set_name(data_set)}, {rows} rows"
+            for data_set in ordered_data_sets(facts["dataset"])
+            for rows in facts["rows"].unique()
+        },
+        ["dataset", "rows"],
+        lambda row: _compared_cell(row, decimals=2),
         [_MARKS_EXPLAINED, _SPREAD_EXPLAINED],
     )
 

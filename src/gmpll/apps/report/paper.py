@@ -1,8 +1,7 @@
 """The figures that the GM-PLL paper prints, read from ``paper.toml``.
 
-Where the paper contradicts itself, the printed figure stands and
-:mod:`gmpll.apps.report.paper_checks` says so. Data sets carry the names that :mod:`gmpll.datasets`
-gives them; methods carry their printed names.
+Where the paper contradicts itself, the printed figure stands and a remark says so. Data sets carry
+the names that :mod:`gmpll.datasets` gives them; methods carry their printed names.
 """
 
 from __future__ import annotations
@@ -44,14 +43,14 @@ class Counts(NamedTuple):
         return f"{self.win}/{self.tie}/{self.loss}"
 
 
-_PAPER = tomllib.loads(
+PRINTED = tomllib.loads(
     (resources.files("gmpll.apps.report") / "paper.toml").read_text(encoding="utf-8")
 )
 
 
-def _table(name: str) -> dict[tuple[str, str], str]:
+def printed_table(name: str) -> dict[tuple[str, str], str]:
     """Read a printed table with a header line; keys are (row, column)."""
-    header, *rows = (line.split() for line in _PAPER["tables"][name].strip().splitlines())
+    header, *rows = (line.split() for line in PRINTED["tables"][name].strip().splitlines())
     return {
         (row, column): cell
         for row, *cells in rows
@@ -59,34 +58,35 @@ def _table(name: str) -> dict[tuple[str, str], str]:
     }
 
 
-def _column(table: str, column: str) -> dict[str, float]:
-    return {row: float(cell) for (row, name), cell in _table(table).items() if name == column}
+def column(table: str, column: str) -> dict[str, float]:
+    """Read a column of numbers of a printed table."""
+    cells = printed_table(table).items()
+    return {row: float(cell) for (row, name), cell in cells if name == column}
 
 
-CITATION: str = _PAPER["citation"]
-TIMING_MACHINE: str = _PAPER["timing_machine"]
+CITATION: str = PRINTED["citation"]
+TIMING_MACHINE: str = PRINTED["timing_machine"]
 #: Data set -> its printed name, in the paper's order.
-PRINTED_NAMES: dict[str, str] = _PAPER["names"]
+PRINTED_NAMES: dict[str, str] = PRINTED["names"]
 #: Data set -> what it is for, of the sets that Table 2 lists.
-TASKS: dict[str, str] = _PAPER["tasks"]
+TASKS: dict[str, str] = PRINTED["tasks"]
+#: Section of the report -> where the printed figures contradict each other.
+REMARKS: dict[str, list[str]] = PRINTED["remarks"]
 TABLE_NUMBERS = {"inductive": 4, "transductive": 5}
 #: Measure -> (method, data set) -> accuracy.
 ACCURACY = {
-    measure: {key: PrintedAccuracy.parse(cell) for key, cell in _table(measure).items()}
+    measure: {key: PrintedAccuracy.parse(cell) for key, cell in printed_table(measure).items()}
     for measure in TABLE_NUMBERS
 }
-_COUNTS = {key: Counts.parse(cell) for key, cell in _table("win_tie_loss").items() if cell != "-"}
 #: (data set, method) -> counts over the 21 configurations of p and r.
-WIN_TIE_LOSS = {key: counts for key, counts in _COUNTS.items() if "sum" not in key}
-#: The printed sums, which do not all agree with the printed counts.
-WIN_TIE_LOSS_METHOD_SUMS = {method: _COUNTS["sum", method] for _, method in WIN_TIE_LOSS}
-WIN_TIE_LOSS_DATA_SUMS = {data_set: _COUNTS[data_set, "sum"] for data_set, _ in WIN_TIE_LOSS}
-#: The value of beta that the paper found best, and the one that a caption says was held fixed.
-BETA = _column("parameters", "beta")
-FIGURE_BETA: dict[str, float] = _PAPER["figures"]["beta"]
-#: r* as the paper's formula is said to give it, and r** as the paper found it best.
-R_FORMULA = _column("parameters", "r*")
-R_BEST = _column("parameters", "r**")
+WIN_TIE_LOSS = {
+    key: Counts.parse(cell)
+    for key, cell in printed_table("win_tie_loss").items()
+    if "sum" not in key
+}
+#: The values of beta and r that the paper found best.
+BETA = column("parameters", "beta")
+R_BEST = column("parameters", "r**")
 #: Seconds of training and testing together, and of testing alone.
-RUNNING_SECONDS = _column("seconds", "running")
-TESTING_SECONDS = _column("seconds", "testing")
+RUNNING_SECONDS = column("seconds", "running")
+TESTING_SECONDS = column("seconds", "testing")

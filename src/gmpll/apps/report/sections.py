@@ -1,6 +1,6 @@
 """The sections of the page: which facts become which tables and figures, in which order.
 
-A section whose experiment is not in the scores consists of one sentence that says so.
+What the scores say nothing about has no section.
 """
 
 from __future__ import annotations
@@ -11,16 +11,14 @@ from dataclasses import dataclass, field
 import pandas as pd
 
 from gmpll.apps.pages.tables import Table
-from gmpll.apps.report import comparisons, figures, layouts, summaries
+from gmpll.apps.report import comparisons, figures, layouts, paper, summaries
 from gmpll.apps.report.crowd import crowd_table
 from gmpll.apps.report.figures import Drawing
 from gmpll.apps.report.names import OURS, data_set_name
-from gmpll.apps.report.paper_checks import paper_contradictions
 from gmpll.apps.report.scores_table import METHOD_IN_SETTING, of_experiment
 from gmpll.datasets import PAPER_DIFFERENCES, DatasetInfo
 
 _SYMBOLS = {"beta": "β", "r": "r"}
-_NO_COMPARISON = "The scores hold no folds that gmpll or GM-PLL and another method both have."
 
 
 @dataclass(frozen=True)
@@ -30,36 +28,34 @@ class Section:
     anchor: str  # its place in the page's address
     title: str
     text: list[str] = field(default_factory=list)
-    absent: str = ""  # why it is empty
     drawings: list[Drawing] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
 
 
 def make_sections(scores: pd.DataFrame, infos: Sequence[DatasetInfo]) -> list[Section]:
-    """Make all sections from checked scores and the catalogue of data sets."""
-    remarks = paper_contradictions()
-    return [
+    """Make the sections that checked scores have something for, with the catalogue's data sets."""
+    if scores.empty:
+        return [Section("overview", "Overview", ["The table of scores is empty."])]
+    made = (
         _overview(scores),
-        _data(infos, remarks["real-world data"]),
+        _data(infos),
         _curves(scores),
-        _win_tie_loss(scores, remarks["win/tie/loss"]),
-        _accuracy(scores, "inductive", remarks["inductive"]),
-        _accuracy(scores, "transductive", remarks["transductive"]),
+        _win_tie_loss(scores),
+        _accuracy(scores, "inductive"),
+        _accuracy(scores, "transductive"),
         _errors(scores),
         _ranks(scores),
-        _sensitivity(scores, infos, "beta", remarks["beta"]),
-        _sensitivity(scores, infos, "r", remarks["r"]),
+        *(_sensitivity(scores, infos, parameter) for parameter in _SYMBOLS),
         _times(scores),
-        *_crowd(scores),
+        _crowd(scores),
         _incomplete(scores),
         _failures(scores),
-    ]
+    )
+    return [section for section in made if section.tables]
 
 
 def _overview(scores: pd.DataFrame) -> Section:
-    if scores.empty:
-        return Section("overview", "Overview", absent="The table of scores is empty.")
     facts = summaries.overview_facts(scores)
     text = [
         f"{facts['jobs'].sum()} jobs, {facts['failed'].sum()} of them failed. Every figure is "
@@ -69,38 +65,32 @@ def _overview(scores: pd.DataFrame) -> Section:
     return Section("overview", "Overview", text, tables=[layouts.overview_table(facts)])
 
 
-def _data(infos: Sequence[DatasetInfo], remarks: list[str]) -> Section:
+def _data(infos: Sequence[DatasetInfo]) -> Section:
     reasons = [
         f"{data_set_name(data_set)}: {reason}"
         for data_set, by_statistic in PAPER_DIFFERENCES.items()
         for reason in by_statistic.values()
     ]
     tables = layouts.data_tables(summaries.data_facts(infos))
-    return Section("data", "Data sets", tables=tables, remarks=[*reasons, *remarks])
+    remarks = [*reasons, *paper.REMARKS["data"]]
+    return Section("data", "Data sets", tables=tables, remarks=remarks)
 
 
 def _curves(scores: pd.DataFrame) -> Section:
-    title = "Controlled sets: accuracy over p"
     controlled = of_experiment(scores, "controlled")
     facts = summaries.fold_summary(controlled, METHOD_IN_SETTING, "inductive")
     numbers = sorted(int(r) for r in facts.loc[facts["measured"] > 0, "r"].dropna().unique())
-    if not numbers:
-        return Section("controlled", title, absent=_absent(scores, "controlled"))
     return Section(
         "controlled",
-        title,
+        "Controlled sets: accuracy over p",
         ["The counterparts of the paper's three figures over p, one for each r."],
         drawings=[figures.curve_figure(facts, r) for r in numbers],
         tables=[layouts.curve_table(facts, r) for r in numbers],
     )
 
 
-def _win_tie_loss(scores: pd.DataFrame, remarks: list[str]) -> Section:
-    title = "Controlled sets: win/tie/loss"
+def _win_tie_loss(scores: pd.DataFrame) -> Section:
     facts = comparisons.win_tie_loss_facts(scores)
-    if facts.empty:
-        absent = _absent(scores, "controlled", otherwise=_NO_COMPARISON)
-        return Section("win-tie-loss", title, absent=absent)
     text = [
         "Each configuration of p and r is one comparison over the folds that both methods have; "
         "one with fewer than two common folds is not counted.",
@@ -108,48 +98,50 @@ def _win_tie_loss(scores: pd.DataFrame, remarks: list[str]) -> Section:
         "too many differences; the corrected resampled t-test allows for that. It takes the number "
         "of folds from the scores.",
     ]
-    tables = [layouts.win_tie_loss_table(facts, corrected=flag) for flag in (False, True)]
+    tests = () if facts.empty else (False, True)
+    tables = [layouts.win_tie_loss_table(facts, corrected=corrected) for corrected in tests]
+    title, remarks = "Controlled sets: win/tie/loss", paper.REMARKS["win-tie-loss"]
     return Section("win-tie-loss", title, text, tables=tables, remarks=remarks)
 
 
-def _accuracy(scores: pd.DataFrame, measure: str, remarks: list[str]) -> Section:
-    title = f"Real-world sets: {measure} accuracy"
+def _accuracy(scores: pd.DataFrame, measure: str) -> Section:
     facts = comparisons.accuracy_facts(scores, measure)
-    if not facts["measured"].any():
-        otherwise = f"No job of the real-world experiment has {measure} accuracy."
-        absent = _absent(scores, "real-world", otherwise=otherwise)
-        return Section(measure, title, absent=absent)
     text = {
         "inductive": "The share of unseen rows whose label was predicted.",
         "transductive": "The share of training rows whose label was found among their candidates; "
         "guessing among the candidates (“Random candidate”) is the floor.",
-    }
-    table = layouts.accuracy_table(facts, measure)
-    return Section(measure, title, [text[measure]], tables=[table], remarks=remarks)
+    }[measure]
+    return Section(
+        measure,
+        f"Real-world sets: {measure} accuracy",
+        [text],
+        tables=[layouts.accuracy_table(facts, measure)] if facts["measured"].any() else [],
+        remarks=paper.REMARKS[measure],
+    )
 
 
 def _errors(scores: pd.DataFrame) -> Section:
-    anchor, title = "absolute-error", "Ordered labels: mean absolute error"
     tables = []
     if len(facts := comparisons.error_facts(scores, "real-world")):
         tables.append(layouts.error_table(facts))
     if len(facts := comparisons.error_facts(scores, "controlled")):
         tables.append(layouts.error_by_setting_table(facts))
-    if not tables:
-        absent = "The scores hold no mean absolute error: no data set in them has ordered labels."
-        return Section(anchor, title, absent=absent)
     text = [
         "How far the label is from the true one on average, in the unit of the labels: years in "
         "FG-NET, rings in Abalone. Smaller is better.",
         "Every method gives the label that it finds most likely and is tuned for the share of "
         "right labels; none of them aims at a small distance.",
     ]
-    return Section(anchor, title, text, tables=tables)
+    return Section("absolute-error", "Ordered labels: mean absolute error", text, tables=tables)
 
 
 def _ranks(scores: pd.DataFrame) -> Section:
-    title = "Critical differences"
-    drawings, tables, missing = [], [], []
+    text = [
+        "Methods are ranked on every data set; a controlled set counts once, with its mean over "
+        "all configurations. With few data sets the critical difference is wide: a missing "
+        "difference is no proof of equality."
+    ]
+    section = Section("ranks", "Critical differences", text)
     for experiment, measure in (
         ("controlled", "inductive"),
         ("real-world", "inductive"),
@@ -157,79 +149,54 @@ def _ranks(scores: pd.DataFrame) -> Section:
     ):
         words, name = f"{experiment} sets, {measure} accuracy", f"ranks-{experiment}-{measure}"
         facts = comparisons.rank_facts(scores, experiment, measure)
-        if facts is None:
-            missing.append(words)
-            continue
-        drawings.append(figures.rank_figure(facts, name, words.capitalize()))
-        tables.append(layouts.rank_table(facts, name, f"Average ranks: {words}"))
-    too_few = "Ranks need three methods with figures on the same two data sets at least"
-    if not drawings:
-        return Section("ranks", title, absent=f"{too_few}; the scores hold fewer.")
-    text = [
-        "Methods are ranked on every data set; a controlled set counts once, with its mean over "
-        "all configurations. With few data sets the critical difference is wide: a missing "
-        "difference is no proof of equality."
-    ]
-    if missing:
-        text.append(f"{too_few}; left out for that: {'; '.join(missing)}.")
-    return Section("ranks", title, text, drawings=drawings, tables=tables)
+        if facts is not None:
+            section.drawings.append(figures.rank_figure(facts, name, words.capitalize()))
+            section.tables.append(layouts.rank_table(facts, name, f"Average ranks: {words}"))
+    return section
 
 
-def _sensitivity(
-    scores: pd.DataFrame, infos: Sequence[DatasetInfo], parameter: str, remarks: list[str]
-) -> Section:
+def _sensitivity(scores: pd.DataFrame, infos: Sequence[DatasetInfo], parameter: str) -> Section:
     symbol = _SYMBOLS[parameter]
-    anchor, title = f"sensitivity-{parameter}", f"Sensitivity to {symbol}"
-    facts = summaries.sensitivity_facts(scores, infos)
-    if not facts.loc[facts["parameter"] == parameter, "measured"].any():
-        otherwise = f"The sensitivity experiment did not vary {symbol}."
-        return Section(anchor, title, absent=_absent(scores, "sensitivity", otherwise=otherwise))
-    return Section(
-        anchor,
-        title,
-        drawings=[figures.sensitivity_figure(facts, parameter, symbol)],
-        tables=[layouts.sensitivity_table(facts, parameter, symbol)],
-        remarks=remarks,
+    section = Section(
+        f"sensitivity-{parameter}",
+        f"Sensitivity to {symbol}",
+        remarks=paper.REMARKS[parameter],
     )
+    facts = summaries.sensitivity_facts(scores, infos)
+    if facts.loc[facts["parameter"] == parameter, "measured"].any():
+        section.drawings.append(figures.sensitivity_figure(facts, parameter, symbol))
+        section.tables.append(layouts.sensitivity_table(facts, parameter, symbol))
+    return section
 
 
 def _times(scores: pd.DataFrame) -> Section:
-    title = "Running and testing times"
     facts = summaries.time_facts(scores)
-    if not facts["measured"].any():
-        return Section("times", title, absent=_absent(scores, "timing"))
-    ours = [layouts.time_table(facts)] if (facts["method"] == OURS).any() else []
-    return Section("times", title, tables=[*ours, layouts.times_of_methods_table(facts)])
+    section = Section("times", "Running and testing times")
+    if facts["measured"].any():
+        if (facts["method"] == OURS).any():
+            section.tables.append(layouts.time_table(facts))
+        section.tables.append(layouts.times_of_methods_table(facts))
+    return section
 
 
-def _crowd(scores: pd.DataFrame) -> list[Section]:
-    """The paper has no such experiment: a report without it does not mention it."""
-    table = crowd_table(scores)
+def _crowd(scores: pd.DataFrame) -> Section:
     text = ["Every method is given the same items and votes; only CROWDLAB and gmpll use features."]
-    return [Section("crowd", "Votes of annotators", text, tables=[table])] if table else []
+    table = crowd_table(scores)
+    return Section("crowd", "Votes of annotators", text, tables=[table] if table else [])
 
 
 def _incomplete(scores: pd.DataFrame) -> Section:
     facts = summaries.incomplete_facts(scores)
-    if facts.empty:
-        absent = "Every method has all the folds that others have in the same setting."
-        return Section("incomplete", "Partial results", absent=absent)
     text = [
         f"{len(facts)} figures rest on fewer folds than their setting has, because jobs failed or "
         "left no result. Their means are taken over the folds that are there, and tests use the "
         "folds that both methods have."
     ]
-    return Section("incomplete", "Partial results", text, tables=[layouts.incomplete_table(facts)])
+    tables = [] if facts.empty else [layouts.incomplete_table(facts)]
+    return Section("incomplete", "Partial results", text, tables=tables)
 
 
 def _failures(scores: pd.DataFrame) -> Section:
     facts = summaries.failure_facts(scores)
-    if facts.empty:
-        return Section("failures", "Failed jobs", absent="No job failed.")
-    return Section("failures", "Failed jobs", tables=[layouts.failure_table(facts)])
-
-
-def _absent(scores: pd.DataFrame, experiment: str, *, otherwise: str = "") -> str:
-    if of_experiment(scores, experiment).empty:
-        return f"The scores hold no {experiment} experiment, so this section is left out."
-    return otherwise or f"No job of the {experiment} experiment gave a figure."
+    tables = [] if facts.empty else [layouts.failure_table(facts)]
+    return Section("failures", "Failed jobs", tables=tables)
