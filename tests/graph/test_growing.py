@@ -1,12 +1,18 @@
 import numpy as np
 import pytest
 
-from gmpll.graph.growing import GrowingGraph, GrowingGraphs, edges_of_new_rows
+from gmpll.graph.growing import edges_of_new_rows, grown_graphs
 from gmpll.graph.local import LocalGraph, LocalGraphs
+from gmpll.graph.neighbors import nearest_neighbors
 
 
 def some_rows(seed, m=40, d=3):
     return np.random.RandomState(seed).randn(m, d)
+
+
+def grown(rows, first, k):
+    """The graph of the first rows with all others added at once."""
+    return grown_graphs(LocalGraphs([rows[:first]], k), [rows[first:]]).graphs[0]
 
 
 @pytest.mark.parametrize("first", [1, 3, 20, 39])
@@ -14,10 +20,10 @@ def some_rows(seed, m=40, d=3):
 def test_a_grown_graph_is_the_graph_of_all_rows(first, k):
     rows = some_rows(first)
     expected = LocalGraph(rows, k)
-    grown = GrowingGraph(rows[:first], k).with_rows(rows[first:])
-    np.testing.assert_array_equal(grown.rows, rows)
-    np.testing.assert_allclose(grown.scales, expected.scales, atol=1e-7)
-    np.testing.assert_allclose(grown.weights.toarray(), expected.weights.toarray(), atol=1e-6)
+    found = grown(rows, first, k)
+    np.testing.assert_array_equal(found.rows, rows)
+    np.testing.assert_allclose(found.scales, expected.scales, atol=1e-7)
+    np.testing.assert_allclose(found.weights.toarray(), expected.weights.toarray(), atol=1e-6)
 
 
 def test_rows_are_added_to_numpy_arrays_only(library):
@@ -25,7 +31,7 @@ def test_rows_are_added_to_numpy_arrays_only(library):
         return
     rows = library.array(some_rows(0))
     with pytest.raises(ValueError, match="Rows can only be added to the graph of NumPy arrays"):
-        GrowingGraph(rows, 5)
+        grown(rows, 20, 5)
     with pytest.raises(ValueError, match="Rows can only be added to the graph of NumPy arrays"):
         edges_of_new_rows(LocalGraphs([rows], 5), [rows])
 
@@ -33,47 +39,41 @@ def test_rows_are_added_to_numpy_arrays_only(library):
 def test_copies_of_rows_are_neighbours_and_no_row_is_its_own():
     rows = some_rows(0)
     rows[[20, 30, 39]] = rows[0]
-    grown = GrowingGraph(rows[:25], 5).with_rows(rows[25:])
-    expected = GrowingGraph(rows, 5)  # which of several copies is a neighbour is open
-    np.testing.assert_allclose(grown.near.distances, expected.near.distances, atol=1e-7)
+    near = grown(rows, 25, 5).near
+    expected = nearest_neighbors(rows, 5)  # which of several copies is a neighbour is open
+    np.testing.assert_allclose(near.distances, expected.distances, atol=1e-7)
     for row, copies in {0: {20, 30, 39}, 39: {0, 20, 30}}.items():
-        assert set(grown.near.indices[row, :3].tolist()) == copies
-    assert (grown.near.indices != np.arange(40)[:, None]).all()
+        assert set(near.indices[row, :3].tolist()) == copies
+    assert (near.indices != np.arange(40)[:, None]).all()
 
 
 def test_rows_can_be_added_one_by_one():
     rows = np.random.RandomState(0).randn(25, 2)
-    graph = GrowingGraph(rows[:2], 4)
+    graphs = LocalGraphs([rows[:2]], 4)
     for row in rows[2:]:
-        graph = graph.with_rows(row[None, :])
+        graphs = grown_graphs(graphs, [row[None, :]])
     expected = LocalGraph(rows, 4).weights.toarray()
-    np.testing.assert_allclose(graph.weights.toarray(), expected, atol=1e-6)
+    np.testing.assert_allclose(graphs.weights.toarray(), expected, atol=1e-6)
 
 
-def test_growing_leaves_the_graph_as_it_was():
-    rows = some_rows(0)
-    graph = GrowingGraph(rows[:30], 5)
-    before = graph.near.indices.copy(), graph.weights.toarray()
-    graph.with_rows(rows[30:])
-    np.testing.assert_array_equal(graph.near.indices, before[0])
-    np.testing.assert_array_equal(graph.weights.toarray(), before[1])
-
-
-def test_graphs_of_several_views_grow_together():
+def test_graphs_of_several_views_grow_together_and_stay_as_they_were():
     views = [some_rows(0), some_rows(1, d=5)]
     fitted = LocalGraphs([view[:25] for view in views], 6)
-    growing = GrowingGraphs.of(fitted, random_state=0)
-    assert GrowingGraphs.of(growing, random_state=0) is growing
-    np.testing.assert_allclose(growing.weights.toarray(), fitted.weights.toarray())
-    grown = growing.with_rows([view[25:] for view in views])
+    before = fitted.weights.toarray()
+    found = grown_graphs(fitted, [view[25:] for view in views])
     expected = LocalGraphs(views, 6).weights.toarray()
-    np.testing.assert_allclose(grown.weights.toarray(), expected, atol=1e-6)
+    np.testing.assert_allclose(found.weights.toarray(), expected, atol=1e-6)
     queries = [view[:4] + 0.1 for view in views]
     np.testing.assert_allclose(
-        grown.to_queries(queries).toarray(),
+        found.to_queries(queries).toarray(),
         LocalGraphs(views, 6).to_queries(queries).toarray(),
         atol=1e-6,
     )
+    near = found.graphs[0].near.indices.copy()
+    grown_graphs(found, [view[:2] + 0.2 for view in views])
+    np.testing.assert_array_equal(found.graphs[0].near.indices, near)
+    np.testing.assert_array_equal(fitted.weights.toarray(), before)
+    assert fitted.graphs[0].near is None
 
 
 def literal_edges(rows, new, k):

@@ -22,11 +22,6 @@ _NUMPY = NumpyEngine()
 def engine_of(array: Array) -> Engine:
     """Return the engine that works on an array: that of PyTorch, of Dask, or else of NumPy.
 
-    Parameters
-    ----------
-    array : ndarray, torch.Tensor or dask.array.Array
-        The array.
-
     Examples
     --------
     >>> import numpy as np

@@ -36,14 +36,8 @@ class Weights(Protocol):
 class Engine(Protocol):
     """The primitives in which array libraries differ; everything else is written over ``xp``.
 
-    Attributes
-    ----------
-    name : {"numpy", "torch", "dask"}
-        The library.
-    xp : module
-        Its namespace after the array API standard.
-    rows_called : str
-        What messages call its rows.
+    ``xp`` is the library's namespace after the array API standard, ``rows_called`` what messages
+    call its rows.
     """
 
     name: str
@@ -71,13 +65,8 @@ class Engine(Protocol):
     def map_rows(self, function: Callable[..., Array], X: Array, *others: Array) -> Array:
         """Apply a function of whole rows; it may be given blocks of rows, one after the other.
 
-        Parameters
-        ----------
-        function : callable
-            Takes rows of X and the same rows of ``others``, returns an array with a row for each;
-            what a row becomes depends on that row alone. It gets NumPy arrays from Dask.
-        X, *others : arrays with the same number of rows
-            Their first axis counts.
+        It takes rows of X and the same rows of ``others``, as NumPy arrays from Dask, and returns
+        an array with a row for each; what a row becomes depends on that row alone.
         """
         ...
 
@@ -86,17 +75,9 @@ class Engine(Protocol):
     ) -> Array:
         """Apply a function to what an array holds for the neighbours of queries, block by block.
 
-        Parameters
-        ----------
-        function : callable
-            Takes ``array[indices]`` for a block of queries and the same queries of ``others``,
-            returns an array with a row for each. It gets NumPy arrays from Dask.
-        array : array with a row per instance
-            Of one or two dimensions.
-        indices : array of shape (n_queries, k)
-            Rows of ``array``.
-        *others : arrays with a row per query
-            Further arguments.
+        It takes ``array[indices]`` for a block of queries and the same queries of ``others``, as
+        NumPy arrays from Dask, and returns an array with a row for each. ``array``, of one or two
+        dimensions, has a row per instance; ``indices`` are (n_queries, k).
         """
         ...
 
@@ -129,30 +110,17 @@ class Engine(Protocol):
     ) -> Neighbors:
         """Find the k nearest rows by Euclidean distance; fewer where there are not so many.
 
-        Parameters
-        ----------
-        rows : array of shape (n_rows, n_features)
-            Where to search.
-        k : int
-            How many.
-        queries : array of shape (n_queries, n_features), default=None
-            Whose neighbours, found exactly; by default those of ``rows`` themselves, where no row
-            is its own neighbour (its duplicates are).
-        search : {"exact", "approximate"} or k-NN estimator, default="exact"
-            How the neighbours of ``rows`` themselves are found.
-        random_state, n_jobs
-            Seed of an approximate search; parallel search as in scikit-learn.
+        Without ``queries``, (n_queries, n_features), those of the rows themselves are found, where
+        no row is its own neighbour (its duplicates are). Only this ``search`` may be "approximate",
+        seeded by ``random_state``, or by a k-NN estimator; queries are searched exactly. ``n_jobs``
+        is as in scikit-learn.
         """
         ...
 
     def symmetric_weights(self, indices: Array, values: Array) -> Weights:
         """Return the weights of edges from every row to its neighbours, as large both ways.
 
-        Parameters
-        ----------
-        indices, values : arrays of shape (n_rows, k)
-            The neighbours of every row and the weights of the edges to them; of the two weights
-            of a pair the larger one counts.
+        Indices and values are (n_rows, k); of the two weights of a pair the larger one counts.
         """
         ...
 

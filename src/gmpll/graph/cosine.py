@@ -25,18 +25,7 @@ def cosine_similarity_tile(
 ) -> NDArray[np.floating]:
     """Similarity in [0, 1] between unit (or zero) rows.
 
-    Parameters
-    ----------
-    rows : ndarray of shape (a, n_features)
-        Rows of length one or zero.
-    columns : ndarray of shape (b, n_features)
-        The same for the other side.
-    same : bool, default=False
-        Whether both are the same instances, which are fully similar to themselves.
-
-    Returns
-    -------
-    ndarray of shape (a, b)
+    ``same`` says whether both are the same instances, which are fully similar to themselves.
     """
     tile = rows @ columns.T
     tile += 1.0

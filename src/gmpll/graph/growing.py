@@ -23,119 +23,65 @@ from gmpll.engines.numpy import nearest_of_both
 from gmpll.graph.local import LocalGraph, LocalGraphs, row_scales, self_tuning_weights
 from gmpll.graph.neighbors import nearest_neighbors
 
-__all__ = ["GrowingGraph", "GrowingGraphs", "NewEdges", "edges_of_new_rows"]
+__all__ = ["NewEdges", "edges_of_new_rows", "grown_graphs"]
+
+Rows = NDArray[np.floating]
 
 
-class GrowingGraph(LocalGraph):
-    """A local graph that keeps the neighbours of its rows, so that rows can be added.
+def grown_graphs(
+    graphs: LocalGraphs, views: Sequence[Rows], *, random_state: int | np.random.RandomState = 0
+) -> LocalGraphs:
+    """Return the graphs of their rows and of added ones, given in each view, after them.
 
-    Parameters
-    ----------
-    rows, n_neighbors, neighbor_search, random_state, n_jobs
-        As in :class:`gmpll.graph.local.LocalGraph`; rows are a NumPy array.
-
-    Attributes
-    ----------
-    near : Neighbors
-        The neighbours of every row.
+    The neighbours of the added rows are searched exactly. The graphs stay as they are; where they
+    have not grown before, the neighbours of their rows are searched as they were first, with
+    ``random_state`` as the seed of an approximate search.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from gmpll.graph.growing import GrowingGraph
-    >>> graph = GrowingGraph(np.array([[0.0], [2.0]]), 1)
-    >>> graph.with_rows(np.array([[1.5]])).near.indices.ravel()
+    >>> from gmpll.graph.growing import grown_graphs
+    >>> from gmpll.graph.local import LocalGraphs
+    >>> graphs = LocalGraphs([np.array([[0.0], [2.0]])], 1)
+    >>> grown_graphs(graphs, [np.array([[1.5]])]).graphs[0].near.indices.ravel()
     array([2, 2, 1])
     """
-
-    near: Neighbors
-
-    def __init__(self, rows: NDArray[np.floating], n_neighbors: int, **options: Any) -> None:
-        _check_on_host(rows)
-        super().__init__(rows, n_neighbors, **options)
-
-    def relate(self, near: Neighbors) -> None:
-        """Set scales and weights by the neighbours of all rows, and keep these."""
-        self.near = near
-        super().relate(near)
-
-    def with_rows(self, added: NDArray[np.floating]) -> GrowingGraph:
-        """Return the graph of these rows and of added ones after them; this one stays as it is.
-
-        The neighbours of the added rows, (n_added, n_features), are searched exactly.
-        """
-        k, m = self.n_neighbors, len(self.rows)
-        among_added = nearest_neighbors(added, k, self.rows, n_jobs=self.n_jobs)
-        of_rows = nearest_of_both(self.near, _moved(among_added, m), k)
-        of_added = _neighbors_of_new(self, added)
-        grown = copy.copy(self)
-        grown.rows = np.vstack([self.rows, added])
-        grown.relate(Neighbors(*map(np.vstack, zip(of_rows, of_added, strict=True))))
-        return grown
+    grown = copy.copy(graphs)
+    pairs = zip(graphs.graphs, views, strict=True)
+    grown.graphs = [_grown(graph, rows, random_state) for graph, rows in pairs]
+    grown.combine()
+    return grown
 
 
-class GrowingGraphs(LocalGraphs):
-    """One growing graph per view of the same rows, their weights added up.
-
-    Parameters
-    ----------
-    graphs : sequence of GrowingGraph
-        The graph of every view.
-    """
-
-    graphs: list[GrowingGraph]  # type: ignore[assignment]
-
-    def __init__(self, graphs: Sequence[GrowingGraph]) -> None:
-        self.graphs = list(graphs)
-        self.combine()
-
-    @classmethod
-    def of(cls, graphs: LocalGraphs, *, random_state: int | np.random.RandomState) -> GrowingGraphs:
-        """Search the neighbours of the rows of other graphs, which did not keep them.
-
-        The random state seeds an approximate search. Graphs that can grow are returned themselves.
-        """
-        if isinstance(graphs, cls):
-            return graphs
-        grown = []
-        for graph in graphs.graphs:
-            options = {"neighbor_search": graph.search, "n_jobs": graph.n_jobs}
-            k = graph.n_neighbors
-            grown.append(GrowingGraph(graph.rows, k, random_state=random_state, **options))
-        return cls(grown)
-
-    def with_rows(self, views: Sequence[NDArray[np.floating]]) -> GrowingGraphs:
-        """Return the graphs of these rows and of added ones, given in each view."""
-        pairs = zip(self.graphs, views, strict=True)
-        return GrowingGraphs([graph.with_rows(rows) for graph, rows in pairs])
+def _grown(graph: LocalGraph, added: Rows, random_state: int | np.random.RandomState) -> LocalGraph:
+    _check_on_host(graph.rows)
+    k, n_jobs = graph.n_neighbors, graph.n_jobs
+    near = graph.near
+    if near is None:
+        options: dict[str, Any] = {"random_state": random_state, "n_jobs": n_jobs}
+        engine = engine_of(graph.rows)
+        near = engine.nearest_neighbors(graph.rows, k, search=graph.search, **options)
+    among_added = nearest_neighbors(added, k, graph.rows, n_jobs=n_jobs)
+    of_rows = nearest_of_both(near, _moved(among_added, len(graph.rows)), k)
+    of_added = _neighbors_of_new(graph, added)
+    grown = copy.copy(graph)
+    grown.rows = np.vstack([graph.rows, added])
+    grown.near = Neighbors(*map(np.vstack, zip(of_rows, of_added, strict=True)))
+    grown.relate(grown.near)
+    return grown
 
 
 class NewEdges(NamedTuple):
-    """Weights of the edges of new rows.
+    """Weights of the edges of new rows to the rows of a graph, and among each other."""
 
-    Attributes
-    ----------
-    to_graph : csr_array of shape (n_new, n_samples)
-        To the rows of a graph.
-    among : csr_array of shape (n_new, n_new)
-        Among each other; symmetric.
-    """
-
-    to_graph: sp.csr_array
-    among: sp.csr_array
+    to_graph: sp.csr_array  # (n_new, n_samples)
+    among: sp.csr_array  # (n_new, n_new), symmetric
 
 
-def edges_of_new_rows(graphs: LocalGraphs, views: Sequence[NDArray[np.floating]]) -> NewEdges:
-    """Relate new rows to their neighbours, in the graphs and among themselves.
+def edges_of_new_rows(graphs: LocalGraphs, views: Sequence[Rows]) -> NewEdges:
+    """Relate new rows, given in each view, to their neighbours in the graphs and among themselves.
 
     The graphs stay as they are: a row of theirs does not become aware of its new neighbours.
-
-    Parameters
-    ----------
-    graphs : LocalGraphs
-        One graph per view.
-    views : sequence of ndarray of shape (n_new, n_features_v)
-        The new rows in each view.
 
     Examples
     --------
@@ -147,13 +93,11 @@ def edges_of_new_rows(graphs: LocalGraphs, views: Sequence[NDArray[np.floating]]
     >>> edges.to_graph.nnz, edges.among.toarray().round(2).tolist()
     (0, [[0.0, 0.37], [0.37, 0.0]])
     """
-    for rows in views:
-        _check_on_host(rows)
     parts = [_edges_in_view(graph, rows) for graph, rows in zip(graphs.graphs, views, strict=True)]
     return NewEdges(*(reduce(add, edges) for edges in zip(*parts, strict=True)))
 
 
-def _neighbors_of_new(graph: LocalGraph, rows: NDArray[np.floating]) -> Neighbors:
+def _neighbors_of_new(graph: LocalGraph, rows: Rows) -> Neighbors:
     """Search the neighbours of new rows in the graph and among themselves, numbered after it."""
     k = graph.n_neighbors
     in_graph = nearest_neighbors(graph.rows, k, rows, n_jobs=graph.n_jobs)
@@ -161,14 +105,13 @@ def _neighbors_of_new(graph: LocalGraph, rows: NDArray[np.floating]) -> Neighbor
     return nearest_of_both(in_graph, _moved(among, len(graph.rows)), k)
 
 
-def _edges_in_view(graph: LocalGraph, rows: NDArray[np.floating]) -> NewEdges:
+def _edges_in_view(graph: LocalGraph, rows: Any) -> NewEdges:
+    _check_on_host(rows)
     near = _neighbors_of_new(graph, rows)
     scales = np.concatenate([graph.scales, row_scales(near.distances)])
     values = self_tuning_weights(scales[near.indices], near.distances)
-    (n, k), m = near.indices.shape, len(graph.rows)
-    edges = sp.csr_array(
-        (values.ravel(), near.indices.ravel(), np.arange(n + 1) * k), shape=(n, m + n)
-    )
+    m = len(graph.rows)
+    edges: Any = engine_of(rows).query_weights(near.indices, values, m + len(rows))
     among = edges[:, m:]
     return NewEdges(edges[:, :m], sp.csr_array(among.maximum(among.T)))
 

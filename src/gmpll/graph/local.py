@@ -74,6 +74,8 @@ class LocalGraph:
            [0.   , 0.368, 0.   ]])
     """
 
+    near: Neighbors | None = None  # the neighbours of all rows, where the graph has grown
+
     def __init__(
         self,
         rows: Array,
@@ -124,23 +126,10 @@ class LocalGraph:
 
 
 class LocalGraphs:
-    """One local graph per view of the same rows, their weights added up.
+    """One :class:`LocalGraph` per view of the same rows, their weights added up.
 
-    Parameters
-    ----------
-    views : sequence of arrays of shape (n_samples, n_features_v)
-        The rows in each view.
-    n_neighbors, neighbor_search, random_state, n_jobs
-        As in :class:`LocalGraph`.
-
-    Attributes
-    ----------
-    graphs : list of LocalGraph
-        The graph of each view; its own weights are dropped where there are several.
-    weights : weights of shape (n_samples, n_samples)
-        Sum of the weights of the views.
-    recall : float
-        The lowest of the views.
+    ``graphs`` are those of the views, whose own weights are dropped where there are several;
+    ``recall`` is the lowest of them.
     """
 
     def __init__(self, views: Sequence[Array], n_neighbors: int, **options: Any) -> None:
@@ -177,14 +166,10 @@ def row_scales(distances: Array) -> Array:
 
 
 def self_tuning_weights(neighbor_scales: Array, distances: Array) -> Array:
-    r"""Return :math:`\exp(-d_{ij}^2 / (\sigma_i \sigma_j))` for a block of rows.
+    r"""Return :math:`\exp(-d_{ij}^2 / (\sigma_i \sigma_j))` for a block of rows, (n_rows, k).
 
-    Parameters
-    ----------
-    neighbor_scales : array of shape (n_rows, k)
-        Scales :math:`\sigma_j` of the neighbours of every row.
-    distances : array of shape (n_rows, k)
-        Distances to them, nearest first; the row's own scale is one of them.
+    ``neighbor_scales`` are the scales of the neighbours of every row; its own scale is one of its
+    distances to them, nearest first.
 
     Examples
     --------

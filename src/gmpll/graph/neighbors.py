@@ -15,17 +15,7 @@ def nearest_neighbors(
 ) -> Neighbors:
     """Find the k nearest rows by Euclidean distance, exactly.
 
-    Parameters
-    ----------
-    rows, k, queries
-        As in :meth:`gmpll.engines.Engine.nearest_neighbors`.
-    n_jobs : int, default=None
-        Processes or threads, as in scikit-learn.
-
-    Returns
-    -------
-    Neighbors
-        Arrays of shape (n_queries, k).
+    All is as in :meth:`gmpll.engines.Engine.nearest_neighbors`.
 
     Examples
     --------

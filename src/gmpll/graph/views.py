@@ -1,7 +1,8 @@
 """Views: the spaces in which instances are compared, on every engine.
 
-A view is made from training rows and maps unseen rows with their statistics. Statistics are
-reductions over all rows; the mapping works on blocks of rows (:mod:`gmpll.engines`).
+A view is made from (n_samples, n_features) training rows, which it has mapped as ``rows``, and
+maps unseen rows with their statistics. Statistics are reductions over all rows; the mapping works
+on blocks of rows (:mod:`gmpll.engines`).
 """
 
 from __future__ import annotations
@@ -90,13 +91,6 @@ class Scaling:
     Features are first brought to a spread of about one. Powers of two change no digit, but the
     squares of features that are all near 1e300 or 1e-300 would not be numbers any more.
 
-    Parameters
-    ----------
-    X : array of shape (n_samples, n_features)
-        Training rows.
-    standardize : bool, default=True
-        Whether to z-score at all.
-
     Examples
     --------
     >>> import numpy as np
@@ -175,33 +169,33 @@ def _deviations(variance: Array, mean: Array, n_samples: int) -> Array:
     return xp.sqrt(xp.where(constant, xp.ones_like(variance), variance))
 
 
-class _ScaledView:
-    """A view into which z-scores lead."""
+class _ChainedView:
+    """A view into which steps lead, each a function of a block of rows.
 
-    def __init__(self, X: Array) -> None:
-        self._scaling = Scaling(X)
-        self.rows = self.transform(X)
+    ``given`` are training rows that have taken all but the ``last`` steps already.
+    """
+
+    def __init__(self, given: Array, *steps: Any, last: int | None = None) -> None:
+        self._steps = steps
+        taken = steps if last is None else steps[-last:]
+        self.rows = engine_of(given).map_rows(partial(_chained, taken), given)
 
     def transform(self, X: Array) -> Array:
         """Map rows into this space."""
-        return self._scaling.transform(X)
+        return engine_of(X).map_rows(partial(_chained, self._steps), X)
 
 
-class CosineView(_ScaledView):
+def _chained(steps: Sequence[Any], X: Array) -> Array:
+    for step in steps:
+        X = step(X)
+    return X
+
+
+class CosineView(_ChainedView):
     """Z-scored, row-normalised features: the cosine becomes an inner product.
 
     The z-scores use the statistics of the rows it was made from, so unseen rows are mapped with
     the training statistics. A constant feature becomes zero.
-
-    Parameters
-    ----------
-    X : array of shape (n_samples, n_features)
-        Training rows.
-
-    Attributes
-    ----------
-    rows : array of shape (n_samples, n_features)
-        The mapped training rows.
 
     Examples
     --------
@@ -212,27 +206,12 @@ class CosineView(_ScaledView):
            [ 1.,  0.]])
     """
 
-    def transform(self, X: Array) -> Array:
-        """Map rows into this space."""
-        return engine_of(X).map_rows(partial(_direction, self._scaling), X)
+    def __init__(self, X: Array) -> None:
+        super().__init__(X, Scaling(X), _unit_rows)
 
 
-def _direction(scaling: Scaling, X: Array) -> Array:
-    return _unit_rows(scaling(X))
-
-
-class EuclideanView(_ScaledView):
+class EuclideanView(_ChainedView):
     """Z-scored features as they are: how far a row is from the mean counts too.
-
-    Parameters
-    ----------
-    X : array of shape (n_samples, n_features)
-        Training rows.
-
-    Attributes
-    ----------
-    rows : array of shape (n_samples, n_features)
-        The mapped training rows.
 
     Examples
     --------
@@ -242,6 +221,9 @@ class EuclideanView(_ScaledView):
     array([-1.22,  0.  ,  1.22])
     """
 
+    def __init__(self, X: Array) -> None:
+        super().__init__(X, Scaling(X))
+
 
 class OutlierCompression:
     """Bring the far outliers of heavy-tailed features in, so that the other values stay apart.
@@ -250,11 +232,6 @@ class OutlierCompression:
     of the ranks. Such a feature becomes ``arcsinh((x - median) / u)``, where u is the median of
     the deviations from the median that are not zero: linear about the median, logarithmic far
     out, in the same order. Other features stay as they are.
-
-    Parameters
-    ----------
-    X : array of shape (n_samples, n_features)
-        Training rows.
 
     Examples
     --------
@@ -298,62 +275,35 @@ class OutlierCompression:
         return xp.where(heavy_tailed, _cut(logarithms, MAX_LOGARITHM), X)
 
 
-class TreeView:
+class TreeView(_ChainedView):
     """Z-scored features after :class:`OutlierCompression`: trees ask for the order of values alone.
 
     Trees live on the host, and so does this view: arrays of other engines are copied there.
-
-    Parameters
-    ----------
-    X : array of shape (n_samples, n_features)
-        Training rows.
-
-    Attributes
-    ----------
-    rows : ndarray of shape (n_samples, n_features)
-        The mapped training rows.
     """
 
     def __init__(self, X: Array) -> None:
         X = to_host(X)
-        self._compression = OutlierCompression(X)
-        self._scaling = Scaling(self._compression(X))
-        self.rows = self.transform(X)
+        compression = OutlierCompression(X)
+        super().__init__(X, compression, Scaling(compression(X)))
 
     def transform(self, X: Array) -> NDArray[Any]:
         """Map rows into this space."""
-        return self._scaling.transform(self._compression(to_host(X)))
+        return super().transform(to_host(X))
 
 
-class RankView:
+class RankView(_ChainedView):
     """Directions of features that were first replaced by their normal scores.
 
     A value becomes the quantile of the normal distribution that belongs to its rank among the
     training rows: outliers and skewed scales lose their weight. The scores are then z-scored and
-    row-normalised as in :class:`CosineView`.
-
-    Parameters
-    ----------
-    X : array of shape (n_samples, n_features)
-        Training rows.
-    random_state : int
-        Draws the rows from which the ranks are taken if there are very many.
-
-    Attributes
-    ----------
-    rows : array of shape (n_samples, n_features)
-        The mapped training rows.
+    row-normalised as in :class:`CosineView`. If there are very many rows, ``random_state`` draws
+    those from which the ranks are taken.
     """
 
     def __init__(self, X: Array, random_state: int = 0) -> None:
-        self._scores = _NormalScores(X, random_state)
-        scores = engine_of(X).map_rows(self._scores, X)
-        self._scaling = Scaling(scores)
-        self.rows = engine_of(X).map_rows(partial(_direction, self._scaling), scores)
-
-    def transform(self, X: Array) -> Array:
-        """Map rows into this space."""
-        return engine_of(X).map_rows(partial(_ranked_direction, self._scores, self._scaling), X)
+        normal_scores = _NormalScores(X, random_state)
+        scores = engine_of(X).map_rows(normal_scores, X)
+        super().__init__(scores, normal_scores, Scaling(scores), _unit_rows, last=2)
 
 
 class _NormalScores:
@@ -420,30 +370,12 @@ def _within(places: Array, last: int) -> Array:
     return xp.where(places < 0, 0, xp.where(places > last, last, places))
 
 
-def _ranked_direction(scores: _NormalScores, scaling: Scaling, X: Array) -> Array:
-    return _direction(scaling, scores(X))
-
-
 #: The views by name.
 VIEWS = ("cosine", "rank", "euclidean")
 
 
 def views_of(X: Array, names: Sequence[str], rng: np.random.RandomState) -> list[View]:
-    """Return the views in which rows are compared.
-
-    Parameters
-    ----------
-    X : array of shape (n_samples, n_features)
-        Training rows.
-    names : sequence of {"cosine", "rank", "euclidean"}
-        Which views.
-    rng : RandomState
-        Draws the rows from which the ranks are taken if there are very many.
-
-    Returns
-    -------
-    list of View
-        Each has ``rows`` and ``transform``.
+    """Return the named views of training rows X; ``rng`` draws for the ranks.
 
     Examples
     --------

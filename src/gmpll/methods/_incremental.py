@@ -15,7 +15,7 @@ from gmpll._columns import sets_of_known_labels
 from gmpll._sklearn import fit_context
 from gmpll.candidates import CandidateSets
 from gmpll.evidence.pipeline import CandidateRows, GraphDisambiguation, Pipeline
-from gmpll.graph.growing import GrowingGraphs, edges_of_new_rows
+from gmpll.graph.growing import edges_of_new_rows, grown_graphs
 from gmpll.matching import match
 from gmpll.matching.clamped import ClampedAffinity
 from gmpll.methods._fit_state import Resolution, grown_views, warm_probabilities
@@ -201,8 +201,8 @@ class IncrementalMixin:
     ) -> Any:
         """Learn from all rows where X is new, with the views and the setting that there are."""
         rng = check_random_state(self.random_state)
-        graph = GrowingGraphs.of(self._graph, random_state=rng)
         views, added = grown_views(self._views, X)
+        graph = grown_graphs(self._graph, added, random_state=rng)
         table = self._table
         if table is not None:
             (table,), _ = grown_views([table], X)
@@ -217,7 +217,7 @@ class IncrementalMixin:
             views[0].rows, state.mask, labels, priors, self._similarity_of(state.mask)
         )
         start = warm_probabilities(state, state.mask, labels) if self.warm_start else None
-        disambiguated = GraphDisambiguation(rows, graph.with_rows(added), self._options, start)
+        disambiguated = GraphDisambiguation(rows, graph, self._options, start)
         seed = rng.randint(np.iinfo(np.int32).max)
         pipeline = Pipeline(rows, views, disambiguated, seed, lambda: table)
         confidences = self._learned(pipeline, self.selection_.chosen, state.batches)
