@@ -30,6 +30,8 @@ def test_three_lines(pets):
         "runner_up",
         "margin",
         "review",
+        "suggested",
+        "outside",
     ]
     pd.testing.assert_frame_equal(resolved[frame.columns.tolist()], frame)
 
@@ -64,7 +66,8 @@ def test_confidences_estimate_how_often_labels_are_right():
     right = (resolved["label"] == truth)[ambiguous]
     assert abs(resolved["confidence"][ambiguous].mean() - right.mean()) < 0.05
     assert (resolved["margin"] >= 0).all()
-    assert (resolved["review"] == (resolved["margin"] < 0.5)).all()
+    doubtful = (resolved["margin"] < 0.5) | (resolved["outside"] > 0.5)
+    assert (resolved["review"] == doubtful).all()
 
 
 @pytest.mark.parametrize("method", ["plknn", "gm-pll"])

@@ -154,7 +154,8 @@ def told(**evidence):
         evidence_=evidence, class_prior_=np.array([0.25, 0.75]), classes_=np.array(["a", "b"])
     )
     sets = SimpleNamespace(annotated=False)
-    return sentences(SimpleNamespace(model=model, prepared=SimpleNamespace(sets=sets)))
+    prepared = SimpleNamespace(sets=sets)
+    return sentences(SimpleNamespace(model=model, prepared=prepared, n_lacking=0))
 
 
 def test_features_count_by_what_they_gain():

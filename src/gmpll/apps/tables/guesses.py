@@ -43,7 +43,10 @@ if TYPE_CHECKING:
     from gmpll.apps.tables.tables import Table
 
 #: Columns that are added to the input.
-RESULT_COLUMNS = ("label", "confidence", "runner_up", "margin", "review", "votes")
+RESULT_COLUMNS = (
+    *("label", "confidence", "runner_up", "margin", "review"),
+    *("votes", "suggested", "outside"),
+)
 _PREFIX = re.compile("(resolved_)*")
 #: So many of them together come from an earlier run.
 _MIN_OF_A_RUN = 3

@@ -9,9 +9,9 @@ import inspect
 import math
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from gmpll._seeds import LARGEST_SEED
 from gmpll.apps.tables.candidate_sets import LabelSets, label_sets, row_ids
 from gmpll.apps.tables.errors import InputError, counted, listed, quoted
 from gmpll.apps.tables.features import FeatureEncoder, FeatureTable, feature_table
-from gmpll.apps.tables.guesses import RESULT_COLUMNS, Roles, guess_roles
+from gmpll.apps.tables.guesses import Roles, guess_roles
 from gmpll.apps.tables.labels import Options, options_of
 from gmpll.apps.tables.tables import Table, table_from_frame
 from gmpll.candidates import CandidateSets, VotedCandidates
@@ -37,6 +37,8 @@ METHODS = {
 }
 #: Labels whose margin is smaller are worth a look: where confidences are calibrated, and else.
 REVIEW_BELOW, REVIEW_BELOW_UNCALIBRATED = 0.5, 0.25
+#: A set lacks the right label, probably, from this probability on.
+PROBABLY = 0.5
 #: A label that nobody voted for is possible from a confidence on that does not round to nothing.
 LEAST_CONFIDENCE = 5e-5
 
@@ -84,7 +86,9 @@ class Verdicts:
 
     Labels and runners-up are codes, -1 where there is no other candidate; the margin is how far
     the confidence of the runner-up lies below that of the label. ``review`` marks labels that are
-    worth a look, and ``notes`` tell what is odd about the rows.
+    worth a look, and ``notes`` tell what is odd about the rows. ``outside`` is how probable it is
+    that the set lacks the right label, and ``suggested`` the best label of all; both are None where
+    the method does not tell.
     """
 
     labels: NDArray[np.int64]
@@ -93,6 +97,17 @@ class Verdicts:
     margin: NDArray[np.float64]
     review: NDArray[np.bool_]
     notes: tuple[str, ...] = ()
+    outside: NDArray[np.float64] | None = None
+    suggested: NDArray[np.int64] | None = None
+
+
+class Matched(NamedTuple):
+    """What a fitted model says of its rows; see :class:`Verdicts` for the last two."""
+
+    labels: NDArray[np.int64]
+    confidences: NDArray[np.float32]
+    outside: NDArray[np.float64] | None
+    suggested: NDArray[np.int64] | None
 
 
 @dataclass(frozen=True)
@@ -110,6 +125,12 @@ class Resolution:
     def is_open(self) -> NDArray[np.bool_]:
         """Rows that had more than one label to choose from."""
         return self.verdicts.runners_up >= 0
+
+    @property
+    def n_lacking(self) -> int:
+        """How many candidate sets probably lack the right label."""
+        outside = self.verdicts.outside
+        return 0 if outside is None else int(np.count_nonzero(outside > PROBABLY))
 
     @property
     def votes(self) -> NDArray[np.int64] | None:
@@ -171,13 +192,19 @@ def resolve(prepared: Prepared, *, step: Callable[[str], None] = lambda text: No
     settings: dict[str, Any] = {}
     if options.trust is not None:
         settings["weight_exponent"] = options.trust
-    if options.outside == "never" or (roles.impossible and sets.annotated):
-        settings["outside"] = "never"  # what a row cannot have is not known outside the votes
+    if options.outside == "never" or (roles.impossible and prepared.calibrated):
+        settings["outside"] = "never"  # what a row cannot have is not known outside the sets
     model = make_model(options.method, options.seed, **settings)
     known = CandidateSets(sets.mask, sets.classes)
-    labels, confidences = match_sets(model, features, known, sets.gold, sets.votes)
-    possible = sets.mask | (confidences >= LEAST_CONFIDENCE) if sets.annotated else sets.mask
-    found = verdicts(confidences, possible, labels, sets.gold, prepared.review_below)
+    matched = match_sets(model, features, known, sets.gold, sets.votes)
+    confidences, possible = matched.confidences, sets.mask
+    if sets.annotated:
+        possible = possible | (confidences >= LEAST_CONFIDENCE)
+    found = verdicts(confidences, possible, matched.labels, sets.gold, prepared.review_below)
+    if matched.outside is not None:
+        review = found.review | (matched.outside > PROBABLY)
+        outside, suggested = matched.outside, matched.suggested
+        found = replace(found, review=review, outside=outside, suggested=suggested)
     return Resolution(prepared, encoder, model, features, confidences, found)
 
 
@@ -195,11 +222,11 @@ def match_sets(
     sets: CandidateSets,
     gold: NDArray[np.int64],
     votes: VotedCandidates | None,
-) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Fit a model and return the codes of its labels, and its confidences.
+) -> Matched:
+    """Fit a model and return what it says of the rows.
 
     Votes count where the method can use them, else they are sets only; where it is known who
-    voted, every annotator is modelled.
+    voted, every annotator is modelled. No known label is in doubt.
     """
     if votes is not None and votes.annotators is not None:
         known = [sets.classes[code] if code >= 0 else None for code in gold]
@@ -209,7 +236,13 @@ def match_sets(
         model.fit(features, sets, candidate_weight=votes.weights)
     else:
         model.fit(features, sets)
-    return codes_of(model.labels_, sets.classes), model_confidences(model).astype(np.float32)
+    labels = codes_of(model.labels_, sets.classes)
+    outside = suggested = None
+    if getattr(model, "outside", "never") != "never":
+        is_open = gold < 0
+        outside = np.where(is_open, model.outside_probability_, 0.0)
+        suggested = np.where(is_open, codes_of(model.suggested_labels_, sets.classes), labels)
+    return Matched(labels, model_confidences(model).astype(np.float32), outside, suggested)
 
 
 def model_confidences(model: Any) -> NDArray[np.float64]:
@@ -263,8 +296,8 @@ def result_columns(
     *,
     votes: NDArray[np.int64] | None = None,
     decimals: int = 4,
-) -> dict[str, Any]:
-    """Return the columns that are added to the input; that of votes only where they are given.
+) -> dict[str, list[Any]]:
+    """Return the columns that are added to the input, of votes and sets where they are known.
 
     A name that is taken already gets ``resolved_`` before it. Where there is no confidence, it,
     the margin and whether to look are None.
@@ -275,16 +308,20 @@ def result_columns(
     def known(values: NDArray[Any]) -> list[Any]:
         return [v if told else None for v, told in zip(values.tolist(), judged, strict=True)]
 
-    values: tuple[list[Any], ...] = (
-        [names[code] for code in found.labels.tolist()],
-        known(found.confidence.round(decimals)),
-        [names[code] for code in found.runners_up.tolist()],
-        known(found.margin.round(decimals)),
-        known(found.review),
-        *([] if votes is None else [votes.tolist()]),
-    )
+    values: dict[str, list[Any]] = {
+        "label": [names[code] for code in found.labels.tolist()],
+        "confidence": known(found.confidence.round(decimals)),
+        "runner_up": [names[code] for code in found.runners_up.tolist()],
+        "margin": known(found.margin.round(decimals)),
+        "review": known(found.review),
+    }
+    if votes is not None:
+        values["votes"] = votes.tolist()
+    if found.outside is not None and found.suggested is not None:
+        values["suggested"] = [names[code] for code in found.suggested.tolist()]
+        values["outside"] = found.outside.round(decimals).tolist()
     columns = {}
-    for name, column in zip(RESULT_COLUMNS, values, strict=False):
+    for name, column in values.items():
         while name in taken:
             name = f"resolved_{name}"
         columns[name] = column
@@ -320,6 +357,12 @@ def sentences(resolution: Resolution) -> tuple[str, ...]:
     elif exponent is not None:
         told.append(
             f"The votes count to the power of {exponent:.2f} (0: not at all, 1: as probabilities)."
+        )
+    if table is None and (lacking := resolution.n_lacking):
+        told.append(
+            f"{counted(lacking, 'row')} probably {'lacks' if lacking == 1 else 'lack'} the right "
+            "label (outside above 0.5): look at the label suggested, or say that the sets are "
+            "complete with --outside never."
         )
     return (*told, _of_labels(model))
 

@@ -27,6 +27,8 @@ from gmpll.apps.tables.errors import InputError
 from gmpll.apps.tables.features import FeatureEncoder, feature_table
 from gmpll.apps.tables.guesses import Roles
 from gmpll.apps.tables.resolving import (
+    PROBABLY,
+    Matched,
     Resolution,
     Verdicts,
     codes_of,
@@ -81,12 +83,16 @@ _LAYOUT = {
     "weights": ("f", "nq"),
     "votes": ("i", "v3"),
     "annotators": ("U", "a"),
+    "outside": ("f", "n"),
+    "suggested": ("i", "n"),
 }
-#: What stands for votes where there are none, or nobody is named.
+#: What stands for votes where there are none, or nobody is named, and for sets that lack the truth.
 _NO_VOTES: dict[str, Any] = {
     "weights": np.empty((0, 0), dtype=np.float32),
     "votes": np.empty((0, 3), dtype=np.int64),
     "annotators": np.empty(0, dtype=str),
+    "outside": np.empty(0),
+    "suggested": np.empty(0, dtype=np.int64),
 }
 
 
@@ -268,6 +274,15 @@ class SavedMatching:
     weights: NDArray[np.float32] = field(default_factory=lambda: _NO_VOTES["weights"])
     votes: NDArray[np.int64] = field(default_factory=lambda: _NO_VOTES["votes"])
     annotators: NDArray[np.str_] = field(default_factory=lambda: _NO_VOTES["annotators"])
+    # How probable it is that a set lacks the right label, and code of the best label of all; empty
+    # where it is not known.
+    outside: NDArray[np.float64] = field(default_factory=lambda: _NO_VOTES["outside"])
+    suggested: NDArray[np.int64] = field(default_factory=lambda: _NO_VOTES["suggested"])
+
+    @property
+    def lacking(self) -> NDArray[np.bool_]:
+        """Which sets probably lack the right label."""
+        return self.outside > PROBABLY if self.outside.size else np.zeros(len(self.ids), dtype=bool)
 
     @property
     def rows(self) -> Rows:
@@ -291,7 +306,7 @@ def saved_matching(resolution: Resolution) -> SavedMatching:
     }
     source = prepared.table.path
     sets = prepared.sets
-    voted: dict[str, Any] = {}
+    voted: dict[str, Any] = _outside(resolution.verdicts)
     if sets.votes is not None:
         voted["weights"] = sets.votes.weights.astype(np.float32)
     if sets.votes is not None and sets.votes.annotators is not None:
@@ -369,7 +384,7 @@ def _has_its_shapes(arrays: Mapping[str, NDArray[Any]]) -> bool:
             return False
         if kind == "U" and not _holds_characters(array):
             return False
-        if name == "weights" and array.shape == (0, 0):  # there were no votes
+        if not array.size and name in ("weights", "outside", "suggested"):  # nothing is known
             continue
         for axis, size in zip(shape, array.shape, strict=True):
             if sizes.setdefault(axis, size) != size:
@@ -396,6 +411,9 @@ def _is_consistent(saved: SavedMatching) -> bool:
         and np.isfinite(saved.weights).all()
         and (saved.weights >= 0).all()
         and ((saved.votes >= 0) & (saved.votes < numbers)).all()
+        and ((saved.outside >= 0) & (saved.outside <= 1)).all()
+        and ((saved.suggested >= 0) & (saved.suggested < q)).all()
+        and saved.outside.shape == saved.suggested.shape
         and (saved.weights.size or not saved.votes.size)
     )
 
@@ -428,8 +446,21 @@ def rematch(saved: SavedMatching, gold: Mapping[int, int]) -> SavedMatching:
             "The settings of the matching cannot be used: run gmpll disambiguate again."
         ) from error
     sets = CandidateSets(mask, saved.classes)
-    labels, confidence = match_sets(model, saved.features, sets, known, _votes(saved))
-    return replace(saved, mask=mask, gold=known, labels=labels, confidence=confidence)
+    matched = match_sets(model, saved.features, sets, known, _votes(saved))
+    return replace(
+        saved,
+        mask=mask,
+        gold=known,
+        labels=matched.labels,
+        confidence=matched.confidences,
+        **_outside(matched),
+    )
+
+
+def _outside(found: Matched | Verdicts) -> dict[str, Any]:
+    if found.outside is None or found.suggested is None:
+        return {name: _NO_VOTES[name] for name in ("outside", "suggested")}
+    return {"outside": found.outside.clip(0, 1), "suggested": found.suggested}
 
 
 def _votes(saved: SavedMatching) -> VotedCandidates | None:
