@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         PLKNN,
         PLLEAF,
         PLSVM,
+        SURE,
         PartialLabelClassifier,
     )
     from gmpll.uncertainty.calibration import CalibratedPartialClassifier
@@ -43,6 +44,7 @@ __all__ = [
     "PLKNN",
     "PLLEAF",
     "PLSVM",
+    "SURE",
     "CalibratedPartialClassifier",
     "CandidateSets",
     "CandidateStatistics",

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
-from gmpll import CLPL, IPAL, LSBCMM, M3PL, PLECOC, PLKNN, PLLEAF, PLSVM
+from gmpll import CLPL, IPAL, LSBCMM, M3PL, PLECOC, PLKNN, PLLEAF, PLSVM, SURE
 from problems import random_problem
 
 RANDOM = np.random.RandomState(0).randn(30, 3)
@@ -43,6 +43,7 @@ METHODS = [
     ),
     PLECOC(),
     M3PL(),
+    SURE(),
 ]
 EXPECTED_WARNINGS = [
     ".* so that every row has all others",

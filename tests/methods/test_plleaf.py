@@ -10,18 +10,21 @@ from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 
+from gmpll.graph.neighbors import nearest_neighbors
 from gmpll.methods import plleaf
-from gmpll.methods.plleaf import (
-    PLLEAF,
+from gmpll.methods._regression import KernelRegression, training_kernel
+from gmpll.methods._simplex import (
     ConfidenceProblem,
-    RegressionProblem,
     accelerated,
-    candidate_gap,
     deviation_from_neighbors,
     project_on_simplex,
-    training_kernel,
 )
+from gmpll.methods.plleaf import PLLEAF, SlackProblem, candidate_gap
 from problems import random_problem
+
+
+def deviation_of(rows, k):
+    return deviation_from_neighbors(rows, nearest_neighbors(rows, k).indices)
 
 
 def directions(X):
@@ -62,7 +65,7 @@ def test_projection_keeps_what_lies_on_the_simplex():
 def test_graph_weights_are_the_constrained_minimisers():
     X, _, _ = random_problem(0, m=25, d=10)
     rows = directions(X)
-    weights = np.eye(25) - deviation_from_neighbors(rows, 6, None).toarray()
+    weights = np.eye(25) - deviation_of(rows, 6).toarray()
     np.testing.assert_allclose(weights.sum(axis=1), 1.0)
     for i in range(25):
         distance = ((rows - rows[i]) ** 2).sum(axis=1)
@@ -79,7 +82,7 @@ def test_graph_weights_are_the_constrained_minimisers():
 
 def small_confidence_problem(seed, m=14):
     X, mask, _ = random_problem(seed, m=m, d=6, q=4)
-    return deviation_from_neighbors(directions(X), 4, None), mask
+    return deviation_of(directions(X), 4), mask
 
 
 def uniform(mask):
@@ -182,9 +185,19 @@ def objective_and_gradient(kernel, targets, gap, C1, C2, epsilon, beta, intercep
 
 def regression_problem(seed, m=40, q=4):
     X, mask, _ = random_problem(seed, m=m, d=4, q=q)
-    kernel, _ = training_kernel((X - X.mean(axis=0)) / X.std(axis=0), None)
+    rows = (X - X.mean(axis=0)) / X.std(axis=0)
     targets = project_on_simplex(np.random.RandomState(seed).randn(m, q), mask)
-    return kernel, targets, candidate_gap(mask)
+    return rows, targets, candidate_gap(mask)
+
+
+def slack_problem(rows, targets, gap, *, C1, C2, epsilon):
+    regression = KernelRegression(rows, 1 / (2 * C1), remedy="none")
+    problem = SlackProblem(regression, targets, C2 * gap, epsilon)
+
+    def solve(slack):
+        return regression.coefficients(problem.regression_targets(slack))
+
+    return problem, solve
 
 
 PENALTIES = [
@@ -198,19 +211,17 @@ PENALTIES = [
 @pytest.mark.parametrize("penalties", PENALTIES)
 @pytest.mark.parametrize("seed", range(2))
 def test_regressor_reaches_the_minimum_of_a_generic_solver(seed, penalties):
-    kernel, targets, gap = regression_problem(seed)
-    problem = RegressionProblem(kernel.copy(), targets, gap, **penalties)
+    rows, targets, gap = regression_problem(seed)
+    kernel, _ = training_kernel(rows)
+    problem, solve = slack_problem(rows, targets, gap, **penalties)
     solution = accelerated(problem.step, np.zeros(targets.shape), max_iter=20_000, tol=1e-11)
-    beta, intercept = problem.coefficients(solution.point)
+    beta, intercept = solve(solution.point)
     value, by_beta, by_intercept = objective_and_gradient(
         kernel, targets, gap, **penalties, beta=beta, intercept=intercept
     )
     assert solution.converged
     assert np.abs(by_beta).max() < 1e-6
     assert np.abs(by_intercept).max() < 1e-6
-    np.testing.assert_allclose(
-        problem.fitted(solution.point, beta), kernel @ beta + intercept, atol=1e-9
-    )
 
     m, q = targets.shape
     # In the coordinates of the kernel's root the problem is well enough shaped for L-BFGS.
@@ -235,22 +246,24 @@ def test_regressor_reaches_the_minimum_of_a_generic_solver(seed, penalties):
 
 
 def test_rows_without_loss_have_the_coefficients_of_the_gap():
-    kernel, targets, gap = regression_problem(3)
-    problem = RegressionProblem(kernel.copy(), targets, gap, C1=100.0, C2=0.01, epsilon=0.5)
+    rows, targets, gap = regression_problem(3)
+    problem, solve = slack_problem(rows, targets, gap, C1=100.0, C2=0.01, epsilon=0.5)
     slack = accelerated(problem.step, np.zeros(targets.shape), max_iter=20_000, tol=1e-12).point
-    beta, _ = problem.coefficients(slack)
-    free = np.linalg.norm(targets - problem.fitted(slack, beta), axis=1) < 0.5 - 1e-6
+    beta, intercept = solve(slack)
+    fitted = training_kernel(rows)[0] @ beta + intercept
+    free = np.linalg.norm(targets - fitted, axis=1) < 0.5 - 1e-6
     assert 0 < free.sum() < 40
     np.testing.assert_allclose(beta[free], 0.01 * gap[free], atol=1e-8)
 
 
 def test_plain_steps_never_raise_the_objective_even_below_zero():
     penalties = {"C1": 1.0, "C2": 5.0, "epsilon": 0.4}
-    kernel, targets, gap = regression_problem(1)
-    problem = RegressionProblem(kernel.copy(), targets, gap, **penalties)
+    rows, targets, gap = regression_problem(1)
+    kernel, _ = training_kernel(rows)
+    problem, solve = slack_problem(rows, targets, gap, **penalties)
     slack, trace = np.zeros(targets.shape), []
     for _ in range(30):
-        beta, intercept = problem.coefficients(slack)
+        beta, intercept = solve(slack)
         value, _, _ = objective_and_gradient(
             kernel, targets, gap, **penalties, beta=beta, intercept=intercept
         )
@@ -277,7 +290,7 @@ def test_kernel_width_is_the_mean_distance():
     np.testing.assert_allclose(kernel, rbf_kernel(rows, gamma=1 / (2 * width**2)))
 
 
-def test_prediction_is_the_regressor_on_rows_that_keep_their_length(monkeypatch):
+def test_prediction_is_the_regressor_on_rows_that_keep_their_length():
     X, mask, _ = random_problem(2, m=40, d=5)
     model = PLLEAF(random_state=0).fit(X, mask)
     mean, std = X.mean(axis=0), X.std(axis=0)
@@ -285,9 +298,7 @@ def test_prediction_is_the_regressor_on_rows_that_keep_their_length(monkeypatch)
     kernel = rbf_kernel(
         (unseen - mean) / std, (X - mean) / std, gamma=1 / (2 * model.kernel_width_**2)
     )
-    expected = kernel @ model._coefficients + model._intercept
-    np.testing.assert_allclose(model.decision_function(unseen), expected, atol=1e-12)
-    monkeypatch.setattr(plleaf, "BLOCK_BYTES", 8 * 40 * 2)  # two rows per block
+    expected = kernel @ model._regressor.coefficients + model._regressor.intercept
     np.testing.assert_allclose(model.decision_function(unseen), expected, atol=1e-12)
 
 
@@ -303,8 +314,8 @@ def test_fit_minimises_the_printed_objective_for_its_own_confidences():
         10.0,
         1.0,
         0.1,
-        beta=model._coefficients,
-        intercept=model._intercept,
+        beta=model._regressor.coefficients,
+        intercept=model._regressor.intercept,
     )
     assert np.abs(by_beta).max() < 1e-5
     assert np.abs(by_intercept).max() < 1e-5

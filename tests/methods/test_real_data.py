@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.model_selection import KFold
 
-from gmpll import CLPL, IPAL, LSBCMM, PLKNN, PLLEAF, PLSVM
+from gmpll import CLPL, IPAL, LSBCMM, PLKNN, PLLEAF, PLSVM, SURE
 from problems import real_world
 
 #: Method, data set, how many of ten folds; accuracy on unseen rows and on training rows, each with
@@ -18,6 +18,7 @@ CASES = [
     (PLLEAF(), "MSRCv2", 10, (0.496, 0.04), (0.628, 0.04)),
     (CLPL(), "lost", 10, (0.734, 0.04), (0.880, 0.02)),
     (PLSVM(), "lost", 3, (0.740, 0.04), (0.896, 0.02)),
+    (SURE(), "lost", 3, (0.786, 0.04), (0.839, 0.02)),
     (LSBCMM(), "lost", 1, (0.707, 0.1), (0.817, 0.04)),
 ]
 

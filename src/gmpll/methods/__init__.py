@@ -11,6 +11,7 @@ from gmpll.methods.plecoc import PLECOC
 from gmpll.methods.plknn import PLKNN
 from gmpll.methods.plleaf import PLLEAF
 from gmpll.methods.plsvm import PLSVM
+from gmpll.methods.sure import SURE
 
 __all__ = [
     "CLPL",
@@ -23,6 +24,7 @@ __all__ = [
     "PLKNN",
     "PLLEAF",
     "PLSVM",
+    "SURE",
     "PartialLabelClassifier",
 ]
 
@@ -37,4 +39,5 @@ METHODS: dict[str, type[BasePartialLabelClassifier]] = {
     "PL-LEAF": PLLEAF,
     "IPAL": IPAL,
     "PL-ECOC": PLECOC,
+    "SURE": SURE,
 }
