@@ -22,6 +22,7 @@ pytestmark = pytest.mark.skipif(not PROJECT.exists(), reason="pyproject.toml is 
 DISTRIBUTIONS = {
     "sklearn": "scikit-learn",
     "crowdkit": "crowd-kit",
+    "markdown_it": "markdown-it-py",
     "triton": "torch",  # which GPU builds of torch bring
 }
 #: Extras that no user of the package installs to run it.

@@ -49,12 +49,12 @@ def test_undo_goes_back_step_by_step_and_is_an_entry_itself(store):
     store.decide(2, CAT, seen_version=0, tab="a")
     store.decide(1, DOG, seen_version=1, tab="a")
     assert _codes(store) == {1: 1, 2: 0}
-    assert store.undo("a").row == 1
+    assert store.undo("a")[0].row == 1
     assert _codes(store) == {1: 0, 2: 0}
-    assert store.undo("a").row == 2
-    assert store.undo("a").row == 1
+    assert store.undo("a")[0].row == 2
+    assert store.undo("a")[0].row == 1
     assert _codes(store) == {}
-    assert store.undo("a") is None
+    assert store.undo("a") == []
     assert len(store.log()) == 6
     assert store.version(1) == 4
 
@@ -62,9 +62,9 @@ def test_undo_goes_back_step_by_step_and_is_an_entry_itself(store):
 def test_undo_leaves_other_tabs_alone(store):
     store.decide(1, CAT, seen_version=0, tab="a")
     store.decide(2, CAT, seen_version=0, tab="b")
-    assert store.undo("a").row == 1
+    assert store.undo("a")[0].row == 1
     assert _codes(store) == {2: 0}
-    assert store.undo("a") is None
+    assert store.undo("a") == []
 
 
 def test_undo_of_a_decision_that_another_tab_replaced_is_a_conflict(store):

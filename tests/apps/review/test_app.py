@@ -192,7 +192,7 @@ def test_matching_again_runs_beside_and_shows_in_the_state(client, session):
     assert client.post("/api/rematch", json={}).status_code == 202
     session.run.wait()
     state = client.get("/api/state").json()
-    assert state["rematch"]["state"] == "done"
+    assert state["run"]["state"] == "done"
     assert state["rematched_at"] == client.get("/api/changes").json()["at"]
 
 

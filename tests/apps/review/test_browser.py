@@ -56,6 +56,7 @@ def address(session):
 @pytest.fixture
 def page(browser, address):
     context = browser.new_context(accept_downloads=True)
+    context.add_init_script("localStorage.setItem('gmpll-reviewer', 'Ben')")
     page = context.new_page()
     troubles = []
     page.on("pageerror", lambda error: troubles.append(str(error)))

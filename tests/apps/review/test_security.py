@@ -37,10 +37,16 @@ API = [
     ("GET", "/api/labels?q="),
     ("GET", "/api/decisions"),
     ("GET", "/api/changes"),
+    ("GET", "/api/summary"),
+    ("GET", "/api/sure"),
+    ("GET", "/api/guidelines"),
     ("GET", "/api/export/csv"),
     ("POST", "/api/decide"),
     ("POST", "/api/undo"),
+    ("POST", "/api/release"),
+    ("POST", "/api/accept"),
     ("POST", "/api/rematch"),
+    ("POST", "/api/apply"),
 ]
 
 

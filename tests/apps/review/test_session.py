@@ -111,9 +111,9 @@ def test_an_undone_row_is_asked_about_again(session):
     row = session.next_item("a")["row"]
     _decide(session, row, 0)
     assert session.next_item("a")["row"] != row
-    assert session.undo("a") == row
+    assert session.undo("a") == (row, 1)
     assert session.next_item("a")["row"] == row
-    assert session.undo("a") is None
+    assert session.undo("a") == (None, 0)
 
 
 def test_a_new_label_is_kept_and_a_known_name_becomes_its_code(session):

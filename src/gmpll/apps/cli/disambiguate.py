@@ -24,7 +24,7 @@ _EXIT_INTERRUPTED = 130
 _SHOWN_ANNOTATORS = 10
 _EXTRAS = (
     *("pandas", "pyarrow", "skops", "jinja2", "markupsafe"),
-    *("starlette", "uvicorn", "h11"),
+    *("starlette", "uvicorn", "h11", "markdown_it"),
 )
 
 
@@ -121,10 +121,12 @@ def disambiguate(
     folder = out or input.with_name(f"{input.stem}-resolved")
     with plain_errors(folder):
         from gmpll.apps.decisions.archive import check_not_under_review
+        from gmpll.apps.tables.decided import resolve_decided
+        from gmpll.apps.tables.errors import counted
         from gmpll.apps.tables.guesses import guess_roles
         from gmpll.apps.tables.labels import options_of
-        from gmpll.apps.tables.output import OWN_FILES, check_target, write_folder
-        from gmpll.apps.tables.resolving import prepare, resolve
+        from gmpll.apps.tables.output import OWN_FILES, check_target, decisions_in, write_folder
+        from gmpll.apps.tables.resolving import prepare
         from gmpll.apps.tables.tables import read_table
 
         options = options_of(given, split)
@@ -132,21 +134,28 @@ def disambiguate(
             check_target(folder, force=force, own_files=OWN_FILES)
             check_not_under_review(folder)
         delimiter = {"tab": "\t", "\\t": "\t"}.get(delimiter or "", delimiter)
-        with _progress(console) as step:
+        with progress_steps(console) as step:
             step(f"Reading {input}")
             table = read_table(input, format=format, delimiter=delimiter, encoding=encoding)
             roles = guess_roles(table, options)
         _print_guesses(console, table, roles.described())
-        with _progress(console) as step:
+        with progress_steps(console) as step:
             step("Reading the candidates")
             prepared = prepare(table, roles, options)
         _print_sets(console, prepared)
         if dry_run:
             console.print("Dry run: nothing was written.")
             return
-        with _progress(console) as step:
-            resolution = resolve(prepared, step=step)
-            files, archived = write_folder(resolution, folder, escape=escape_formulas, step=step)
+        held = decisions_in(folder, prepared)
+        if held:
+            taken = counted(len(held), "decision", "is")
+            told = f"Note: {taken} taken along from the review in {folder}."
+            console.print(told, markup=False, soft_wrap=True)
+        with progress_steps(console) as step:
+            resolution = resolve_decided(prepared, held, step=step)
+            files, archived = write_folder(
+                resolution, folder, escape=escape_formulas, held=held, step=step
+            )
         _print_results(console, resolution)
         for file in files:
             console.print(f"  {file}", markup=False, soft_wrap=True)
@@ -196,7 +205,7 @@ def plain_errors(target: Path, extra: str = "tables") -> Iterator[None]:
 
 
 @contextmanager
-def _progress(console: Console) -> Iterator[Callable[[str], None]]:
+def progress_steps(console: Console) -> Iterator[Callable[[str], None]]:
     """Show what is being done, and how long each step took."""
     from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 

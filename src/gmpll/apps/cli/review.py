@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gmpll._atomic_io import atomic_write, is_stdout
-from gmpll.apps.cli.disambiguate import plain_errors
+from gmpll.apps.cli.disambiguate import plain_errors, progress_steps
 from gmpll.apps.cli.errors import UserError
 from gmpll.apps.cli.outputs import check_file
 
@@ -35,6 +35,18 @@ def review(
         Path | None,
         typer.Option(metavar="DIR", help="Folder of the pictures; by default the input's own."),
     ] = None,
+    guidelines: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Markdown file that the page shows to reviewers."),
+    ] = None,
+    apply: Annotated[
+        bool,
+        typer.Option(
+            "--apply",
+            help="Fit again with the decisions as known labels, replace the results in DIR, keep "
+            "the old ones, and serve no page.",
+        ),
+    ] = False,
     export: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write the labels as they stand and serve no page."),
@@ -57,14 +69,34 @@ def review(
         raise UserError(f"{images} is no folder: name the folder of the pictures.")
     if export is not None:
         check_file(export, force=force, option="--export")
+    if apply and export is not None:
+        raise UserError("--apply and --export are two steps: give one after the other.")
     with plain_errors(export or directory, extra="review"):
+        if apply:
+            _apply(directory)
+            return
         from gmpll.apps.review.session import open_review
 
-        session = open_review(directory, images=images)
+        session = open_review(directory, images=images, guidelines=guidelines)
         if export is not None:
             _export(session, export, export_format)
         else:
             _serve(session, host, port, open_browser)
+
+
+def _apply(directory: Path) -> None:
+    from rich.console import Console
+
+    from gmpll.apps.decisions.archive import check_not_under_review
+    from gmpll.apps.review.applying import apply_decisions
+
+    console = Console(highlight=False)
+    check_not_under_review(directory)
+    with progress_steps(console) as step:
+        applied = apply_decisions(directory, step)
+    console.print(str(applied), markup=False, soft_wrap=True)
+    for file in applied.files:
+        console.print(f"  {file}", markup=False, soft_wrap=True)
 
 
 def _export(session: ReviewSession, path: Path, export_format: str | None) -> None:

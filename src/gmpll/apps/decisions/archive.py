@@ -26,6 +26,7 @@ from gmpll.apps.decisions.store import FILE_NAME, Decision, Entry, Rows, Store
 #: Folder of decisions about earlier results; a number follows.
 EARLIER = "earlier-review"
 _WAIT_SECONDS = 1.0
+_CARRIED = ("at", "reviewer", "found", "margin")
 
 
 class Archived(NamedTuple):
@@ -64,13 +65,13 @@ def archiving(folder: Path, matching_file: str) -> Iterator[Callable[[Rows], Arc
     moved: list[Path] = []
 
     def make_room(after: Rows) -> Archived | None:
-        check_not_under_review(folder)
         path = folder / FILE_NAME
         if not path.is_file():
             return None
         key, rows = _content(path)
         if key == after.key():
             return None
+        check_not_under_review(folder)
         if key and not rows:  # a review that was opened and closed
             path.unlink()
             return None
@@ -98,20 +99,34 @@ def carry_over(
     A row is recognised by its id, where both runs had that column of ids; row numbers tell nothing.
     """
     try:
-        with closing(Store(archived.folder / FILE_NAME, before.key())) as store:
-            held = store.decisions()
-        carried = 0
+        held = decisions_about(archived.folder, before, after, id_column)
         with closing(Store(folder / FILE_NAME, after.key())) as store:
-            rows = {str(identity): row for row, identity in enumerate(after.ids)}
-            for entry in sorted(held.values(), key=lambda entry: entry.number):
-                row = rows.get(_identity(before, entry.row, id_column))
-                decision = None if row is None else _translated(entry, row, before, after)
-                if row is not None and decision is not None:
-                    store.decide(row, decision, seen_version=0, tab=entry.tab, at=entry.at)
-                    carried += 1
+            for row, entry in held.items():
+                more = {name: getattr(entry, name) for name in _CARRIED}
+                store.decide(row, entry.decision, seen_version=0, tab=entry.tab, **more)
     except ReviewError:  # they can be read where they are, or not at all
         return archived
-    return archived._replace(carried_over=carried)
+    return archived._replace(carried_over=len(held))
+
+
+def decisions_about(folder: Path, before: Rows, after: Rows, id_column: str) -> dict[int, Entry]:
+    """Return, by row and in the codes of ``after``, what holds of decisions about other rows."""
+    if not (folder / FILE_NAME).is_file():
+        return {}
+    with closing(Store(folder / FILE_NAME, before.key())) as store:
+        held = sorted(store.decisions().values(), key=lambda entry: entry.number)
+    if before.key() == after.key():
+        return {entry.row: entry for entry in held if entry.decision.action != "skip"}
+    rows = {str(identity): row for row, identity in enumerate(after.ids)}
+    places = {str(name): code for code, name in enumerate(after.classes)}
+    about = {}
+    for entry in held:
+        row = rows.get(_identity(before, entry.row, id_column))
+        decision = None if row is None else _translated(entry, row, before, after)
+        if row is not None and decision is not None:
+            found = None if entry.found is None else places.get(str(before.classes[entry.found]))
+            about[row] = entry._replace(row=row, decision=decision, found=found)
+    return about
 
 
 def _identity(rows: Rows, row: int, id_column: str) -> str:

@@ -13,7 +13,7 @@ import json
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -32,7 +32,7 @@ FILE_NAME = "review.sqlite"
 ACTIONS = ("label", "other", "none", "skip")
 
 #: Of the file, kept in SQLite's ``user_version``; a file that was just made has 0 there.
-FORMAT = 1
+FORMAT = 2
 #: How long to wait for another process that writes at this moment.
 BUSY_SECONDS = 10.0
 
@@ -49,6 +49,10 @@ CREATE TABLE IF NOT EXISTS log (
     code    INTEGER,
     name    TEXT,
     undoes  INTEGER REFERENCES log (entry),
+    reviewer TEXT NOT NULL DEFAULT '',
+    found   INTEGER,
+    margin  REAL,
+    batch   INTEGER,
     UNIQUE (item, version)
 ) STRICT;
 CREATE INDEX IF NOT EXISTS log_undone ON log (undoes);
@@ -71,7 +75,20 @@ CREATE TABLE IF NOT EXISTS leases (
 ) STRICT;
 COMMIT;
 """
-_COLUMNS = "entry, at, tab, item, version, action, code, name, undoes"
+#: What format 1 lacks.
+_FROM_FORMAT_1 = """
+BEGIN IMMEDIATE;
+ALTER TABLE log ADD COLUMN reviewer TEXT NOT NULL DEFAULT '';
+ALTER TABLE log ADD COLUMN found INTEGER;
+ALTER TABLE log ADD COLUMN margin REAL;
+ALTER TABLE log ADD COLUMN batch INTEGER;
+DROP VIEW IF EXISTS held;
+PRAGMA user_version = 2;
+COMMIT;
+"""
+_COLUMNS = (
+    "entry, at, tab, item, version, action, code, name, undoes, reviewer, found, margin, batch"
+)
 
 
 class Rows(NamedTuple):
@@ -100,7 +117,11 @@ class Decision(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """A line of the log; an undo carries the number of the entry it undoes."""
+    """A line of the log; an undo carries the number of the entry it undoes.
+
+    ``found`` is the label that the matching had found before anybody decided, by a ``margin`` over
+    the best other one. Entries of a ``batch`` were made, and are undone, together.
+    """
 
     number: int
     at: str
@@ -109,6 +130,10 @@ class Entry(NamedTuple):
     version: int
     decision: Decision
     undoes: int | None = None
+    reviewer: str = ""
+    found: int | None = None
+    margin: float | None = None
+    batch: int | None = None
 
 
 class Rematched(NamedTuple):
@@ -154,7 +179,7 @@ class Store:
         )
         try:
             (version,) = connection.execute("PRAGMA user_version").fetchone()
-            if version not in (0, FORMAT):  # refused before anything in it is touched
+            if version not in (0, 1, FORMAT):  # refused before anything in it is touched
                 raise ReviewError(
                     f"{self.path} was written by another version of gmpll (its format is "
                     f"{version}, this one reads {FORMAT}): go on with the review in that one."
@@ -162,6 +187,8 @@ class Store:
             connection.execute("PRAGMA journal_mode = WAL")
             # WAL alone survives a crash of the program; FULL survives a power cut as well.
             connection.execute("PRAGMA synchronous = FULL")
+            if version == 1:
+                connection.executescript(_FROM_FORMAT_1)
             connection.executescript(_SCHEMA)
             connection.execute(f"PRAGMA user_version = {FORMAT}")
             connection.execute("INSERT OR IGNORE INTO facts VALUES ('rows', ?)", (rows_key,))
@@ -209,23 +236,48 @@ class Store:
         """Return the entries that hold now, by row, skipped rows included."""
         return {entry.row: entry for entry in self._entries("held ORDER BY entry")}
 
+    def opinions(self) -> dict[int, dict[str, Entry]]:
+        """Return what every reviewer said last, and did not take back, about every row."""
+        said: dict[int, dict[str, Entry]] = {}
+        for entry in self._entries("held WHERE action <> 'skip' ORDER BY entry"):
+            said.setdefault(entry.row, {})[entry.reviewer] = entry
+        return said
+
     def log(self) -> list[Entry]:
         """Return the whole log, oldest entry first."""
         return self._entries("log ORDER BY entry")
 
     def decide(
-        self, row: int, decision: Decision, *, seen_version: int, tab: str, at: str = ""
+        self, row: int, decision: Decision, *, seen_version: int, tab: str, **more: Any
     ) -> Entry:
         """Write a decision; when this returns, it is on the disk.
 
         Where the row has a newer version than the reviewer was looking at, that is a ConflictError.
+        ``more`` are ``at``, ``reviewer``, ``found`` and ``margin`` of the entry.
         """
         if decision.action not in ACTIONS:
             raise RequestError(f"{decision.action!r} is no decision: use one of {ACTIONS}.")
         with self._transaction():
             if seen_version != self.version(row):
                 raise ConflictError("This row was decided elsewhere in the meantime.")
-            return self._append(row, tab, decision, at=at)
+            said = self._entries("log WHERE item = ? AND found >= 0 ORDER BY entry LIMIT 1", row)
+            if said:
+                more |= {"found": said[0].found, "margin": said[0].margin}
+            return self._append(row, tab, decision, **more)
+
+    def decide_together(
+        self, found: Mapping[int, int], *, tab: str, reviewer: str = ""
+    ) -> list[Entry]:
+        """Write the labels found as decisions about those rows that have none: all, or nothing."""
+        with self._transaction() as connection:
+            held = self.decisions()
+            (last,) = connection.execute("SELECT coalesce(max(entry), 0) FROM log").fetchone()
+            more = {"reviewer": reviewer, "batch": last + 1}
+            return [
+                self._append(row, tab, Decision("label", code=code), found=code, **more)
+                for row, code in found.items()
+                if row not in held
+            ]
 
     def take(
         self,
@@ -249,28 +301,37 @@ class Store:
                 connection.execute("INSERT INTO leases VALUES (?, ?, ?)", (tab, row, now))
         return row
 
-    def undo(self, tab: str) -> Entry | None:
-        """Take back the last decision of a tab, unless the row was decided elsewhere since."""
+    def release(self, tab: str) -> None:
+        """End the lease of a tab: others may have its row."""
+        with self._transaction() as connection:
+            connection.execute("DELETE FROM leases WHERE tab = ?", (tab,))
+
+    def undo(self, tab: str) -> list[Entry]:
+        """Take back the last decision of a tab, or the last batch, as far as it still holds."""
         with self._transaction():
             mine = self._entries("held WHERE tab = ? ORDER BY entry DESC LIMIT 1", tab)
-            if not mine:
-                return None
-            if self.current(mine[0].row) != mine[0]:
+            if mine and mine[0].batch is not None:
+                mine = self._entries("held WHERE batch = ? ORDER BY entry DESC", mine[0].batch)
+            still = [entry for entry in mine if self.current(entry.row) == entry]
+            if mine and not still:
                 raise ConflictError(
                     "Your last decision was replaced elsewhere: open the row to decide it again."
                 )
-            return self._append(mine[0].row, tab, Decision("undo"), undoes=mine[0].number)
+            return [
+                self._append(entry.row, tab, Decision("undo"), undoes=entry.number)
+                for entry in still
+            ]
 
-    def _append(
-        self, row: int, tab: str, decision: Decision, *, undoes: int | None = None, at: str = ""
-    ) -> Entry:
-        at = at or datetime.now(UTC).isoformat(timespec="milliseconds")
-        version = self.version(row) + 1
+    def _append(self, row: int, tab: str, decision: Decision, **more: Any) -> Entry:
+        more["at"] = more.get("at") or datetime.now(UTC).isoformat(timespec="milliseconds")
+        entry = Entry(0, tab=tab, row=row, version=self.version(row) + 1, decision=decision, **more)
+        _, at, _, _, version, _, *rest = entry
         cursor = self._connection.execute(
-            f"INSERT INTO log ({_COLUMNS}) VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING entry",
-            (at, tab, row, version, *decision, undoes),
+            f"INSERT INTO log ({_COLUMNS}) "
+            "VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING entry",
+            (at, tab, row, version, *decision, *rest),
         )
-        return Entry(cursor.fetchone()[0], at, tab, row, version, decision, undoes)
+        return entry._replace(number=cursor.fetchone()[0])
 
     def save_rematched(self, base: str, rematched: Rematched) -> None:
         """Keep the latest matching, in place of the one before."""
@@ -300,10 +361,11 @@ class _DamageError(ValueError):
 
 def _entry(line: tuple[Any, ...]) -> Entry:
     """Check a line of the log, which another program may have damaged."""
-    number, at, tab, row, version, action, code, name, undoes = line
-    if not all(isinstance(place, int) and place >= 0 for place in (row, version, code or 0)):
+    number, at, tab, row, version, action, code, name, *rest = line
+    places, margin = (row, version, code or 0, rest[2] or 0), rest[3] or 0.0
+    if not all(isinstance(p, int) and p >= 0 for p in places) or not isinstance(margin, float):
         raise _DamageError(f"entry {number} of its log is damaged")
-    return Entry(number, at, tab, row, version, Decision(action, code, name), undoes)
+    return Entry(number, at, tab, row, version, Decision(action, code, name), *rest)
 
 
 def _rematched(at: str, content: bytes) -> Rematched:

@@ -27,6 +27,7 @@ _STATIC = {
     "review.js": "text/javascript; charset=utf-8",
     "render.js": "text/javascript; charset=utf-8",
     "server.js": "text/javascript; charset=utf-8",
+    "dialogs.js": "text/javascript; charset=utf-8",
     "icon.svg": "image/svg+xml",
 }
 _STATUS: dict[type[Exception], int] = {RequestError: 400, ConflictError: 409, ReviewError: 507}
@@ -36,8 +37,8 @@ _MAX_TAB = 64
 def make_app(session: ReviewSession) -> Starlette:
     """Build the application; it must stand behind a :class:`~gmpll.apps.review.security.Guard`."""
 
-    def shown(item: dict[str, Any] | None) -> Response:
-        return JSONResponse({"item": item, "progress": session.progress()})
+    def shown(item: dict[str, Any] | None, **more: Any) -> Response:
+        return JSONResponse({"item": item, "progress": session.progress(), **more})
 
     def next_item(request: Request) -> Response:
         passed = request.query_params.get("passed", "")
@@ -69,19 +70,43 @@ def make_app(session: ReviewSession) -> Starlette:
         if name is not None and not isinstance(name, str):
             raise RequestError("The name of a label is a text.")
         decision = Decision(str(asked.get("action")), code, name)
+        version, reviewer = _whole(asked, "version"), _reviewer(asked)
         try:
-            session.decide(row, decision, seen_version=_whole(asked, "version"), tab=tab)
+            session.decide(row, decision, seen_version=version, tab=tab, reviewer=reviewer)
         except ConflictError as error:
             # The row as it is now comes along, so that the reviewer sees what he would replace.
             return JSONResponse({"error": str(error), "item": session.item(row)}, 409)
         return shown(session.next_item(tab))
 
     def undo(asked: dict[str, Any]) -> Response:
-        row = session.undo(_tab(asked.get("tab")))
-        return shown(None if row is None else session.item(row))
+        row, undone = session.undo(_tab(asked.get("tab")))
+        return shown(None if row is None else session.item(row), undone=undone)
+
+    def release(asked: dict[str, Any]) -> Response:
+        session.release(_tab(asked.get("tab")))
+        return JSONResponse({})
+
+    def accept(asked: dict[str, Any]) -> Response:
+        at_least, tab = asked.get("at_least"), _tab(asked.get("tab"))
+        if not isinstance(at_least, float):
+            raise RequestError("at_least is a number between 0 and 1.")
+        accepted = session.accept_sure(at_least, tab=tab, reviewer=_reviewer(asked))
+        return shown(session.next_item(tab), accepted=accepted)
+
+    def decisions(request: Request) -> Response:
+        asked = request.query_params
+        doubt = asked.get("doubt", "")
+        if doubt not in ("", "doubtful", "sure"):
+            raise RequestError("doubt is doubtful or sure.")
+        filters = {"label": asked.get("label", ""), "text": asked.get("text", ""), "doubt": doubt}
+        return JSONResponse(session.decided_rows(reviewer=asked.get("reviewer"), **filters))
 
     def rematch(asked: dict[str, Any]) -> Response:
         session.match_again()
+        return JSONResponse(session.progress(), 202)
+
+    def apply(asked: dict[str, Any]) -> Response:
+        session.apply()
         return JSONResponse(session.progress(), 202)
 
     routes = [
@@ -92,12 +117,18 @@ def make_app(session: ReviewSession) -> Starlette:
         Route("/api/items/{row:int}", item),
         Route("/api/images/{row:int}", image),
         Route("/api/labels", labels),
-        Route("/api/decisions", lambda request: JSONResponse(session.decided_rows())),
+        Route("/api/decisions", decisions),
         Route("/api/changes", lambda request: JSONResponse(session.changes())),
+        Route("/api/summary", lambda request: JSONResponse(session.summary())),
+        Route("/api/sure", lambda request: JSONResponse(session.sure_rows())),
+        Route("/api/guidelines", lambda request: JSONResponse(session.guidelines)),
         Route("/api/export/{format}", export),
         Route("/api/decide", _posted(decide), methods=["POST"]),
         Route("/api/undo", _posted(undo), methods=["POST"]),
+        Route("/api/release", _posted(release), methods=["POST"]),
+        Route("/api/accept", _posted(accept), methods=["POST"]),
         Route("/api/rematch", _posted(rematch), methods=["POST"]),
+        Route("/api/apply", _posted(apply), methods=["POST"]),
     ]
     handlers: dict[Any, Callable[..., Any]] = dict.fromkeys([*_STATUS, HTTPException], _refused)
     return Starlette(routes=routes, exception_handlers=handlers)
@@ -136,6 +167,13 @@ def _whole(asked: dict[str, Any], name: str) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**31:
         raise RequestError(f"{name} is a whole number from 0 on.")
     return value
+
+
+def _reviewer(asked: dict[str, Any]) -> str:
+    name = asked.get("reviewer", "")
+    if not isinstance(name, str):
+        raise RequestError("The name of a reviewer is a text.")
+    return name
 
 
 def _tab(value: Any) -> str:

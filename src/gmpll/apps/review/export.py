@@ -22,21 +22,28 @@ _BEGINNING = 100
 #: Names of a labelling interface of Label Studio where the input has none.
 _CHOICE = {"from_name": "label", "to_name": "item"}
 
-COLUMNS = ("id", "label", "origin", "confidence", "matched", "decision", "decided_at")
+COLUMNS = (
+    *("id", "label", "origin", "confidence", "matched"),
+    *("decision", "decided_at", "decided_by"),
+)
 
 #: Argilla wants an identity behind every response; this one stands for the review page.
 REVIEWER = str(uuid.uuid5(uuid.NAMESPACE_URL, "gmpll review"))
 
 
 def to_csv(session: ReviewSession) -> str:
-    """Write every row: the label, who gave it (``origin``), and what the matching says."""
+    """Write every row: the label, who gave it, what the matching says, and the input's columns."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\r\n")
-    writer.writerow(COLUMNS)
-    for result in session.results():
-        cells = {**result._asdict(), "label": result.label or ""}
+    inputs = session.input_columns()
+    inputs = {name: cells for name, cells in inputs.items() if cells != session.saved.ids.tolist()}
+    names = [f"input_{name}" if name in COLUMNS else name for name in inputs]
+    writer.writerow([*COLUMNS, *map(escape_formula, names)])
+    for row, result in enumerate(session.results()):
+        cells: dict[str, Any] = {**result._asdict(), "label": result.label or ""}
         cells["confidence"] = f"{result.confidence:.4f}"
-        writer.writerow([escape_formula(cells[column]) for column in COLUMNS])
+        line = [cells[name] for name in COLUMNS] + [column[row] for column in inputs.values()]
+        writer.writerow(map(escape_formula, line))
     return text.getvalue()
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -17,8 +17,12 @@ from numpy.typing import NDArray
 
 from gmpll.apps.decisions.errors import ConflictError, RequestError, ReviewError
 from gmpll.apps.decisions.store import FILE_NAME, Decision, Entry, Rematched, Store
+from gmpll.apps.review.applying import apply_decisions
+from gmpll.apps.review.background import BackgroundRun
+from gmpll.apps.review.guidelines import Node, definitions, read_guidelines
 from gmpll.apps.review.images import Image, read_image
 from gmpll.apps.review.ordering import Similarity, doubt, propose_order
+from gmpll.apps.review.resolved import input_columns
 from gmpll.apps.tables import InputError, SavedMatching, read_matching, rematch
 
 #: How to match again: what was found before, and the known labels (codes by row).
@@ -31,10 +35,13 @@ SHOWN_LABELS = 30
 SHOWN_ROWS = 500
 #: Margin below which a label is in doubt, where the run did not say.
 REVIEW_BELOW = 0.25
+#: Labels at least so sure can be accepted together.
+VERY_SURE = (0.99, 0.98, 0.95, 0.9)
 #: A row that is leased to another tab is offered again after this time.
 LEASE_SECONDS = 300.0
-#: Longest name of a label that the reviewer brings.
+#: Longest name of a label that the reviewer brings, and of the reviewer.
 MAX_LABEL_LENGTH = 200
+MAX_REVIEWER_LENGTH = 60
 #: Characters of a text in a list of rows, and how many other cells stand there.
 EXCERPT = 160
 EXCERPT_CELLS = 5
@@ -50,6 +57,7 @@ class _Matching(NamedTuple):
     saved: SavedMatching
     order: NDArray[np.intp]
     doubtful: NDArray[np.bool_]
+    margins: NDArray[np.float64]
 
 
 class Result(NamedTuple):
@@ -60,53 +68,10 @@ class Result(NamedTuple):
     origin: str
     decision: str
     decided_at: str
+    decided_by: str
     matched: str
     confidence: float
     fields: dict[str, str]
-
-
-class BackgroundRun:
-    """Runs a piece of work in a thread and tells how it stands."""
-
-    def __init__(self, work: Callable[[], Any]) -> None:
-        self._work = work
-        self._lock = threading.Lock()
-        self._thread: threading.Thread | None = None
-        self._state = "idle"
-        self._message = ""
-        self._started = self._ended = 0.0
-
-    def start(self) -> None:
-        """Begin, unless a run is under way: that is a ConflictError."""
-        with self._lock:
-            if self._state == "running":
-                raise ConflictError("The rows are being matched already.")
-            self._state, self._message = "running", ""
-            self._started = time.monotonic()
-            # A daemon: Ctrl-C stops the server at once, the decisions are on the disk anyway.
-            self._thread = threading.Thread(target=self._run, name="match again", daemon=True)
-            self._thread.start()
-
-    def _run(self) -> None:
-        state, message = "done", ""
-        try:
-            self._work()
-        except Exception as error:  # the page must hear of whatever went wrong
-            state, message = "failed", f"{type(error).__name__}: {error}"
-        with self._lock:
-            self._state, self._message, self._ended = state, message, time.monotonic()
-
-    def status(self) -> dict[str, Any]:
-        """Return ``state`` (idle, running, done, failed), ``seconds`` and ``message``."""
-        with self._lock:
-            until = time.monotonic() if self._state == "running" else self._ended
-            seconds = round(until - self._started, 1)
-            return {"state": self._state, "seconds": seconds, "message": self._message}
-
-    def wait(self, timeout: float | None = None) -> None:
-        """Wait until the run is over."""
-        if self._thread is not None:
-            self._thread.join(timeout)
 
 
 class ReviewSession:
@@ -118,25 +83,44 @@ class ReviewSession:
         store: Store,
         rematch: Rematch,
         image_folder: Path | None = None,
+        guidelines: list[Node] | None = None,
     ) -> None:
-        self.saved = saved
         self.store = store
-        # A table that came from memory has no folder.
-        self.image_folder = image_folder or (Path(saved.source).parent if saved.source else None)
+        self.folder = store.path.parent
+        self._image_folder = image_folder
         self._rematch = rematch
-        found = saved.labels.astype(np.int64), saved.confidence.astype(np.float32)
-        self._base = hashlib.sha256(b"".join(array.tobytes() for array in found)).hexdigest()
-        self._review_below = float(json.loads(saved.settings).get("review_below", REVIEW_BELOW))
-        # Of votes of named annotators a label can be in doubt, or lie outside, that stands alone.
-        in_doubt = 1 - 2 * doubt(saved.confidence, saved.labels) < self._review_below
-        self._ambiguous = ((saved.mask.sum(axis=1) > 1) | in_doubt) & (saved.gold < 0)
-        self._similarity = Similarity(saved.features, labels=saved.labels)
         self._lock = threading.Lock()
         self._passed: dict[str, set[int]] = {}
-        self.rematched = store.load_rematched(self._base)
+        self.run = BackgroundRun()
+        self._begin(saved)
+        self._similarity = Similarity(saved.features, labels=saved.labels)
         self._check_store()
         self._matching = self._put_in_order()
-        self.run = BackgroundRun(self._match_again)
+        names = [str(name) for name in saved.classes]
+        self.guidelines = {
+            "nodes": guidelines or [],
+            "definitions": definitions(guidelines or [], names),
+        }
+
+    def _begin(self, saved: SavedMatching) -> None:
+        """Take over the results that lie in the folder."""
+        self.saved = saved
+        # A table that came from memory has no folder.
+        source_folder = Path(saved.source).parent if saved.source else None
+        self.image_folder = self._image_folder or source_folder
+        settings = json.loads(saved.settings)
+        self._review_below = float(settings.get("review_below", REVIEW_BELOW))
+        self._calibrated = settings.get("method") == "gmpll"
+        known = saved.outside.size > 0
+        self._outside = saved.outside if known else np.zeros(len(saved.ids))
+        self._suggested = saved.suggested if known else saved.labels
+        found = saved.labels.astype(np.int64), saved.confidence.astype(np.float32)
+        self._base = hashlib.sha256(b"".join(array.tobytes() for array in found)).hexdigest()
+        # Of votes of named annotators a label can be in doubt, or lie outside, that stands alone.
+        in_doubt = 1 - 2 * doubt(saved.confidence, saved.labels) < self._review_below
+        several = saved.mask.sum(axis=1) > 1
+        self._ambiguous = (several | in_doubt | saved.lacking) & (saved.gold < 0)
+        self.rematched = self.store.load_rematched(self._base)
 
     def _check_store(self) -> None:
         """Refuse decisions about rows and labels that there are not."""
@@ -156,7 +140,9 @@ class ReviewSession:
         if rematched is not None:
             saved = replace(saved, labels=rematched.labels, confidence=rematched.confidence)
         doubts = doubt(saved.confidence, saved.labels)
-        doubtful = self._ambiguous & (1 - 2 * doubts < self._review_below)
+        margins = 1 - 2 * doubts
+        doubtful = self._ambiguous & ((margins < self._review_below) | saved.lacking)
+        doubts = np.maximum(doubts, np.where(saved.lacking, self._outside, 0.0))
         decided = list(self.store.decisions())
         doubts[decided] = 0.0  # settled: they draw no questions to the rows around them
         waiting = self._ambiguous.copy()
@@ -164,7 +150,7 @@ class ReviewSession:
         first = propose_order(doubts, waiting, self._similarity)
         # Decided rows stay at the end: whatever is undone later is found there.
         rest = np.flatnonzero(self._ambiguous & ~waiting)
-        return _Matching(saved, np.concatenate([first, rest]), doubtful)
+        return _Matching(saved, np.concatenate([first, rest]), doubtful, margins)
 
     # Items
 
@@ -205,6 +191,8 @@ class ReviewSession:
             "image": image,
             "fields": [{"name": name, "value": value} for name, value in fields.items()],
             "candidates": self._candidates(row),
+            "suggested": self._suggestion(row),
+            "doubtful": bool(self._matching.doubtful[row]),
             "neighbors": self._neighbors(row),
             "decision": self._described(entry),
         }
@@ -224,6 +212,14 @@ class ReviewSession:
             if value is not None
         }
 
+    def _suggestion(self, row: int) -> dict[str, Any] | None:
+        """Return the label that similar rows suggest where no candidate is probably right."""
+        code = int(self._suggested[row])
+        if not self.saved.lacking[row] or self.saved.mask[row, code]:
+            return None
+        name, outside = str(self.saved.classes[code]), _share(self._outside[row])
+        return {"code": code, "name": name, "outside": outside}
+
     def _candidates(self, row: int) -> list[dict[str, Any]]:
         saved = self._matching.saved
         codes = np.union1d(np.flatnonzero(self.saved.mask[row]), saved.labels[row])
@@ -234,6 +230,7 @@ class ReviewSession:
                 "name": str(self.saved.classes[code]),
                 "confidence": _share(saved.confidence[row, code]),
                 "found": bool(code == saved.labels[row]),
+                "votes": int(saved.weights[row, code]) if saved.weights.size else None,
             }
             for code in codes
         ]
@@ -260,6 +257,7 @@ class ReviewSession:
         return {
             "row": row,
             "id": identity,
+            "by": held[row].reviewer if origin == "reviewer" else "",
             "excerpt": text if len(text) <= EXCERPT else text[: EXCERPT - 1] + "…",
             "has_image": image_column in fields,
             "label": label,
@@ -282,7 +280,8 @@ class ReviewSession:
         if entry is None:
             return None
         label = self._decided_name(entry.decision)
-        return {"action": entry.decision.action, "label": label, "at": entry.at}
+        action, by = entry.decision.action, entry.reviewer
+        return {"action": action, "label": label, "at": entry.at, "by": by}
 
     def image(self, row: int) -> Image:
         """Read the picture that a row names."""
@@ -309,10 +308,20 @@ class ReviewSession:
 
     # Decisions
 
-    def decide(self, row: int, decision: Decision, *, seen_version: int, tab: str) -> Entry:
+    def decide(
+        self, row: int, decision: Decision, *, seen_version: int, tab: str, reviewer: str = ""
+    ) -> Entry:
         """Check a decision and write it; see :meth:`Store.decide`."""
         self._check_row(row)
-        return self.store.decide(row, self._checked(decision), seen_version=seen_version, tab=tab)
+        return self.store.decide(
+            row,
+            self._checked(decision),
+            seen_version=seen_version,
+            tab=tab,
+            reviewer=self._checked_reviewer(reviewer),
+            found=int(self._matching.saved.labels[row]),
+            margin=float(self._matching.margins[row]),
+        )
 
     def _checked(self, decision: Decision) -> Decision:
         if decision.action == "label":
@@ -321,7 +330,7 @@ class ReviewSession:
             return Decision("label", code=decision.code)
         if decision.action == "other":
             name = " ".join((decision.name or "").split())
-            if not name or len(name) > MAX_LABEL_LENGTH or not name.isprintable():
+            if not self._checked_name(name):
                 raise RequestError(
                     f"Another label needs a name of 1 to {MAX_LABEL_LENGTH} printable characters."
                 )
@@ -331,18 +340,140 @@ class ReviewSession:
             return Decision("other", name=name)
         return Decision(decision.action)
 
-    def undo(self, tab: str) -> int | None:
-        """Take back the last decision of a tab; return the row, None if there is none."""
-        entry = self.store.undo(tab)
-        return None if entry is None else entry.row
+    @staticmethod
+    def _checked_name(name: str) -> bool:
+        return 0 < len(name) <= MAX_LABEL_LENGTH and name.isprintable()
 
-    def decided_rows(self) -> list[dict[str, Any]]:
-        """List what was decided, newest first."""
-        held = self.store.decisions()
-        newest = sorted(held.values(), key=lambda entry: -entry.number)[:SHOWN_ROWS]
-        return [
-            {**self._line(entry.row, held), "decision": self._described(entry)} for entry in newest
+    @staticmethod
+    def _checked_reviewer(name: str) -> str:
+        name = " ".join(name.split())
+        if len(name) > MAX_REVIEWER_LENGTH or not name.isprintable():
+            raise RequestError(
+                f"The name of a reviewer has at most {MAX_REVIEWER_LENGTH} printable characters."
+            )
+        return name
+
+    def undo(self, tab: str) -> tuple[int | None, int]:
+        """Take back the last decision, or batch, of a tab; return a row of it and how many."""
+        undone = self.store.undo(tab)
+        return (undone[-1].row if undone else None), len(undone)
+
+    def release(self, tab: str) -> None:
+        """Give the row of a tab that was closed to others."""
+        self.store.release(tab)
+
+    # Very sure rows
+
+    def _sure(self, at_least: float) -> dict[int, int]:
+        """Return the labels found of undecided rows that are so sure and in no doubt."""
+        saved, held = self._matching.saved, self.store.decisions()
+        confidence = saved.confidence[np.arange(len(saved.labels)), saved.labels]
+        sure = self._ambiguous & ~self._matching.doubtful & (confidence >= at_least)
+        rows = [row for row in np.flatnonzero(sure).tolist() if row not in held]
+        return {row: int(saved.labels[row]) for row in rows}
+
+    def sure_rows(self) -> list[dict[str, Any]]:
+        """Tell for some limits how many rows are as sure, and how many of them are likely wrong."""
+        told = []
+        for at_least in VERY_SURE:
+            rows = list(self._sure(at_least))
+            wrong = round(float(self._wrong()[rows].sum()), 1) if self._calibrated else None
+            told.append({"at_least": at_least, "rows": len(rows), "wrong": wrong})
+        return told
+
+    def accept_sure(self, at_least: float, *, tab: str, reviewer: str = "") -> int:
+        """Decide for the labels found of all rows that are as sure; return how many there were."""
+        if at_least not in VERY_SURE:
+            raise RequestError(f"Rows are accepted from one of {VERY_SURE} on.")
+        reviewer = self._checked_reviewer(reviewer)
+        sure = self._sure(at_least)
+        return len(self.store.decide_together(sure, tab=tab, reviewer=reviewer))
+
+    def _wrong(self) -> NDArray[np.float64]:
+        """Return how probably the label found of every row is wrong, where that is estimated."""
+        saved = self._matching.saved
+        confidence = saved.confidence[np.arange(len(saved.labels)), saved.labels]
+        wrong = np.maximum(1.0 - confidence, self._outside)
+        return np.where(saved.gold >= 0, 0.0, wrong)
+
+    # What was decided
+
+    def decided_rows(
+        self, *, label: str = "", reviewer: str | None = None, doubt: str = "", text: str = ""
+    ) -> dict[str, Any]:
+        """List what every reviewer decided, newest first, and how far they agree.
+
+        Filters are the label, the reviewer, ``doubt`` ("doubtful" or "sure", before anybody
+        decided) and a part of the text of the row.
+        """
+        held, opinions = self.store.decisions(), self.store.opinions()
+        skipped = [e for e in held.values() if e.decision.action == "skip"]
+        entries = [*skipped, *(e for said in opinions.values() for e in said.values())]
+        entries.sort(key=lambda entry: -entry.number)
+        names = {self._decided_name(e.decision) or "" for e in entries if e not in skipped}
+        shown = [
+            entry
+            for entry in entries
+            if (not label or self._decided_name(entry.decision) == label)
+            and (reviewer is None or entry.reviewer == reviewer)
+            and (not doubt or (doubt == "doubtful") == self._was_doubtful(entry))
+            and self._contains(entry.row, text.casefold().strip())
         ]
+        return {
+            "count": len(shown),
+            "rows": [
+                {
+                    **self._line(entry.row, held),
+                    "decision": self._described(entry),
+                    "holds": held.get(entry.row) == entry,
+                    "found": None if entry.found is None else str(self.saved.classes[entry.found]),
+                }
+                for entry in shown[:SHOWN_ROWS]
+            ],
+            "labels": sorted(names - {""}),
+            "reviewers": self._reviewers(opinions),
+            "pairs": _agreement_of_reviewers(opinions),
+        }
+
+    def _was_doubtful(self, entry: Entry) -> bool:
+        return entry.margin is not None and entry.margin < self._review_below
+
+    def _contains(self, row: int, part: str) -> bool:
+        if not part:
+            return True
+        cells = [str(self.saved.ids[row]), *self._fields(row).values()]
+        return any(part in cell.casefold() for cell in cells)
+
+    @staticmethod
+    def _reviewers(opinions: Mapping[int, Mapping[str, Entry]]) -> list[dict[str, Any]]:
+        """Tell how many rows everybody decided, and how often for the label that was found."""
+        counts: dict[str, list[int]] = {}
+        for said in opinions.values():
+            for name, entry in said.items():
+                count = counts.setdefault(name, [0, 0, 0])
+                count[0] += 1
+                count[1] += entry.found is not None
+                count[2] += entry.found is not None and entry.decision.code == entry.found
+        return [
+            {"name": name, "decided": decided, "compared": compared, "agreed": agreed}
+            for name, (decided, compared, agreed) in sorted(counts.items())
+        ]
+
+    def summary(self) -> dict[str, Any]:
+        """Tell how far the review is: what was decided, and about how many labels are wrong."""
+        held = [e for e in self.store.decisions().values() if e.decision.action != "skip"]
+        compared = [e for e in held if e.found is not None]
+        agreed = sum(e.decision.code == e.found for e in compared)
+        left = self._wrong()
+        left[[entry.row for entry in held]] = 0.0
+        return {
+            "decided": len(held),
+            "agreed": agreed,
+            "changed": len(compared) - agreed,
+            "wrong_left": round(float(left.sum()), 1) if self._calibrated else None,
+            "left": int(self._ambiguous.sum()) - sum(bool(self._ambiguous[e.row]) for e in held),
+            "folder": str(self.folder),
+        }
 
     def progress(self) -> dict[str, Any]:
         """Count what is decided and what is left."""
@@ -357,7 +488,9 @@ class ReviewSession:
             "skipped": len(skipped),
             "doubtful": len(doubtful - decided),
             "source": Path(self.saved.source).name,
-            "rematch": self.run.status(),
+            "calibrated": self._calibrated,
+            "guidelines": bool(self.guidelines["nodes"]),
+            "run": self.run.status(),
             "rematched_at": self.rematched.at if self.rematched else None,
         }
 
@@ -373,9 +506,9 @@ class ReviewSession:
         """Start matching with the decisions as known labels; the page goes on meanwhile."""
         if all(e.decision.code is None for e in self.store.decisions().values()):
             raise ConflictError("Decide a row first: without a decision nothing would change.")
-        self.run.start()
+        self.run.start("match", self._match_again)
 
-    def _match_again(self) -> None:
+    def _match_again(self) -> str:
         gold = self.gold()
         after = self._rematch(self.saved, gold)
         rematched = Rematched(
@@ -387,6 +520,20 @@ class ReviewSession:
         self.store.save_rematched(self._base, rematched)
         self.rematched = rematched
         self._matching = self._put_in_order()
+        return ""
+
+    def apply(self) -> None:
+        """Start making the results in the folder again, with the decisions as known labels."""
+        if not any(e.decision.action != "skip" for e in self.store.decisions().values()):
+            raise ConflictError("Decide a row first: without a decision nothing would change.")
+        self.run.start("apply", self._apply)
+
+    def _apply(self) -> str:
+        applied = apply_decisions(self.folder)
+        with self._lock:
+            self._begin(read_matching(self.folder))
+            self._matching = self._put_in_order()
+        return str(applied)
 
     def changes(self) -> dict[str, Any]:
         """Tell which labels the latest matching changed, apart from the decided rows' own."""
@@ -416,10 +563,15 @@ class ReviewSession:
 
     # Results
 
+    def input_columns(self) -> dict[str, list[str]]:
+        """Return the columns of the input as text; none where they cannot be read any more."""
+        return input_columns(self.folder, self.saved)
+
     def results(self) -> Iterator[Result]:
         """Yield every row with the label as it stands, in the order of the input."""
         held = self.store.decisions()
         saved = self._matching.saved
+        inputs = self.input_columns()
         for row, found in enumerate(saved.labels.tolist()):
             label, origin = self._label(row, held)
             entry = held.get(row)
@@ -429,21 +581,44 @@ class ReviewSession:
                 origin=origin,
                 decision=entry.decision.action if entry else "",
                 decided_at=entry.at if entry else "",
+                decided_by=entry.reviewer if entry else "",
                 matched=str(saved.classes[found]),
                 confidence=float(saved.confidence[row, found]),
-                fields=self._fields(row),
+                fields={n: c[row] for n, c in inputs.items()} or self._fields(row),
             )
 
 
+def _agreement_of_reviewers(
+    opinions: Mapping[int, Mapping[str, Entry]],
+) -> list[dict[str, Any]]:
+    """Tell for every two reviewers how many rows both decided, and how many alike."""
+    counts: dict[tuple[str, str], list[int]] = {}
+    for said in opinions.values():
+        for one, other in itertools.combinations(sorted(said), 2):
+            count = counts.setdefault((one, other), [0, 0])
+            count[0] += 1
+            count[1] += said[one].decision == said[other].decision
+    return [
+        {"names": pair, "rows": rows, "agreed": agreed}
+        for pair, (rows, agreed) in sorted(counts.items())
+    ]
+
+
 def open_review(
-    directory: Path, *, images: Path | None = None, rematch: Rematch = rematch
+    directory: Path,
+    *,
+    images: Path | None = None,
+    rematch: Rematch = rematch,
+    guidelines: Path | None = None,
 ) -> ReviewSession:
     """Begin a review of what ``gmpll disambiguate`` wrote to a folder, or go on with it.
 
     A folder without a matching, or with decisions about another one, is a ReviewError.
     """
+    nodes = None if guidelines is None else read_guidelines(guidelines)
     try:
         saved = read_matching(directory)
     except InputError as error:
         raise ReviewError(str(error)) from error
-    return ReviewSession(saved, Store(directory / FILE_NAME, saved.rows.key()), rematch, images)
+    store = Store(directory / FILE_NAME, saved.rows.key())
+    return ReviewSession(saved, store, rematch, images, nodes)

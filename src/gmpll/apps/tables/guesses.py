@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 #: Columns that are added to the input.
 RESULT_COLUMNS = (
     *("label", "confidence", "runner_up", "margin", "review"),
-    *("votes", "suggested", "outside"),
+    *("votes", "suggested", "outside", "decided_by"),
 )
 _PREFIX = re.compile("(resolved_)*")
 #: So many of them together come from an earlier run.

@@ -6,10 +6,11 @@ Everything is written into a folder beside the target first and moved at the end
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -24,19 +25,23 @@ from gmpll._atomic_io import (
     unfinished_path,
 )
 from gmpll.apps.decisions.archive import Archived, archiving, carry_over
+from gmpll.apps.decisions.store import Entry
 from gmpll.apps.tables import saved
 from gmpll.apps.tables.cells import escape_formula
+from gmpll.apps.tables.decided import decided_columns, decisions_for
 from gmpll.apps.tables.errors import InputError
 from gmpll.apps.tables.resolving import annotator_table, result_columns
 from gmpll.apps.tables.tables import FORMATS, Table, read_json_records
 
 if TYPE_CHECKING:
-    from gmpll.apps.tables.resolving import Resolution
+    from gmpll.apps.tables.resolving import Prepared, Resolution
 
 _SUFFIX = {"csv": ".csv", "tsv": ".tsv", "parquet": ".parquet", "jsonl": ".jsonl", "json": ".jsonl"}
 _BATCH_ROWS = 10_000
 #: Where the files of an earlier run wait until those of the new one have all arrived.
 _REPLACED = "replaced"
+#: Folder of results that decisions have changed since; a number follows.
+EARLIER_RESULTS = "earlier-results"
 PAGE = "report.html"
 ANNOTATORS = "annotators.csv"
 #: Where one of these lies, a run has been written.
@@ -139,6 +144,28 @@ def _exchange(staging: Path, folder: Path) -> None:
         raise
 
 
+@contextmanager
+def keeping(folder: Path) -> Iterator[Path]:
+    """Keep a copy of the results in a folder beside them, unless the block fails."""
+    numbers = itertools.count(1)
+    kept = next(p for n in numbers if not (p := folder / f"{EARLIER_RESULTS}-{n}").exists())
+    remove_abandoned(folder, kept.name)
+    copy = unfinished_path(kept)
+    try:
+        copy.mkdir()
+        for name in (*(path.name for path in folder.glob("resolved.*")), ANNOTATORS, *OWN_FILES):
+            if (folder / name).is_file():
+                shutil.copy2(folder / name, copy / name)
+                sync_file(copy / name)
+        os.replace(copy, kept)
+        sync_folder(folder)
+        yield kept
+    except BaseException:
+        for path in (copy, kept):
+            shutil.rmtree(path, ignore_errors=True)
+        raise
+
+
 def write_table(
     table: Table, columns: dict[str, list[Any]], path: Path, *, escape: bool = True
 ) -> None:
@@ -194,18 +221,28 @@ def _as_text(values: list[Any]) -> list[str]:
     return [texts[v] if v is None or isinstance(v, bool) else str(v) for v in values]
 
 
+def decisions_in(folder: Path, prepared: Prepared) -> dict[int, Entry]:
+    """Return what reviewers decided in a folder about the rows of a run, by row."""
+    try:
+        return decisions_for(folder, saved.read_matching(folder).rows, prepared)
+    except InputError:  # no results, or damaged ones
+        return {}
+
+
 def write_folder(
     resolution: Resolution,
     folder: Path,
     *,
     escape: bool = True,
+    held: Mapping[int, Entry] | None = None,
     step: Callable[[str], None] = lambda text: None,
 ) -> tuple[list[Path], Archived | None]:
     """Write everything that a run found; all files appear together at the end.
 
     They are returned, the resolved rows first, with decisions of a review that had to make room:
     those that do not fit what was found are kept beside it. Cells of delimited text that look like
-    formulas are made harmless; ``step`` is told what begins now.
+    formulas are made harmless; ``held`` are decisions that were known labels of the run, and
+    ``step`` is told what begins now.
     """
     prepared = resolution.prepared
     table = prepared.table
@@ -218,6 +255,8 @@ def write_folder(
             set(table.frame.columns),
             votes=resolution.votes,
         )
+        if held:
+            decided_columns(columns, held, set(table.frame.columns))
         write_table(table, columns, staging / results, escape=escape)
         annotators = annotator_table(resolution)
         if annotators is not None:
@@ -235,7 +274,7 @@ def write_folder(
             ),
             staging / saved.MODEL_FILE,
         )
-        matching = saved.saved_matching(resolution)
+        matching = saved.saved_matching(resolution, escape=escape)
         saved.write_matching(matching, staging / saved.MATCHING_FILE)
         step("Explaining and drawing the report")
         from gmpll.apps.tables import page as pages  # draws: loaded where a page is written

@@ -23,6 +23,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from gmpll.apps.decisions.store import Rows
+from gmpll.apps.tables.decided import input_settings
 from gmpll.apps.tables.errors import InputError
 from gmpll.apps.tables.features import FeatureEncoder, feature_table
 from gmpll.apps.tables.guesses import Roles
@@ -290,7 +291,7 @@ class SavedMatching:
         return Rows(self.ids, self.classes, self.mask, self.display)
 
 
-def saved_matching(resolution: Resolution) -> SavedMatching:
+def saved_matching(resolution: Resolution, *, escape: bool = True) -> SavedMatching:
     """Take from a run what is kept."""
     prepared = resolution.prepared
     roles = prepared.roles
@@ -298,6 +299,7 @@ def saved_matching(resolution: Resolution) -> SavedMatching:
         "method": prepared.options.method,
         "seed": prepared.options.seed,
         "review_below": prepared.review_below,
+        "input": input_settings(prepared.table, prepared.options, escape=escape),
         "parameters": {
             name: value
             for name, value in resolution.model.get_params().items()

@@ -28,9 +28,12 @@ export function renderProgress(progress) {
   byId("counts").textContent =
     `${progress.decided} decided${skipped}, ${progress.doubtful} doubtful rows left`;
   show("show-changes", progress.rematched_at);
+  byId("meaning").textContent = progress.calibrated
+    ? "The percentage is how probably a label is right: of labels at 80 %, about 8 in 10 are."
+    : "The percentage says how strongly similar rows speak for a label; it is no probability.";
 }
 
-export function renderItem(item, { decide, open, loadImage }) {
+export function renderItem(item, { decide, open, loadImage, definitionOf }) {
   show("done", false);
   show("desk", true);
   byId("item-heading").replaceChildren("Row ", name(item.id, ""));
@@ -45,24 +48,42 @@ export function renderItem(item, { decide, open, loadImage }) {
       make("div", {}, make("dt", { text: field.name }), make("dd", { text: field.value })),
     ),
   );
-  byId("candidates").replaceChildren(...item.candidates.map((c, i) => candidate(c, i, decide)));
+  byId("candidates").replaceChildren(
+    ...item.candidates.map((c, i) => candidate(c, i, decide, definitionOf(c.name))),
+  );
+  renderSuggestion(item.suggested, decide);
   byId("neighbors").replaceChildren(...item.neighbors.map((n) => neighbor(n, open, loadImage)));
 }
 
 function renderStanding(decision) {
   const standing = show("standing", decision);
   if (!decision) return;
-  standing.replaceChildren(...describeDecision(decision), ". Choose again to replace this.");
+  const by = decision.by ? [" by ", name(decision.by, "")] : [];
+  const what = decision.action === "skip" ? ["Skipped before", ...by] : ["Decided", ...by, ": ", ...describeDecision(decision)];
+  standing.replaceChildren(...what, ". Choose again to replace this.");
 }
 
 export function describeDecision({ action, label }) {
-  if (action === "skip") return ["Skipped before"];
-  if (action === "none") return ["Decided: none of the candidates"];
-  return ["Decided: ", name(label)];
+  if (action === "skip") return ["skipped"];
+  return [action === "none" ? "none of the candidates" : name(label)];
+}
+
+function renderSuggestion(suggested, decide) {
+  const place = show("suggestion", suggested);
+  if (!suggested) return;
+  const button = make(
+    "button", { type: "button", className: "candidate suggested", id: "take-suggested" },
+    make("kbd", { text: "Y" }),
+    make("span", {}, "Similar rows say: ", name(suggested.name)),
+  );
+  button.addEventListener("click", () => decide({ action: "label", code: suggested.code }, suggested.name));
+  const told = `The right label is probably missing here (${percent(suggested.outside)}).`;
+  place.replaceChildren(make("p", { className: "quiet", text: told }), button);
 }
 
 function renderPicture(item, loadImage) {
   show("picture", item.image !== null);
+  byId("zoom").setAttribute("aria-label", `Enlarge the picture of row ${item.id}`);
   const image = byId("image");
   image.removeAttribute("src");
   byId("image-name").textContent = item.image ?? "";
@@ -73,19 +94,22 @@ function renderPicture(item, loadImage) {
   });
 }
 
-function candidate(given, index, decide) {
+function candidate(given, index, decide, definition) {
   const key = index < 10 ? make("kbd", { text: String((index + 1) % 10) }) : make("span");
   const bar = make("span", { className: "bar", "aria-hidden": "true" });
   bar.style.width = `${100 * given.confidence}%`;
-  const share = make("span", { className: "share", text: percent(given.confidence) });
+  const votes = given.votes === null ? "" : `${given.votes} vote${given.votes === 1 ? "" : "s"}, `;
+  const share = make("span", { className: "share", text: `${votes}${percent(given.confidence)}` });
   if (given.found) share.prepend(make("span", { className: "tag", text: "matched" }), " ");
   const button = make("button", { type: "button", className: "candidate" }, key, name(given.name), share, bar);
   if (given.found) button.setAttribute("aria-current", "true");
+  if (definition) button.append(make("span", { className: "definition", text: definition }));
   button.addEventListener("click", () => decide({ action: "label", code: given.code }, given.name));
   return make("li", {}, button);
 }
 
-const ORIGINS = { reviewer: "decided by you", input: "given", matching: "matched" };
+const ORIGINS = { input: "given", matching: "matched" };
+const origin = (other) => ORIGINS[other.origin] ?? `decided by ${other.by || "a reviewer"}`;
 
 function neighbor(other, open, loadImage) {
   const fill = make("span");
@@ -95,7 +119,7 @@ function neighbor(other, open, loadImage) {
   const about = make(
     "span", {},
     name(other.label ?? "none of the candidates"),
-    make("span", { className: "quiet", text: `${ORIGINS[other.origin]}, row ` }),
+    make("span", { className: "quiet", text: `${origin(other)}, row ` }),
     name(other.id, "quiet"),
     make("span", { className: "excerpt", text: other.excerpt }),
   );
@@ -110,9 +134,12 @@ function neighbor(other, open, loadImage) {
   return make("li", {}, button);
 }
 
-export function renderDone() {
+/** Shows the summary; there may be more to go on with. */
+export function renderDone(more) {
   show("desk", false);
   show("done", true);
+  show("go-on", more);
+  show("nothing-left", !more);
   byId("done-heading").focus();
 }
 

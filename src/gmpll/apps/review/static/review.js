@@ -1,10 +1,15 @@
 // The page: one row at a time, decided by keys or buttons.
 
-import { byId, describeDecision, make, name, percent, renderDone, renderItem, renderList, renderProgress } from "./render.js";
-import { get, getBlob, post, Refused, saveToken, tabName, takeTokenFromAddress } from "./server.js";
+import {
+  acceptSure, askName, counted, definitionOf, loadDecided, loadGuidelines, showReviewer, showSummary,
+  showSure, watchFilters, zoom,
+} from "./dialogs.js";
+import { byId, make, name, percent, renderDone, renderItem, renderList, renderProgress } from "./render.js";
+import { get, getBlob, post, Refused, release, reviewer, saveToken, tabName, takeTokenFromAddress } from "./server.js";
 
 const POLL_MILLISECONDS = 400;
 const SINGLE_KEYS = "gmpll-single-keys";
+const GO_ON = "gmpll-go-on"; // past the doubtful rows
 
 takeTokenFromAddress();
 const tab = await tabName();
@@ -57,17 +62,28 @@ function askToken(message) {
 
 // Rows
 
+/** Shows the next row, or asks whether to go on when the doubtful ones are done. */
+async function presentNext(answer, message = "") {
+  const { progress, item: next } = answer;
+  const more = next !== null && !next.doubtful;
+  if (next === null || (more && progress.decided && !progress.doubtful && !sessionStorage.getItem(GO_ON))) {
+    renderProgress(progress);
+    item = null;
+    const heading = more ? "The doubtful rows are done" : "Nothing is left to decide";
+    await showSummary(heading);
+    renderDone(more);
+    say(`${message} ${heading}.`);
+    return;
+  }
+  present(answer, message);
+}
+
 function present(answer, message = "") {
   renderProgress(answer.progress);
   item = answer.item;
   pictures.forEach((address) => URL.revokeObjectURL(address));
   pictures = [];
-  if (item === null) {
-    renderDone();
-    say(`${message} Nothing is left to decide.`);
-    return;
-  }
-  renderItem(item, { decide, open, loadImage });
+  renderItem(item, { decide, open, loadImage, definitionOf });
   byId("item-heading").focus();
   scrollTo(0, 0);
   say(`${message} Row ${item.id}, ${item.candidates.length} candidates.`);
@@ -80,7 +96,7 @@ async function loadImage(row, image) {
 }
 
 const showNext = () =>
-  act(async () => present(await get(`/api/next?tab=${tab}${item ? `&passed=${item.row}` : ""}`)));
+  act(async () => presentNext(await get(`/api/next?tab=${tab}${item ? `&passed=${item.row}` : ""}`)));
 
 function open(row) {
   byId("list").close();
@@ -91,13 +107,13 @@ function decide(decision, label) {
   // A key pressed twice must not decide the next row, which nobody has seen yet, as well.
   if (item === null || underWay) return;
   return act(async () => {
-    const asked = { row: item.row, version: item.version, tab, ...decision };
+    const asked = { row: item.row, version: item.version, tab, reviewer: reviewer() || "", ...decision };
     try {
-      present(await post("/api/decide", asked), `Row ${item.id}: ${label}.`);
+      await presentNext(await post("/api/decide", asked), `Row ${item.id}: ${label}.`);
     } catch (error) {
       if (error.status !== 409) throw error;
       item = error.answer.item;
-      renderItem(item, { decide, open, loadImage });
+      renderItem(item, { decide, open, loadImage, definitionOf });
       byId("item-heading").focus();
       warn(`${error.message} Your choice was not written: choose again to replace the other, or go on with J.`);
     }
@@ -108,7 +124,7 @@ function undo() {
   return act(async () => {
     const answer = await post("/api/undo", { tab });
     if (answer.item === null) warn("This tab has nothing to undo; open a row from the list of decided ones (L).");
-    else present(answer, "Undone.");
+    else present(answer, answer.undone > 1 ? `${answer.undone} decisions undone.` : "Undone.");
   });
 }
 
@@ -177,24 +193,11 @@ function openSearch() {
 
 function showDecided() {
   return act(async () => {
-    const decided = await get("/api/decisions");
-    renderList(
-      {
-        heading: "Decided rows",
-        summary: decided.length ? "Newest first. Open a row to decide it again." : "Nothing is decided yet.",
-        columns: ["Row", "Decision", "When"],
-        rows: decided.map((line) => ({
-          ...line,
-          cells: [describeDecision(line.decision), [new Date(line.decision.at).toLocaleString()]],
-        })),
-      },
-      open,
-    );
+    await loadDecided(open);
+    byId("filters").hidden = false;
     byId("list").showModal();
   });
 }
-
-const counted = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
 
 function showChanges() {
   return act(async () => {
@@ -218,36 +221,47 @@ function showChanges() {
       },
       open,
     );
+    byId("filters").hidden = true;
     byId("list").showModal();
   });
 }
 
-// Matching again
+// Matching again, and applying the decisions
+
+function applyDecisions() {
+  if (rematching) return notify("The rows are being matched already.");
+  return act(async () => {
+    renderProgress(await post("/api/apply", {}));
+    followRun();
+  });
+}
 
 function matchAgain() {
   if (rematching) return notify("The rows are being matched already.");
   return act(async () => {
     renderProgress(await post("/api/rematch", {}));
-    followRematch();
+    followRun();
   });
 }
 
-async function followRematch() {
+async function followRun() {
   if (rematching) return;
   rematching = true;
-  byId("match-again").setAttribute("aria-disabled", "true");
+  const busy = ["match-again", "apply", "apply-now"].map(byId);
+  busy.forEach((button) => button.setAttribute("aria-disabled", "true"));
   const clock = make("span");
-  notify("Matching again. You can go on deciding. ", make("progress", { "aria-label": "Matching again" }), clock);
+  notify("Matching with your decisions. You can go on deciding. ", make("progress", { "aria-label": "Matching" }), clock);
   try {
     for (;;) {
       const progress = await get("/api/state");
       renderProgress(progress);
-      const run = progress.rematch;
+      const run = progress.run;
       if (run.state === "failed") {
         notify();
-        warn(`Matching again failed: ${run.message}`);
+        warn(`${run.what === "apply" ? "The results were not changed" : "Matching again failed"}: ${run.message}`);
         return;
       }
+      if (run.state !== "running" && run.what === "apply") return notify(run.message);
       if (run.state !== "running") return await tellChanges(run);
       // Seen but not read out every time: only the first words of the notice are news.
       clock.textContent = `${run.seconds.toFixed(0)} s`;
@@ -259,7 +273,7 @@ async function followRematch() {
     warn(error.message);
   } finally {
     rematching = false;
-    byId("match-again").removeAttribute("aria-disabled");
+    busy.forEach((button) => button.removeAttribute("aria-disabled"));
   }
 }
 
@@ -295,7 +309,12 @@ const actions = {
   s: () => decide({ action: "skip" }, "skipped"),
   u: undo,
   j: () => showNext(),
+  y: () => item?.suggested && decide({ action: "label", code: item.suggested.code }, item.suggested.name),
+  z: zoom,
   m: matchAgain,
+  a: applyDecisions,
+  b: () => act(showSure),
+  g: () => byId("show-guide").hidden || byId("guide").showModal(),
   c: showChanges,
   l: showDecided,
   e: openDialog("export"),
@@ -304,7 +323,8 @@ const actions = {
 
 const buttons = {
   other: "/", none: "n", skip: "s", undo: "u", "undo-last": "u", next: "j", "match-again": "m",
-  "show-changes": "c", "show-decided": "l", "show-export": "e", "show-help": "?",
+  "show-changes": "c", "show-decided": "l", "show-export": "e", "show-help": "?", zoom: "z", apply: "a",
+  "apply-now": "a", "show-sure": "b", "sure-now": "b", "show-guide": "g", "welcome-guide": "g", "export-now": "e",
 };
 for (const [id, key] of Object.entries(buttons)) byId(id).addEventListener("click", () => actions[key]());
 for (const button of document.querySelectorAll("[data-format]")) {
@@ -322,6 +342,25 @@ document.addEventListener("keydown", (event) => {
   else return;
   event.preventDefault();
 });
+
+byId("who").addEventListener("click", () => askName().catch((error) => warn(error.message)));
+byId("go-on-now").addEventListener("click", () => {
+  sessionStorage.setItem(GO_ON, "yes");
+  showNext();
+});
+byId("accept").addEventListener("click", (event) => {
+  event.preventDefault();
+  act(async () => {
+    const answer = await acceptSure(tab);
+    notify(`${counted(answer.accepted, "row")} accepted together. Undo (U) takes them all back.`);
+    await presentNext(answer);
+  });
+});
+watchFilters(open, (error) => warn(error.message));
+
+// A row that nobody looks at any more is free for others.
+addEventListener("pagehide", () => release(tab));
+addEventListener("pageshow", (event) => event.persisted && showNext());
 
 byId("query").addEventListener("input", () => search().catch((error) => warn(error.message)));
 byId("query").addEventListener("keydown", (event) => {
@@ -351,9 +390,12 @@ document.addEventListener("visibilitychange", () => {
 });
 
 async function start() {
+  showReviewer();
+  await loadGuidelines().catch(() => {}); // without the token it is asked for next
   await showNext();
   const progress = await get("/api/state").catch(() => null);
-  if (progress?.rematch.state === "running") followRematch();
+  if (progress?.run.state === "running") followRun();
+  if (progress && reviewer() === null) askName().catch(() => {});
 }
 
 start();

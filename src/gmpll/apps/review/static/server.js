@@ -2,6 +2,7 @@
 
 const TOKEN = "gmpll-token";
 const TAB = "gmpll-tab";
+const REVIEWER = "gmpll-reviewer";
 
 /** Raised for every answer that is not a success; `answer` is the server's JSON. */
 export class Refused extends Error {
@@ -50,6 +51,10 @@ function isFree(name) {
   });
 }
 
+/** The name of who decides; null before anybody was asked. */
+export const reviewer = () => localStorage.getItem(REVIEWER);
+export const saveReviewer = (name) => localStorage.setItem(REVIEWER, name.trim());
+
 async function request(path, options = {}) {
   const headers = { Authorization: `Bearer ${sessionStorage.getItem(TOKEN) || ""}` };
   if (options.body !== undefined) headers["Content-Type"] = "application/json";
@@ -67,5 +72,8 @@ async function request(path, options = {}) {
 
 export const get = async (path) => (await request(path)).json();
 export const getBlob = async (path) => (await request(path)).blob();
-export const post = async (path, content) =>
-  (await request(path, { method: "POST", body: JSON.stringify(content) })).json();
+export const post = async (path, content, options = {}) =>
+  (await request(path, { ...options, method: "POST", body: JSON.stringify(content) })).json();
+
+/** Gives the row of this tab to others; the browser sends it even while the page goes away. */
+export const release = (tab) => post("/api/release", { tab }, { keepalive: true }).catch(() => {});

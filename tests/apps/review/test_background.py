@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from gmpll.apps.decisions.errors import ConflictError
-from gmpll.apps.review.session import BackgroundRun
+from gmpll.apps.review.background import BackgroundRun
 
 
 def test_one_run_at_a_time_and_then_another():
@@ -14,17 +14,19 @@ def test_one_run_at_a_time_and_then_another():
     def work():
         calls.append(1)
         go_on.wait(10)
+        return "all is well"
 
-    run = BackgroundRun(work)
-    assert run.status() == {"state": "idle", "seconds": 0.0, "message": ""}
-    run.start()
+    run = BackgroundRun()
+    assert run.status() == {"state": "idle", "what": "", "seconds": 0.0, "message": ""}
+    run.start("match", work)
     assert run.status()["state"] == "running"
     with pytest.raises(ConflictError):
-        run.start()
+        run.start("apply", work)
     go_on.set()
     run.wait()
-    assert run.status()["state"] == "done"
-    run.start()
+    status = run.status()
+    assert (status["state"], status["what"], status["message"]) == ("done", "match", "all is well")
+    run.start("apply", work)
     run.wait()
     assert len(calls) == 2
 
@@ -35,14 +37,15 @@ def test_an_error_is_kept_for_the_page_and_forgotten_by_the_next_run():
     def work():
         if outcomes:
             raise outcomes.pop()
+        return ""
 
-    run = BackgroundRun(work)
-    run.start()
+    run = BackgroundRun()
+    run.start("match", work)
     run.wait()
     assert (run.status()["state"], run.status()["message"]) == (
         "failed",
         "ValueError: too few rows",
     )
-    run.start()
+    run.start("match", work)
     run.wait()
     assert (run.status()["state"], run.status()["message"]) == ("done", "")

@@ -1,0 +1,64 @@
+"""Decisions reach the results: table, report and model are made again with them as known labels."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from gmpll.apps.decisions.errors import ConflictError, ReviewError
+from gmpll.apps.tables import InputError, read_matching
+from gmpll.apps.tables.decided import decisions_for, prepare_again, resolve_decided
+from gmpll.apps.tables.errors import counted
+from gmpll.apps.tables.output import keeping, write_folder
+
+
+class Applied(NamedTuple):
+    """What applying did: rows decided, other labels that changed, where the old results are."""
+
+    decisions: int
+    changed: int
+    kept: Path
+    files: list[Path]
+
+    def __str__(self) -> str:
+        """Say it in two sentences."""
+        return (
+            f"{counted(self.decisions, 'decision', 'is')} in the results now, and "
+            f"{counted(self.changed, 'other label')} changed by them. The results before are in "
+            f"{self.kept}."
+        )
+
+
+def apply_decisions(folder: Path, step: Callable[[str], None] = lambda text: None) -> Applied:
+    """Fit again with the decisions in a folder as known labels, and replace the results in it.
+
+    The results before are kept in a folder of their own. An input that is gone or has changed, or
+    a folder without decisions, is a ReviewError; nothing is written then.
+    """
+    try:
+        before = read_matching(folder)
+        again = f"run gmpll disambiguate on the input with --out {folder} --force instead, which "
+        again += "takes decisions along"
+        step("Reading the input again")
+        try:
+            prepared, escape = prepare_again(before.source, json.loads(before.settings))
+        except InputError as error:
+            raise ReviewError(f"{str(error).rstrip('.')}: {again}.") from error
+        sets = prepared.sets
+        rows = before.rows._replace(ids=prepared.ids, classes=sets.classes, mask=sets.mask)
+        if rows.key() != before.rows.key():
+            raise ReviewError(f"{before.source} has changed since it was resolved: {again}.")
+        held = decisions_for(folder, before.rows, prepared)
+        if not held:
+            raise ConflictError("Decide a row first: without a decision nothing would change.")
+        resolution = resolve_decided(prepared, held, step=step)
+        with keeping(folder) as kept:
+            files, _ = write_folder(resolution, folder, escape=escape, held=held, step=step)
+    except InputError as error:
+        raise ReviewError(str(error)) from error
+    changed = np.flatnonzero(resolution.verdicts.labels != before.labels)
+    return Applied(len(held), len(np.setdiff1d(changed, list(held))), kept, files)

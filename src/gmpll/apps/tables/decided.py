@@ -1,0 +1,110 @@
+"""Decisions of reviewers reach the results: as known labels of the next run in their folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gmpll.apps.decisions.archive import decisions_about
+from gmpll.apps.decisions.errors import ReviewError
+from gmpll.apps.decisions.store import Entry, Rows
+from gmpll.apps.tables.errors import InputError
+from gmpll.apps.tables.guesses import EMBEDDING_FILES, guess_roles
+from gmpll.apps.tables.labels import Options
+from gmpll.apps.tables.resolving import Prepared, Resolution, prepare, resolve
+from gmpll.apps.tables.tables import Table, read_table
+
+#: The column of the results that names who decided a row.
+DECIDED_BY = "decided_by"
+#: Who decided where nobody gave a name.
+SOMEBODY = "reviewer"
+
+
+def decisions_for(folder: Path, before: Rows, prepared: Prepared) -> dict[int, Entry]:
+    """Return what reviewers decided in a folder about the rows of a run; nothing if damaged."""
+    sets = prepared.sets
+    after = Rows(prepared.ids, sets.classes, sets.mask, prepared.ids)
+    try:
+        return decisions_about(folder, before, after, prepared.roles.id)
+    except (ReviewError, IndexError):
+        return {}
+
+
+def resolve_decided(
+    prepared: Prepared,
+    held: Mapping[int, Entry],
+    *,
+    step: Callable[[str], None] = lambda text: None,
+) -> Resolution:
+    """Resolve with decisions as known labels; the candidates stay those of the input."""
+    mask, gold = prepared.sets.mask.copy(), prepared.sets.gold.copy()
+    codes = {row: e.decision.code for row, e in held.items() if e.decision.code is not None}
+    rows, known = np.array(list(codes), dtype=np.intp), np.array(list(codes.values()), np.int64)
+    mask[rows] = False
+    mask[rows, known] = True
+    gold[rows] = known
+    narrowed = replace(prepared, sets=replace(prepared.sets, mask=mask, gold=gold))
+    return replace(resolve(narrowed, step=step), prepared=prepared)
+
+
+def decided_columns(columns: dict[str, Any], held: Mapping[int, Entry], taken: Any) -> None:
+    """Enter into the columns of results what reviewers decided, and who.
+
+    Labels that the run does not know stand in the table alone; it is empty where none is right.
+    """
+    own = {name.replace("resolved_", ""): values for name, values in columns.items()}
+    for row, entry in held.items():
+        if entry.decision.code is None:
+            own["label"][row] = entry.decision.name or ""
+            own["review"][row] = False
+            for name in ("confidence", "margin"):
+                own[name][row] = None
+    name = DECIDED_BY
+    while name in taken:
+        name = f"resolved_{name}"
+    who = {row: entry.reviewer or SOMEBODY for row, entry in held.items()}
+    columns[name] = [who.get(row, "") for row in range(len(own["label"]))]
+
+
+def input_settings(table: Table, options: Options, *, escape: bool) -> dict[str, Any] | None:
+    """Return what is needed to read the same input in the same way; None of data in memory."""
+    if table.path is None or not isinstance(options.votes, (str, Path, type(None))):
+        return None
+    said = {name: _plain(value) for name, value in asdict(options).items()}
+    reading = {"format": table.format, "encoding": table.encoding}
+    if table.format in ("csv", "tsv"):
+        reading["delimiter"] = table.delimiter
+    return {"options": said, "reading": reading, "escape": escape}
+
+
+def _plain(value: Any) -> Any:
+    """Return an option as JSON takes it; files are named so that they are found from anywhere."""
+    if isinstance(value, (list, tuple)):
+        return [_plain(part) for part in value]
+    if isinstance(value, Path) or (
+        isinstance(value, str) and Path(value).suffix in EMBEDDING_FILES and Path(value).is_file()
+    ):
+        return str(Path(value).absolute())
+    return value
+
+
+def prepare_again(source: str, settings: Mapping[str, Any]) -> tuple[Prepared, bool]:
+    """Read the input of a run again, in the way that :func:`input_settings` kept.
+
+    Whether cells that look like formulas are escaped is returned with it.
+    """
+    try:
+        given = settings["input"]
+        said: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in given["options"].items()
+        }
+        options, reading, escape = Options(**said), dict(given["reading"]), bool(given["escape"])
+        table = read_table(source, **reading)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise InputError("The folder does not say how its input was read") from error
+    return prepare(table, guess_roles(table, options), options), escape
