@@ -1,3 +1,4 @@
+import io
 from pathlib import Path
 
 import pandas as pd
@@ -5,7 +6,8 @@ import pytest
 import typer
 
 import gmpll.apps.cli
-from gmpll.apps.cli.disambiguate import disambiguate
+from gmpll.apps.cli.disambiguate import METHODS, _progress, disambiguate
+from gmpll.apps.tables import InputError, resolving
 
 
 @pytest.fixture
@@ -131,3 +133,35 @@ def test_a_folder_that_cannot_be_made_is_refused_before_any_work(run, table):
     assert code == 2
     assert error == "gmpll: /proc cannot be written to: name another folder with --out.\n"
     assert out == ""
+
+
+def test_the_help_lists_the_methods_and_wraps_once(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["gmpll", "disambiguate", "--help"])
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit):
+        gmpll.apps.cli.main()
+    lines = [line.strip(" │") for line in capsys.readouterr().out.splitlines()]
+    told = " ".join(lines)
+    assert ", ".join(resolving.METHODS) == METHODS
+    assert all(name in told for name in METHODS.split(", "))
+    start = next(n for n, line in enumerate(lines) if line.startswith("Without options"))
+    end = lines.index("", start)
+    assert all(len(line) > 60 for line in lines[start : end - 1]), "no line ends in its middle"
+
+
+def test_nothing_spins_above_an_error():
+    from rich.console import Console
+
+    console = Console(force_terminal=True, width=80, file=io.StringIO())
+
+    def fail():
+        with _progress(console) as step:
+            step("Reading the table")
+            step("Matching the rows")
+            raise InputError("It cannot be read.")
+
+    with pytest.raises(InputError):
+        fail()
+    left = console.file.getvalue().rpartition("\x1b[2K")[2]
+    assert "Reading the table" in left
+    assert "Matching" not in left

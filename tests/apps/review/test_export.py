@@ -140,11 +140,11 @@ def test_a_source_that_changed_since_is_not_mixed_in(tmp_path, folder):
 
 def test_what_goes_back_is_understood_by_disambiguate(decided):
     """The exports hold the answers where the readers of exports look for them."""
-    from gmpll.apps.tables.tables import flatten_export
+    from gmpll.apps.tables.exports import flatten_export
 
     reviewed = [task for task in json.loads(to_label_studio(decided)) if "annotations" in task]
-    rows, _ = flatten_export(reviewed)
+    rows, *_ = flatten_export(reviewed)
     answers = [row["candidates"] for row in rows]
     assert answers == [["cat"], ["dog"], [], ["@mole"], ["=HYPERLINK(1)"]]
-    rows, _ = flatten_export(json.loads(to_argilla(decided)))
+    rows, *_ = flatten_export(json.loads(to_argilla(decided)))
     assert rows[3]["candidates"] == ["dog"]

@@ -54,7 +54,8 @@ CASES = {
     "no such file": ({}, ["nowhere.csv"], "There is no file"),
     "a folder": ({"sub/x": "1"}, ["sub"], "is a folder"),
     "unknown ending": ({"in.dat": GOOD}, ["in.dat"], "--format"),
-    "a spreadsheet": ({"in.xlsx": "PK"}, ["in.xlsx"], "save it as CSV"),
+    "a spreadsheet": ({"in.ods": "PK"}, ["in.ods"], "save it as .xlsx or CSV"),
+    "a broken Excel file": ({"in.xlsx": "PK"}, ["in.xlsx"], "is no readable Excel file"),
     "unknown format": (GOOD, ["--format", "xml"], "There is no format"),
     "empty file": ("", [], "is empty"),
     "header only": (HEADER, [], "has no rows"),
@@ -93,7 +94,11 @@ CASES = {
         ["--gold", "gold"],
         "nobody's candidate",
     ),
-    "duplicate ids": (lines("3,1,1,a|b"), ["--id", "id"], "The id '3' stands in more than one row"),
+    "duplicate ids": (
+        lines("3,1,1,a|b"),
+        ["--id", "id"],
+        "1 id stands twice in the column id of in.csv: '3' in rows 4, 21;",
+    ),
     "absent id": (lines(",1,1,a|b"), ["--id", "id"], "has no id"),
     "infinite feature": (lines("20,inf,1,a"), [], "infinite"),
     "constant features": (
@@ -168,7 +173,7 @@ CASES = {
         "is the id of a row",
     ),
     "votes without columns": (
-        {"in.csv": GOOD, "v.csv": "p,q\n1,a\n"},
+        {"in.csv": GOOD, "v.csv": "p,q\nx,a\n"},
         ["in.csv", "--votes", "v.csv"],
         "--vote-columns",
     ),
@@ -185,7 +190,7 @@ CASES = {
     "votes and candidates": (
         {"in.csv": GOOD, "v.csv": "item,label\n1,a\n"},
         ["in.csv", "--votes", "v.csv", "--candidates", "tags"],
-        "leave out one",
+        "leave out all but one",
     ),
     "no votes file": (GOOD, ["--votes", "v.csv"], "There is no file"),
     "bad share": (

@@ -2,7 +2,7 @@ import json
 
 import numpy as np
 
-from gmpll.apps.tables.tables import flatten_export
+from gmpll.apps.tables.exports import flatten_export
 
 
 def choice(label, kind="choices"):
@@ -16,7 +16,7 @@ def test_label_studio():
         "annotations": [choice("cat"), choice("dog"), {**choice("cow"), "was_cancelled": True}],
         "predictions": [choice("cat"), choice("fox", "rectanglelabels")],
     }
-    rows, notes = flatten_export([task])
+    rows, notes, *_ = flatten_export([task])
     assert rows == [{"id": 7, "text": "mew", "size": 2, "candidates": ["cat", "dog", "fox"]}]
     assert notes == ("a Label Studio export",)
 
@@ -30,7 +30,7 @@ def test_argilla():
         "responses": {"animal": [{"value": "cat"}, {"value": ["dog", "cat"]}]},
         "suggestions": {"animal": {"value": "cow", "score": 0.3}},
     }
-    rows, notes = flatten_export([record])
+    rows, notes, *_ = flatten_export([record])
     assert rows == [
         {
             "id": "r1",
@@ -45,7 +45,7 @@ def test_argilla():
 
 def test_other_records_stay():
     records = [{"id": 1, "data": 3}]
-    assert flatten_export(records) == (records, ())
+    assert flatten_export(records) == (records, (), None, False)
 
 
 def test_a_label_studio_export_is_resolved(tmp_path, command, pets):

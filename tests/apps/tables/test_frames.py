@@ -155,5 +155,7 @@ def test_sentences_name_parameters():
     frame = pd.DataFrame({"size": [1.0, 2, 3], "tags": ["a|b", "", "b"]})
     with pytest.raises(InputError, match="use empty='all' to let it"):
         disambiguate(frame)
-    with pytest.raises(InputError, match="name it with candidates=, or give votes="):
+    with pytest.raises(
+        InputError, match="name the columns of annotators with annotators=, or give votes="
+    ):
         disambiguate(frame[["size"]])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any
 
@@ -50,6 +51,12 @@ def _interruption_told() -> Iterator[None]:
         raise typer.Exit(EXIT_INTERRUPTED) from None
 
 
+def _paragraphs(command: Callable[..., Any]) -> str:
+    """Return what is said of a command with a line for each paragraph, which is wrapped once."""
+    paragraphs = (inspect.getdoc(command) or "").split("\n\n")
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+
+
 app = typer.Typer(
     name="gmpll",
     cls=_Commands,
@@ -59,7 +66,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 for _command in (demo, disambiguate, predict, review, datasets, reproduce, report):
-    app.command()(_command)
+    app.command(help=_paragraphs(_command))(_command)
 
 
 def _show_version(wanted: bool) -> None:

@@ -12,6 +12,7 @@ import typer
 
 from gmpll._seeds import LARGEST_SEED
 from gmpll.apps.cli.errors import UserError
+from gmpll.apps.cli.outputs import table_stem
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -37,11 +38,13 @@ def _special(help: str, metavar: str | None = None) -> Any:
 
 
 _Text = str | None
+#: What --method takes, written down so that showing the help does not load the methods.
+METHODS = "gmpll, gm-pll, plknn, plsvm, clpl, lsbcmm, m3pl, plleaf, ipal, plecoc, sure"
 
 
 def disambiguate(
     input: Annotated[
-        Path, typer.Argument(metavar="INPUT", help="CSV, TSV, Parquet, JSON Lines or JSON file.")
+        Path, typer.Argument(metavar="INPUT", help="CSV, TSV, Parquet, JSON or Excel file.")
     ],
     candidates: Annotated[
         _Text,
@@ -52,6 +55,9 @@ def disambiguate(
     ] = None,
     votes: Annotated[
         Path | None, _data("FILE", "Long file of votes: item, label, annotator.")
+    ] = None,
+    annotators: Annotated[
+        _Text, _data("COLUMNS", "Columns that hold the labels of one annotator each.")
     ] = None,
     text: Annotated[_Text, _data("COLUMNS", "Columns of text, or none.")] = None,
     features: Annotated[
@@ -67,11 +73,23 @@ def disambiguate(
         _Text, _data("COLUMN", "Column of labels that a row cannot have.")
     ] = None,
     exclude: Annotated[_Text, _data("COLUMNS", "Columns not to use.")] = None,
+    merge_labels: Annotated[
+        bool,
+        typer.Option(
+            "--merge-labels",
+            help="Make one label of those that differ in case, spaces or Unicode form.",
+            rich_help_panel="Data",
+        ),
+    ] = False,
+    rename: Annotated[
+        list[str] | None,
+        _data("OLD=NEW|FILE", "New name of a label, or a file of them (old, new); repeatable."),
+    ] = None,
     image: Annotated[_Text, _data("COLUMN", "Column of image files, shown in the review.")] = None,
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Results; INPUT-resolved by default.")
     ] = None,
-    method: Annotated[str, typer.Option(help="Any method of the library.")] = "gmpll",
+    method: Annotated[str, typer.Option(help=f"One of {METHODS}.")] = "gmpll",
     review_below: Annotated[
         float | None,
         typer.Option(
@@ -84,7 +102,7 @@ def disambiguate(
         bool, typer.Option("--dry-run", help="Describe the data and their problems, write nothing.")
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace results in DIR.")] = False,
-    format: Annotated[_Text, _special("csv, tsv, parquet, jsonl or json.")] = None,
+    format: Annotated[_Text, _special("csv, tsv, parquet, jsonl, json or excel.")] = None,
     delimiter: Annotated[_Text, _special("Between cells; 'tab' for tabs.")] = None,
     encoding: Annotated[_Text, _special("Of text; UTF-8 by default.")] = None,
     separator: Annotated[_Text, _special("Between the labels of a cell, or json.")] = None,
@@ -118,7 +136,7 @@ def disambiguate(
     from rich.console import Console
 
     console = Console(highlight=False)
-    folder = out or input.with_name(f"{input.stem}-resolved")
+    folder = out or input.with_name(f"{table_stem(input)}-resolved")
     with plain_errors(folder):
         from gmpll.apps.decisions.archive import check_not_under_review
         from gmpll.apps.tables.decided import resolve_decided
@@ -218,7 +236,12 @@ def progress_steps(console: Console) -> Iterator[Callable[[str], None]]:
                 progress.update(current[-1], completed=1)
             current.append(progress.add_task(text, total=1))
 
-        yield step
+        try:
+            yield step
+        except BaseException:
+            if current:  # no spinner that stands still above an error
+                progress.remove_task(current[-1])
+            raise
         if current:
             progress.update(current[-1], completed=1)
 

@@ -31,3 +31,8 @@ def check_folder(folder: Path, *, option: str = "--out") -> None:
     if not takes_files(near):
         reason = "cannot be written to" if near.is_dir() else "is no folder"
         raise UserError(f"{near} {reason}: name another with {option}.")
+
+
+def table_stem(path: Path) -> str:
+    """Return the name of a table without its endings, of which a packed one has two."""
+    return path.with_suffix("").stem if path.suffix.lower() in (".gz", ".zst") else path.stem

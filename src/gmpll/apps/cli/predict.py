@@ -9,7 +9,7 @@ import typer
 
 from gmpll._atomic_io import atomic_write, is_stdout
 from gmpll.apps.cli.disambiguate import plain_errors, split
-from gmpll.apps.cli.outputs import check_file
+from gmpll.apps.cli.outputs import check_file, table_stem
 
 __all__ = ["predict"]
 
@@ -55,7 +55,7 @@ def predict(
 
         saved = load_model(model)
         table = read_table(input, format=format, delimiter=delimiter, encoding=encoding)
-        target = out or input.with_name(f"{input.stem}-predicted{table_suffix(table)}")
+        target = out or input.with_name(f"{table_stem(input)}-predicted{table_suffix(table)}")
         check_suffix(target, table)
         check_file(target, force=force)
         files = [Path(name) for name in split(features)]

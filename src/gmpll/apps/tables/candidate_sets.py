@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-import unicodedata
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gmpll.apps.tables.annotator_columns import votes_in_columns
 from gmpll.apps.tables.errors import InputError, counted, listed, quoted
+from gmpll.apps.tables.exports import Votes
 from gmpll.apps.tables.guesses import Roles, guess_separator
-from gmpll.apps.tables.labels import Options, parse_cells, read_votes, without_prefix
+from gmpll.apps.tables.labels import Options, VoteTable, parse_cells, without_prefix
+from gmpll.apps.tables.spelling import Spelling, read_spelling
 from gmpll.apps.tables.tables import Table
-from gmpll.candidates import VotedCandidates, candidates_from_votes
+from gmpll.candidates import CandidateSets, VotedCandidates, candidates_from_votes
+from gmpll.label_names import rename_labels
 
 #: More labels than this are no labels: the wrong column or the wrong separator was read.
 MAX_LABELS = 10_000
@@ -31,7 +35,7 @@ class LabelSets:
     A row whose label is known has only that candidate; ``gold`` is its code, else -1. ``classes``
     are sorted. ``problems`` are odd but were not refused. The ``votes`` are those of every row, of
     which the candidates are made, None if they are not; their annotators are None if nobody is
-    named.
+    named. ``merged`` has for every new name the labels that became it, and how often they stood.
     """
 
     mask: NDArray[np.bool_]
@@ -39,6 +43,7 @@ class LabelSets:
     gold: NDArray[np.int64]
     problems: tuple[str, ...] = ()
     votes: VotedCandidates | None = None
+    merged: dict[str, dict[str, int]] = field(default_factory=dict)
 
     @property
     def annotated(self) -> bool:
@@ -59,11 +64,15 @@ def row_ids(table: Table, roles: Roles) -> NDArray[np.str_]:
     absent = np.flatnonzero((cells == "").to_numpy(dtype=bool))
     if absent.size:
         raise InputError(f"Row {absent[0] + 1} of {table.name} has no id in the column {roles.id}.")
-    repeated = np.flatnonzero(cells.duplicated().to_numpy())
-    if repeated.size:
+    rows: dict[str, list[int]] = {}
+    for row, cell in enumerate(cells.tolist(), start=1):
+        rows.setdefault(cell, []).append(row)
+    shown = [f"{quoted(n)} in rows {listed(at, 3)}" for n, at in rows.items() if len(at) > 1]
+    if shown:
+        often = "twice" if max(map(len, rows.values())) == 2 else "more than once"
         raise InputError(
-            f"The id {quoted(cells.iloc[repeated[0]])} stands in more than one row of "
-            f"{table.name}, for instance in row {repeated[0] + 1}: ids must differ."
+            f"{counted(len(shown), 'id', 'stands')} {often} in the column {roles.id} of "
+            f"{table.name}: {listed(shown, 5)}; make them differ, or use --id none."
         )
     return _as_array(cells.tolist(), "id")
 
@@ -72,13 +81,28 @@ def label_sets(table: Table, roles: Roles, options: Options, ids: NDArray[np.str
     """Read the candidates of every row; refuse rows without any, and sets of one label each."""
     problems: list[str] = []
     votes: VotedCandidates | None = None
-    if options.votes is not None:
-        votes = _from_votes(options, ids, problems)
+    known_cells = table.text(roles.gold).str.strip().tolist() if roles.gold else []
+    written = sorted({cell for cell in known_cells if cell})
+    if roles.votes:
+        given = _given_votes(table, roles, ids, problems)
+        spelling = read_spelling(Counter(given.labels), written, options, problems)
+        votes = _voted(
+            given._replace(labels=list(map(spelling, given.labels))), roles, options, ids, problems
+        )
         mask, classes = votes.weights > 0, votes.candidates.classes
-    elif len(roles.candidates) > 1:
-        mask, classes = _from_flags(table, roles.candidates)
     else:
-        mask, classes = _from_cells(table, roles.candidates[0], roles.separator)
+        flags = len(roles.candidates) > 1
+        mask, classes = (
+            _from_flags(table, roles.candidates)
+            if flags
+            else _from_cells(table, roles.candidates[0], roles.separator)
+        )
+        counts = dict(zip(classes.tolist(), mask.sum(axis=0).tolist(), strict=True))
+        spelling = read_spelling(counts, written, options, problems)
+        changed = {name: spelling(name) for name in counts if spelling(name) != name}
+        if changed:
+            mask, classes = rename_labels(CandidateSets(mask, classes), changed)
+            _as_array(classes.tolist(), "label")
     unknown = np.flatnonzero(~np.isin(classes, list(options.labels)))
     if options.labels and unknown.size:
         row = int(np.argmax(mask[:, unknown[0]]))
@@ -86,9 +110,8 @@ def label_sets(table: Table, roles: Roles, options: Options, ids: NDArray[np.str
             f"{_place(row, ids)} has the unknown label {quoted(classes[unknown[0]])}: --labels "
             "does not name it."
         )
-    problems += _look_alikes(classes.tolist())
     was_ambiguous = bool((mask.sum(axis=1) > 1).any())
-    gold = _known_codes(table, roles, classes, ids)
+    gold = _known_codes([spelling(cell) if cell else "" for cell in known_cells], classes, ids)
     known = np.flatnonzero(gold >= 0)
     outside = int((~mask[known, gold[known]]).sum())
     if outside:
@@ -114,7 +137,7 @@ def label_sets(table: Table, roles: Roles, options: Options, ids: NDArray[np.str
         mask[empty] = True
         problems.append(f"{counted(empty.size, 'row', 'has')} no candidates: any label is possible")
     if roles.impossible:
-        mask &= ~_impossible(table, roles, classes, problems)
+        mask &= ~_impossible(table, roles, classes, spelling, problems)
         empty = np.flatnonzero(~mask.any(axis=1))
     if roles.impossible and empty.size:
         label = gold[empty[0]]
@@ -124,7 +147,7 @@ def label_sets(table: Table, roles: Roles, options: Options, ids: NDArray[np.str
             f"leaves possible{known_too}: fix the row, or turn the column off with --impossible "
             "none."
         )
-    sets = LabelSets(mask, classes, gold, tuple(problems), votes)
+    sets = LabelSets(mask, classes, gold, tuple(problems), votes, spelling.joined)
     if not sets.annotated:  # of annotators even a single vote is in doubt
         _check_work(mask, roles, was_ambiguous)
     return sets
@@ -184,15 +207,27 @@ def _from_flags(table: Table, columns: Sequence[str]) -> tuple[NDArray[np.bool_]
     return mask[:, order], names[order]
 
 
-def _from_votes(options: Options, ids: NDArray[np.str_], problems: list[str]) -> VotedCandidates:
-    """Return the votes of every row; who voted is kept where it matters."""
-    votes = read_votes(options)
+def _given_votes(table: Table, roles: Roles, ids: NDArray[np.str_], problems: list[str]) -> Votes:
+    """Return who gave which row which label, as it is written."""
+    if roles.vote_table is not None:
+        return _votes_in_table(roles.vote_table, ids, problems)
+    votes = table.votes
+    if votes is None or roles.annotators:
+        votes = votes_in_columns(table, roles.annotators, roles.separator)
+    if not votes.labels:
+        raise InputError(f"No annotator gave a label in {table.name}: name other columns.")
+    _check_label_count(len(set(votes.labels)), len(ids), "the votes")
+    return votes
+
+
+def _votes_in_table(votes: VoteTable, ids: NDArray[np.str_], problems: list[str]) -> Votes:
     table = votes.table
     items, labels = table.text(votes.item), table.text(votes.label).str.strip()
     absent = np.flatnonzero(((items == "") | (labels == "")).to_numpy(dtype=bool))
     if absent.size:
         raise InputError(f"Row {absent[0] + 1} of {table.name} has no item or no label: remove it.")
-    known = items.isin(set(ids.tolist())).to_numpy()
+    row_of = {name: row for row, name in enumerate(ids.tolist())}
+    known = items.isin(row_of).to_numpy()
     if not known.any():
         raise InputError(
             f"No item of {table.name} ({quoted(items.iloc[0])}, ...) is the id of a row "
@@ -203,27 +238,35 @@ def _from_votes(options: Options, ids: NDArray[np.str_], problems: list[str]) ->
         strange = counted(int((~known).sum()), "vote", "is")
         problems.append(f"{strange} for items that are not in the input")
     _check_label_count(labels[known].nunique(), len(ids), f"the column {votes.label} of the votes")
-    _as_array(labels[known].unique().tolist(), "label")
     who = table.text(votes.who).str.strip()[known] if votes.who else labels[:0]
-    names = who.tolist() if (who != "").any() else None
+    return Votes(
+        items[known].map(row_of).tolist(),
+        labels[known].tolist(),
+        who.tolist() if (who != "").any() else None,
+    )
+
+
+def _voted(
+    votes: Votes, roles: Roles, options: Options, ids: NDArray[np.str_], problems: list[str]
+) -> VotedCandidates:
+    """Return the votes of every row; who voted is kept where it matters."""
+    _as_array(list(set(votes.labels)), "label")
+    items = ids[votes.rows].tolist()
     try:
         voted = candidates_from_votes(
-            items[known].tolist(),
-            labels[known].tolist(),
-            names,
-            min_share=options.min_share,
-            all_items=ids.tolist(),
+            items, votes.labels, votes.who, min_share=options.min_share, all_items=ids.tolist()
         )
     except ValueError as error:
         raise InputError(str(error)) from error
-    if names is None or options.method != "gmpll" or options.trust is not None:
+    if votes.who is None or options.method != "gmpll" or options.trust is not None:
         return voted._replace(annotators=None)
-    unnamed = np.flatnonzero((who == "").to_numpy())
-    if unnamed.size:
+    if "" in votes.who:
+        assert roles.vote_table is not None  # the other sources name everybody
+        table, item, label, who = roles.vote_table
+        unnamed = int(np.flatnonzero(table.text(who).str.strip() == "")[0])
         raise InputError(
-            f"Row {np.flatnonzero(known)[unnamed[0]] + 1} of {table.name} does not say who voted, "
-            f"other rows do: fill the column {votes.who}, or leave it out with --vote-columns "
-            f"{votes.item},{votes.label}."
+            f"Row {unnamed + 1} of {table.name} does not say who voted, other rows do: fill the "
+            f"column {who}, or leave it out with --vote-columns {item},{label}."
         )
     assert voted.votes is not None
     rows, columns = voted.votes.nonzero()
@@ -238,13 +281,12 @@ def _from_votes(options: Options, ids: NDArray[np.str_], problems: list[str]) ->
 
 
 def _known_codes(
-    table: Table, roles: Roles, classes: NDArray[np.str_], ids: NDArray[np.str_]
+    cells: list[str], classes: NDArray[np.str_], ids: NDArray[np.str_]
 ) -> NDArray[np.int64]:
     """Return the code of every row's known label, -1 where it has none."""
-    if not roles.gold:
+    if not cells:
         return np.full(len(ids), -1, dtype=np.int64)
     code_of = {name: code for code, name in enumerate(classes.tolist())} | {"": -1}
-    cells = table.text(roles.gold).str.strip().tolist()
     stranger = next((row for row, cell in enumerate(cells) if cell not in code_of), None)
     if stranger is not None:
         raise InputError(
@@ -255,11 +297,16 @@ def _known_codes(
 
 
 def _impossible(
-    table: Table, roles: Roles, classes: NDArray[np.str_], problems: list[str]
+    table: Table,
+    roles: Roles,
+    classes: NDArray[np.str_],
+    spelling: Spelling,
+    problems: list[str],
 ) -> NDArray[np.bool_]:
     """Return the labels that a row cannot have."""
     separator = guess_separator(table.raw(roles.impossible)) or roles.separator or "|"
-    excluded, names = _from_cells(table, roles.impossible, separator)
+    sets = CandidateSets(*_from_cells(table, roles.impossible, separator))
+    excluded, names = rename_labels(sets, {n: spelling(n) for n in sets.classes.tolist()})
     mask = np.zeros((len(excluded), len(classes)), dtype=bool)
     is_known = np.isin(names, classes)
     mask[:, np.searchsorted(classes, names[is_known])] = excluded[:, is_known]
@@ -273,30 +320,6 @@ def _impossible(
 
 
 # What is refused, and what is noted ----------------------------------------------------------
-
-
-def _look_alikes(names: list[str]) -> list[str]:
-    """Name the first labels that differ only in case, and the first that look the same."""
-
-    def first_pair(key: Callable[[str], str]) -> tuple[str, str] | None:
-        seen: dict[str, str] = {}
-        return next(((o, n) for n in names if (o := seen.setdefault(key(n), n)) != n), None)
-
-    notes = []
-    if pair := first_pair(str.casefold):
-        notes.append(f"the labels {quoted(pair[0])} and {quoted(pair[1])} differ only in case")
-    if pair := first_pair(_visible):
-        notes.append(
-            f"the labels {pair[0]!a} and {pair[1]!a} look alike: they differ in spaces, or in how "
-            "their characters are written"
-        )
-    return notes
-
-
-def _visible(name: str) -> str:
-    """Return what can be seen of a name: composed, with single spaces, nothing invisible."""
-    composed = unicodedata.normalize("NFC", name)
-    return " ".join("".join(c for c in composed if unicodedata.category(c) != "Cf").split())
 
 
 def _check_label_count(n_labels: int, n_rows: int, where: str) -> None:

@@ -16,7 +16,7 @@ def counted(number: int, thing: str, verb: str = "") -> str:
     """Return a number of things: "1 row", "2 rows are"; the verb is given in the singular."""
     if number == 1:
         return f"1 {thing} {verb}".rstrip()
-    plural = {"has": "have", "is": "are"}.get(verb, "")
+    plural = {"has": "have", "is": "are", "stands": "stand"}.get(verb, "")
     return f"{number} {thing}s {plural}".rstrip()
 
 

@@ -11,10 +11,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from gmpll.apps.tables.annotator_columns import guess_annotators, votes_in_columns
 from gmpll.apps.tables.cells import (
     MISSING,
     POINT,
@@ -31,9 +32,11 @@ from gmpll.apps.tables.errors import InputError, listed, quoted
 from gmpll.apps.tables.labels import (
     NONE,
     Options,
+    VoteTable,
+    open_votes,
     parse_cells,
-    read_votes,
     split_prefix,
+    vote_table,
     without_prefix,
 )
 
@@ -58,6 +61,10 @@ _EVERYDAY = {"true", "false", "yes", "no"}
 SEPARATORS = ("|", ";", ",", "/")
 EMBEDDING_FILES = (".npy", ".npz", ".parquet", ".pq")
 _ID_NAMES = ("id", "item", "item_id", "itemid", "uid", "uuid", "key", "row_id", "task_id", "index")
+#: Names like ticket_id, id_ticket and ticketId.
+_ID_LIKE = re.compile(r"(?i:(.*[\W_])?(id|uid|uuid|guid|key)|id[\W_].*)|.*[a-z0-9]I[Dd]")
+_DATE = re.compile(r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}([T ].*)?")
+_MAX_ID_LENGTH = 100
 #: What a first column without a name is called, here and by pandas.
 _INDEX_NAMES = ("column_1", "Unnamed: 0")
 _SET_NAMES = (
@@ -72,16 +79,12 @@ _IMAGE_SAMPLE = 50
 #: More values than this make a column of names no category.
 _MAX_CATEGORIES = 50
 _MAX_LABEL_LENGTH = 40
+#: In so few rows all words may differ by chance.
+_MIN_NAMED_ROWS = 5
 _MAX_REASONS = 12
 
 
-def reasons_not_to_use(
-    table: Table,
-    columns: Sequence[str],
-    candidates: Sequence[str],
-    separator: str,
-    options: Options,
-) -> dict[str, str]:
+def reasons_not_to_use(table: Table, columns: Sequence[str], source: Source) -> dict[str, str]:
     """Return which columns hold labels or results of an earlier run, and how to use them.
 
     Labels that are numbers or everyday words are no sign by themselves: such a column must agree
@@ -89,7 +92,7 @@ def reasons_not_to_use(
     """
     earlier = _of_an_earlier_run(columns)
     reasons = dict.fromkeys(earlier, "from an earlier run (--features uses it)")
-    names, sets = _labels(table, candidates, separator, options)
+    names, sets = _labels(table, source)
     could_be_numbers = any(map(_is_everyday, names))
     for name in columns:
         is_typed = table.frame[name].dtype.kind in "fiub"
@@ -110,13 +113,17 @@ def _of_an_earlier_run(columns: Iterable[str]) -> list[str]:
     return [name for run in runs.values() if len(run) >= _MIN_OF_A_RUN for name in run]
 
 
-def _labels(
-    table: Table, candidates: Sequence[str], separator: str, options: Options
-) -> tuple[frozenset[str], list[frozenset[str]]]:
+def _labels(table: Table, source: Source) -> tuple[frozenset[str], list[frozenset[str]]]:
     """Return the labels in small letters, and those of every row where they are in the table."""
-    if options.votes is not None:
-        votes = read_votes(options)
-        return _plain(votes.table.text(votes.label).unique()), []
+    candidates, separator = source.candidates, source.separator
+    if source.table is not None:
+        return _plain(source.table.table.text(source.table.label).unique()), []
+    if source.annotators or not candidates:
+        votes = table.votes or votes_in_columns(table, source.annotators, separator)
+        found: list[set[str]] = [set() for _ in range(len(table.frame))]
+        for row, label in zip(votes.rows, votes.labels, strict=True):
+            found[row].add(label)
+        return _plain(votes.labels), [_plain(labels) for labels in found]
     if len(candidates) > 1:
         names = np.array(without_prefix(candidates))
         flags = np.column_stack([table.text(name).isin(["1", "1.0"]) for name in candidates])
@@ -163,11 +170,22 @@ def _divided(cell: str, names: frozenset[str]) -> frozenset[str]:
     return frozenset()
 
 
+class Source(NamedTuple):
+    """Where candidates come from: columns of the table, or votes, which are described then."""
+
+    candidates: tuple[str, ...] = ()
+    separator: str = ""
+    votes: str = ""
+    table: VoteTable | None = None
+    annotators: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True)
 class Roles:
     """What every column is used for; "" and () where there is none.
 
-    ``separator`` tells how a candidate cell is divided, "" for columns of 0 and 1 and with votes.
+    ``separator`` tells how a candidate cell is divided, "" for columns of 0 and 1. ``votes`` says
+    where votes come from: a ``vote_table``, a column for each of the ``annotators``, or an export.
     The features are made of ``text``, ``numeric``, ``categorical``, ``vectors`` and embedding
     ``files``; ``left_out`` says why a column is not used, and ``styles`` how the numbers of a
     column are written, unless with a point.
@@ -176,6 +194,8 @@ class Roles:
     candidates: tuple[str, ...] = ()
     separator: str = ""
     votes: str = ""
+    vote_table: VoteTable | None = None
+    annotators: tuple[str, ...] = ()
     id: str = ""
     gold: str = ""
     impossible: str = ""
@@ -190,7 +210,7 @@ class Roles:
 
     def described(self) -> list[tuple[str, str, str]]:
         """Say what is used for what: role, columns, and the option that overrides it."""
-        sets = listed(self.candidates) or f"from {self.votes}"
+        sets = listed(self.candidates) or f"votes: {self.votes}"
         if self.separator:
             words = {"json": "written as lists", "list": "lists"}
             sets += f" ({words.get(self.separator, f'separated by {self.separator!r}')})"
@@ -203,7 +223,7 @@ class Roles:
         if len(reasons) > _MAX_REASONS:
             told.append(f"and {len(reasons) - _MAX_REASONS} reasons more")
         always = [
-            ("candidates", sets, "--candidates, --separator, --votes"),
+            ("candidates", sets, "--candidates, --separator, --annotators, --votes"),
             ("id", self.id or "the row number", "--id"),
             ("known labels", self.gold or "none", "--gold"),
             ("text", listed(self.text) or "none", "--text"),
@@ -228,18 +248,20 @@ def guess_roles(table: Table, options: Options) -> Roles:
         )
     excluded = set(_named(options.exclude, table, "--exclude"))
     free = [name for name in frame.columns if name not in excluded]
-    ids = (
-        n
-        for n in free
-        if n.lower() in _ID_NAMES and (cells := table.text(n)).is_unique and (cells != "").all()
-    )
-    identity = _said_or_first(options.id, ids, table, "--id")
+    votes = None if options.votes is None else open_votes(options.votes)
+    identity = _said_or_first(options.id, _named_ids(table, options, free, votes), table, "--id")
     golds = (name for name in free if name.lower() in _GOLD_NAMES)
     gold = _said_or_first(options.gold, golds, table, "--gold")
     impossible = _said_or_first(options.impossible, (), table, "--impossible")
     free = [name for name in free if name not in (identity, gold, impossible)]
-    candidates, separator = _candidate_columns(table, options, free)
+    source = _source(table, options, free, votes, identity)
+    candidates = (*source.candidates, *source.annotators)
     free = [name for name in free if name not in candidates]
+    if not identity and options.id is None:
+        named = {*options.text, *options.features}
+        names_rows = (n for n in free if n not in named and _is_name_of_rows(table, n))
+        identity = next(names_rows, "")
+        free = [name for name in free if name != identity]
     images = (name for name in free if _names_images(frame[name]))
     image = _said_or_first(options.image, images, table, "--image")
     used = {identity, gold, impossible, image, *candidates}
@@ -248,7 +270,7 @@ def guess_roles(table: Table, options: Options) -> Roles:
     columns, files = _feature_names(table, options)
     if not options.features:
         open_columns = [n for n in free if n != image and n not in options.text]
-        left_out |= reasons_not_to_use(table, open_columns, candidates, separator, options)
+        left_out |= reasons_not_to_use(table, open_columns, source)
     texts = [] if list(options.text) == [NONE] else _named(options.text, table, "--text")
     explicit = bool(options.features)
     kinds: dict[str, list[str]] = {"text": texts, "numeric": [], "categorical": [], "vectors": []}
@@ -269,12 +291,13 @@ def guess_roles(table: Table, options: Options) -> Roles:
             f"{table.name} has no column that can tell the rows apart{f' ({why})' if why else ''}: "
             "name features with --features or a text column with --text."
         )
-    source = "the table of votes" if hasattr(options.votes, "columns") else str(options.votes or "")
     styles = {name: number_style(table, name) for name in kinds["numeric"]}
     return Roles(
-        candidates=candidates,
-        separator=separator,
-        votes=source,
+        candidates=source.candidates,
+        separator=source.separator,
+        votes=source.votes,
+        vote_table=source.table,
+        annotators=source.annotators,
         id=identity,
         gold=gold,
         impossible=impossible,
@@ -314,34 +337,103 @@ def _divides(texts: list[str], separator: str) -> bool:
     return len(set(parts)) <= max(0.5 * len(parts), 3)
 
 
-def _candidate_columns(
-    table: Table, options: Options, free: list[str]
-) -> tuple[tuple[str, ...], str]:
+def _named_ids(table: Table, options: Options, free: list[str], votes: Table | None) -> list[str]:
+    """Return columns whose name says that they hold ids, the likeliest first.
+
+    Of those that the table shares with the votes any will do if its cells are all different.
+    """
+    named = {*options.text, *options.features, *options.candidates, *options.annotators}
+    shared = [] if votes is None else [n for n in free if n in votes.frame.columns]
+    exact = [name for name in free if name.lower() in _ID_NAMES]
+    like = [n for n in free if _ID_LIKE.fullmatch(n) and n not in named and _may_be_id(table, n)]
+    best = [name for name in shared if name in exact or name in like]
+    return [n for n in (*best, *exact, *like, *shared) if _all_different(table, n)]
+
+
+def _all_different(table: Table, name: str) -> bool:
+    cells = table.text(name)
+    return bool(cells.is_unique and (cells != "").all())
+
+
+def _may_be_id(table: Table, name: str) -> bool:
+    column = table.frame[name]
+    return column.dtype.kind != "f" or bool((column.dropna() % 1 == 0).all())
+
+
+def _is_name_of_rows(table: Table, name: str) -> bool:
+    """Whether a column holds a word for every row that no other has, and neither date nor image."""
+    column = table.frame[name]
+    if not _might_be_sets(column) or len(column) < _MIN_NAMED_ROWS or _names_images(column):
+        return False
+    cells = table.text(name)
+    return _all_different(table, name) and not any(
+        len(cell) > _MAX_ID_LENGTH
+        or len(cell.split()) != 1
+        or cell[:1] in "[({"
+        or is_number(cell)
+        or _DATE.fullmatch(cell)
+        for cell in sampled(cells)
+    )
+
+
+def _source(
+    table: Table, options: Options, free: list[str], votes: Table | None, identity: str
+) -> Source:
+    """Find where candidates come from; what the user said always wins."""
     frame = table.frame
-    if options.votes is not None:
-        if options.candidates:
-            raise InputError("Candidates come from a column or from votes: leave out one of them.")
-        return (), ""
+    ways = {
+        "--votes": options.votes is not None,
+        "--candidates": bool(options.candidates),
+        "--annotators": bool(options.annotators),
+    }
+    if sum(ways.values()) > 1:
+        said = " and ".join(way for way, given in ways.items() if given)
+        raise InputError(f"Candidates come from {said}: leave out all but one of them.")
+    if votes is not None:
+        ids = table.text(identity) if identity else [str(n + 1) for n in range(len(frame))]
+        found = vote_table(votes, options.vote_columns, list(ids), identity)
+        return Source(votes=found.described(), table=found)
     if options.candidates:
         names = tuple(_named(options.candidates, table, "--candidates"))
         if len(names) > 1:
-            return names, ""
-        return names, options.separator or guess_separator(table.raw(names[0])) or "|"
+            return Source(names)
+        return Source(names, options.separator or guess_separator(table.raw(names[0])) or "|")
+    if options.annotators:
+        names = tuple(_named(options.annotators, table, "--annotators"))
+        if len(names) < 2:
+            raise InputError("--annotators names one column only: name one for each annotator.")
+        return _of_annotators(table, names, options)
+    if table.votes is not None:
+        return Source(votes=f"{table.name}, {len(set(table.votes.who or ()))} annotators")
     named = [n for wanted in _SET_NAMES for n in free if n.lower() == wanted]
     others = [n for n in free if n not in named and _might_be_sets(frame[n])]
     for name in (*named, *others):
         separator = guess_separator(table.raw(name))
         if separator and (name in named or separator not in (",", "/")):
-            return (name,), options.separator or separator
+            return Source((name,), options.separator or separator)
+    if not named:
+        used = {*_TRUTH_NAMES, *map(str.lower, _of_an_earlier_run(free))}
+        named_already = {*options.text, *options.features, options.image}
+        maybe = [n for n in free if n.lower() not in used and n not in named_already]
+        annotators = guess_annotators(table, maybe)
+        if annotators:
+            return _of_annotators(table, annotators, options)
     flags = _flag_columns(frame, free)
     if flags:
-        return flags, ""
+        return Source(flags)
     if named:
-        return (named[0],), options.separator or "|"
+        return Source((named[0],), options.separator or "|")
     raise InputError(
         f"No column of {table.name} looks like sets of candidate labels (columns: "
-        f"{listed(frame.columns)}): name it with --candidates, or give --votes FILE."
+        f"{listed(frame.columns)}): name it with --candidates, name the columns of annotators with "
+        "--annotators, or give --votes FILE."
     )
+
+
+def _of_annotators(table: Table, names: tuple[str, ...], options: Options) -> Source:
+    guesses = (guess_separator(table.raw(name)) for name in names)
+    separator = options.separator or next((g for g in guesses if g and g not in (",", "/")), "")
+    return Source((), separator, f"a column for each of {listed(names)}", annotators=names)
 
 
 def _might_be_sets(column: pd.Series) -> bool:
@@ -410,7 +502,8 @@ def _kind(table: Table, name: str, explicit: bool, maybe_text: bool) -> tuple[st
             return "", "the number of the row"
         if is_answer or (not explicit and name.lower() in _GOLD_NAMES):
             return "", answer
-        if not explicit and name.lower() in _ID_NAMES:
+        is_id = name.lower() in _ID_NAMES or (_ID_LIKE.fullmatch(name) and _may_be_id(table, name))
+        if not explicit and is_id:
             return "", "its name says that it is an id"
         values, _ = read_numbers(table, name, style)
         is_constant = len(np.unique(values[~np.isnan(values)])) < 2

@@ -11,14 +11,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmpll.apps.tables.cells import is_missing, parse_list
-from gmpll.apps.tables.errors import InputError, listed
+from gmpll.apps.tables.errors import InputError, listed, quoted
 from gmpll.apps.tables.tables import Table, read_table, table_from_frame
 
 #: Given for a column, it means that there is none, whatever a guess would say.
 NONE = "none"
 _ITEM_NAMES = ("item", "item_id", "id", "task", "task_id", "question", "document", "key")
 _LABEL_NAMES = ("label", "vote", "answer", "tag", "class", "category", "response", "value")
-_WHO_NAMES = ("annotator", "annotator_id", "worker", "worker_id", "user", "user_id", "who", "rater")
+_WHO_NAMES = (
+    *("annotator", "annotator_id", "worker", "worker_id", "user", "user_id", "who", "rater"),
+    *("username", "user_name", "coder", "expert", "judge", "reviewer", "labeler", "labeller"),
+    *("agent", "email", "annotated_by", "labeled_by", "labelled_by", "created_by"),
+)
+#: Names of columns that may number the votes as well as the items.
+_VAGUE_NAMES = ("id", "key")
+#: A column holds the items if so many of its cells are ids of rows.
+_MIN_KNOWN = 0.5
 _MARKS = ("_", "=", ":", ".")
 
 
@@ -28,15 +36,19 @@ class Options:
 
     ``min_share`` is the share of an item's votes that makes a label a candidate, ``labels`` are
     all that are allowed (any if empty), and ``image`` is the column of image file names. Whether a
-    label may lie ``outside`` of the votes is "auto" or "never".
+    label may lie ``outside`` of the votes is "auto" or "never". ``rename`` is a mapping, or texts
+    that are OLD=NEW or name a file.
     """
 
     candidates: Sequence[str] = ()
     separator: str | None = None
     votes: object = None
     vote_columns: Sequence[str] = ()
+    annotators: Sequence[str] = ()
     min_share: float = 0.0
     labels: Sequence[str] = ()
+    merge_labels: bool = False
+    rename: Mapping[str, str] | Sequence[str] | None = None
     empty: str = "error"
     text: Sequence[str] = ()
     features: Sequence[str | Path] = ()
@@ -113,7 +125,7 @@ def without_prefix(names: Sequence[str]) -> list[str]:
     return list(names)
 
 
-class Votes(NamedTuple):
+class VoteTable(NamedTuple):
     """A table of votes, and its columns; ``who`` is "" if nobody is named."""
 
     table: Table
@@ -121,27 +133,60 @@ class Votes(NamedTuple):
     label: str
     who: str
 
+    def described(self) -> str:
+        """Say where the votes come from."""
+        source = "the table of votes" if self.table.path is None else self.table.name
+        who = f", annotator {self.who}" if self.who else ""
+        return f"{source} (item {self.item}, label {self.label}{who})"
 
-def read_votes(options: Options) -> Votes:
-    """Return the votes, which may be a file or a DataFrame."""
-    given: Any = options.votes
-    table = table_from_frame(given) if hasattr(given, "columns") else read_table(Path(given))
+
+def open_votes(given: Any) -> Table:
+    """Return the table of votes, which may be a file or a DataFrame."""
+    return table_from_frame(given) if hasattr(given, "columns") else read_table(Path(given))
+
+
+def vote_table(table: Table, said: Sequence[str], ids: Sequence[str], id_column: str) -> VoteTable:
+    """Find out which column of a table of votes is which.
+
+    The items are in the column that has the name of the id column, or a usual one, and otherwise
+    in a column whose cells are ids of rows.
+    """
     columns = list(table.frame.columns)
-    said = options.vote_columns
     if said:
         if not (2 <= len(said) <= 3 and set(said) <= set(columns)):
             raise InputError(
                 f"--vote-columns needs ITEM,LABEL or ITEM,LABEL,ANNOTATOR out of {listed(columns)}."
             )
-        return Votes(table, said[0], said[1], said[2] if len(said) == 3 else "")
+        return VoteTable(table, said[0], said[1], said[2] if len(said) == 3 else "")
     lower = {name.lower(): name for name in columns}
-    item, label, who = (
-        next((lower[name] for name in wanted if name in lower), "")
-        for wanted in (_ITEM_NAMES, _LABEL_NAMES, _WHO_NAMES)
+    items = [lower[name] for name in _ITEM_NAMES if name in lower]
+    if id_column in columns:
+        place = 0 if id_column.lower() not in _VAGUE_NAMES else len(items)
+        items.insert(place, id_column)
+    label, who = (
+        next((lower[n] for n in wanted if n in lower and lower[n] not in items[:1]), "")
+        for wanted in (_LABEL_NAMES, _WHO_NAMES)
     )
+    known = set(ids)
+    others = [name for name in columns if name not in (*items, label, who)]
+    matching = (n for n in (*items, *others) if table.text(n).isin(known).mean() >= _MIN_KNOWN)
+    item = next(matching, items[0] if items else "")
+    rest = [name for name in columns if name not in (item, label, who)]
+    if item and not label and len(rest) == 1:
+        label = rest.pop()
+    if label and not who and len(rest) == 1 and _names_people(table, rest[0]):
+        who = rest[0]
     if not item or not label:
         raise InputError(
-            f"The columns of {table.name} ({listed(columns)}) do not say which is the item "
-            "and which the label: name them with --vote-columns ITEM,LABEL,ANNOTATOR."
+            f"The columns of {table.name} ({listed(columns)}) do not say which is the item and "
+            f"which the label, and none holds ids of rows like {quoted(ids[0])}: name them with "
+            "--vote-columns ITEM,LABEL,ANNOTATOR."
         )
-    return Votes(table, item, label, who)
+    return VoteTable(table, item, label, who if who != item else "")
+
+
+def _names_people(table: Table, name: str) -> bool:
+    """Whether a column holds names that come back again and again."""
+    cells = table.text(name)
+    is_text = table.frame[name].dtype.kind not in "fiubM"
+    return bool(is_text and (cells != "").all() and 1 < cells.nunique() <= len(cells) // 2)

@@ -31,7 +31,7 @@ from gmpll.apps.tables.cells import escape_formula
 from gmpll.apps.tables.decided import decided_columns, decisions_for
 from gmpll.apps.tables.errors import InputError
 from gmpll.apps.tables.resolving import annotator_table, result_columns
-from gmpll.apps.tables.tables import FORMATS, Table, read_json_records
+from gmpll.apps.tables.tables import FORMATS, Table
 
 if TYPE_CHECKING:
     from gmpll.apps.tables.resolving import Prepared, Resolution
@@ -178,10 +178,8 @@ def write_table(
 
     cells = table.cells
     if cells is None:
-        assert table.path is not None
-        records = read_json_records(table.path, table.format, table.encoding)
         with path.open("w", encoding="utf-8") as file:
-            for record, *values in zip(records, *columns.values(), strict=True):
+            for record, *values in zip(table.records(), *columns.values(), strict=True):
                 row = {**record, **dict(zip(columns, values, strict=True))}
                 file.write(json.dumps(row, ensure_ascii=False) + "\n")
         return

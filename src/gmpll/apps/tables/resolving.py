@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -153,11 +153,15 @@ def prepare(table: Table, roles: Roles, options: Options) -> Prepared:
         raise InputError(f"--empty is {quoted(options.empty)}; it must be 'error' or 'all'.")
     if not 0 <= options.seed <= LARGEST_SEED:
         raise InputError(f"The seed is {options.seed}; it must be between 0 and {LARGEST_SEED}.")
-    if options.trust is not None and (options.votes is None or options.method != "gmpll"):
-        raise InputError("--trust says how much votes count: it goes with --votes and gmpll only.")
-    if options.votes is None and (options.vote_columns or options.min_share):
-        option = "--vote-columns" if options.vote_columns else "--min-share"
-        raise InputError(f"{option} is about votes: it goes with --votes only.")
+    if options.trust is not None and (not roles.votes or options.method != "gmpll"):
+        raise InputError(
+            "--trust says how much votes count: it goes with votes (--votes, --annotators) and "
+            "gmpll only."
+        )
+    if options.votes is None and options.vote_columns:
+        raise InputError("--vote-columns is about votes: it goes with --votes only.")
+    if not roles.votes and options.min_share:
+        raise InputError("--min-share is about votes: it goes with --votes or --annotators only.")
     if options.outside not in ("auto", "never"):
         raise InputError(f"--outside is {quoted(options.outside)}; it must be 'auto' or 'never'.")
     if options.outside == "never" and options.method != "gmpll":
@@ -439,6 +443,9 @@ def disambiguate(
     separator: str | None = None,
     votes: pd.DataFrame | str | Path | None = None,
     vote_columns: Sequence[str] = (),
+    annotators: Sequence[str] = (),
+    merge_labels: bool = False,
+    rename: Mapping[str, str] | str | Path | None = None,
     text: str | Sequence[str] | None = None,
     features: str | Path | Sequence[str | Path] | None = None,
     id: str | None = None,
@@ -469,6 +476,14 @@ def disambiguate(
         :mod:`gmpll.evidence.annotators`, unless ``trust`` is given: then votes are only counted.
     vote_columns : sequence of str, default=()
         Its columns, in that order.
+    annotators : sequence of str, default=()
+        Columns that hold the labels of one annotator each, in place of candidates.
+    merge_labels : bool, default=False
+        Whether labels that differ in case, whitespace or Unicode form are one label, see
+        :func:`gmpll.merge_labels`.
+    rename : mapping or path, default=None
+        New names of labels by old ones, or a file of them: a JSON object, or a table with the
+        columns ``old`` and ``new``.
     text : str or sequence of str, default=None
         Columns of text; ``"none"`` for none.
     features : str, path or sequence, default=None
@@ -541,13 +556,13 @@ def disambiguate(
         votes=resolution.votes,
         decimals=12,
     )
-    if roles.separator == "list":
+    if roles.separator == "list" and roles.candidates:
         _restore_types(columns, table.frame[roles.candidates[0]])
     resolved = df.assign(**columns)
     resolved.attrs["evidence"] = list(sentences(resolution))
-    annotators = annotator_table(resolution)
-    if annotators is not None:
-        resolved.attrs["annotators"] = annotators.reset_index().to_dict("records")
+    people = annotator_table(resolution)
+    if people is not None:
+        resolved.attrs["annotators"] = people.reset_index().to_dict("records")
     return resolved
 
 

@@ -1,4 +1,4 @@
-"""Reading tables: CSV, TSV, Parquet, JSON Lines and JSON, and exports of annotation tools.
+"""Reading tables: CSV, TSV, Parquet, JSON Lines, JSON and Excel, and exports of annotation tools.
 
 Delimited text is kept as it is written, cell by cell, beside its typed columns: what goes out
 again must be what came in, ``007`` included.
@@ -8,24 +8,25 @@ from __future__ import annotations
 
 import codecs
 import csv
+import datetime
 import io
 import json
 import re
+import zipfile
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gmpll.apps.tables.cells import MISSING, as_text, is_missing
-from gmpll.apps.tables.errors import InputError, counted, quoted
+from gmpll.apps.tables.errors import InputError, counted, listed, quoted
+from gmpll.apps.tables.exports import Votes, flatten_export, records_in
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-#: The column that the answers of an export are put in.
-ANSWERS = "candidates"
-_ANSWERED = {"annotations", "completions"}
 #: File name endings and the format they stand for.
 FORMATS = {
     ".csv": "csv",
@@ -36,8 +37,15 @@ FORMATS = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
     ".json": "json",
+    ".xlsx": "excel",
+    ".xlsm": "excel",
 }
-_SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods", ".numbers")
+_SPREADSHEETS = (".xls", ".xlsb", ".ods", ".numbers")
+#: Endings of packed files, and what PyArrow calls the way they are packed.
+_PACKED = {".gz": "gzip", ".zst": "zstd"}
+#: A packed file may become so many times as large, or so large; more is no table but an attack.
+_MAX_RATIO = 200
+_MAX_SMALL = 2**26
 #: The line by which a spreadsheet names the delimiter.
 _SEP_LINE = re.compile(r'"?sep=(.)"?')
 #: Delimiters that a guess chooses from, the likeliest first.
@@ -45,83 +53,7 @@ DELIMITERS = (",", ";", "\t", "|")
 #: Lines that the delimiter is guessed from.
 _SAMPLE_LINES = 50
 _SAMPLE_BYTES = 2**18
-
-
-def flatten_export(records: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
-    """Turn the tasks of an export into plain rows, and say which it was; others stay."""
-    is_whole = ["data" in r and bool(_ANSWERED & r.keys()) for r in records]
-    if all(is_whole):
-        return [_label_studio_row(r) for r in records], ("a Label Studio export",)
-    if any("data" in r and _is_answered(r) for r in records):
-        place = is_whole.index(False)
-        lacks = "annotations" if "data" in records[place] else "data"
-        raise InputError(
-            f"Task {place + 1} (id {quoted(records[place].get('id'))}) of the Label Studio export "
-            f"has no {lacks!r}: fix or remove it."
-        )
-    if all("fields" in r and "responses" in r for r in records):
-        question = _argilla_question(records)
-        rows = [_argilla_row(r, question) for r in records]
-        return rows, (f"an Argilla export, question {quoted(question)}",)
-    return records, ()
-
-
-def _answers(task: dict[str, Any]) -> list[Any]:
-    return _list(task.get("annotations", task.get("completions")))
-
-
-def _is_answered(task: dict[str, Any]) -> bool:
-    """Whether there is an answer that can be nothing but one of Label Studio."""
-    return any(isinstance(answer, dict) and "result" in answer for answer in _answers(task))
-
-
-def _label_studio_row(task: dict[str, Any]) -> dict[str, Any]:
-    labels = [
-        str(label)
-        for answer in [*_answers(task), *_list(task.get("predictions"))]
-        if isinstance(answer, dict) and not answer.get("was_cancelled")
-        for part in _list(answer.get("result"))
-        if isinstance(part, dict) and isinstance(value := part.get("value"), dict)
-        # Under choices, labels, rectanglelabels, ...
-        for label in _list(value.get(str(part.get("type", "choices")), value.get("choices")))
-    ]
-    return {"id": task.get("id"), **_mapping(task["data"]), ANSWERS: list(dict.fromkeys(labels))}
-
-
-def _argilla_question(records: list[dict[str, Any]]) -> str:
-    sources = ("responses", "suggestions")
-    questions = sorted({name for r in records for s in sources for name in _mapping(r.get(s))})
-    if not questions:
-        raise InputError("The Argilla export holds no response and no suggestion to any question.")
-    if len(questions) > 1:
-        raise InputError(
-            f"The Argilla export has several questions ({', '.join(questions)}): export the "
-            "records of one only."
-        )
-    return questions[0]
-
-
-def _argilla_row(record: dict[str, Any], question: str) -> dict[str, Any]:
-    labels = [
-        str(label)
-        for source in ("responses", "suggestions")
-        for answer in _list(_mapping(record.get(source)).get(question))
-        for label in _list(answer.get("value") if isinstance(answer, dict) else answer)
-    ]
-    row = {"id": record.get("id")}
-    for part in ("fields", "metadata", "vectors"):
-        row |= _mapping(record.get(part))
-    return {**row, ANSWERS: list(dict.fromkeys(labels))}
-
-
-def _list(value: Any) -> list[Any]:
-    if value is None:
-        return []
-    return value if isinstance(value, list) else [value]
-
-
-def _mapping(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
+_CHUNK_BYTES = 2**22
 
 
 @dataclass(frozen=True)
@@ -130,7 +62,8 @@ class Table:
 
     ``frame`` has typed columns: numbers as float64, everything else as text or objects. ``cells``
     are as they were written (CSV and TSV: all text; Parquet: typed), ``delimiter`` and ``encoding``
-    are those of delimited text, and ``notes`` tell what was guessed while reading.
+    are those of delimited text, and ``notes`` tell what was guessed while reading. ``votes`` are
+    those of named annotators in an export, and ``rows`` its items where they are not its records.
     """
 
     frame: pd.DataFrame
@@ -140,6 +73,15 @@ class Table:
     delimiter: str = ","
     encoding: str = "utf-8"
     notes: tuple[str, ...] = ()
+    votes: Votes | None = None
+    rows: list[dict[str, Any]] | None = None
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return the rows of a JSON file as they were written, or those made of an export."""
+        if self.rows is not None:
+            return self.rows
+        assert self.path is not None
+        return read_json_records(self.path, self.format, self.encoding)
 
     def text(self, column: str) -> pd.Series:
         """Return a column as text, as it was written where that is known; absent cells are "" ."""
@@ -176,20 +118,24 @@ def read_table(
     """
     path = Path(path)
     _check_file(path)
-    kind = format or FORMATS.get(path.suffix.lower())
-    if kind is None and path.suffix.lower() in _SPREADSHEETS:
-        raise InputError(f"{path} is a spreadsheet: save it as CSV, and name that file.")
+    suffix = _unpacked(path).suffix.lower()
+    kind = format or FORMATS.get(suffix)
+    if kind is None and suffix in _SPREADSHEETS:
+        raise InputError(f"{path} is a spreadsheet: save it as .xlsx or CSV, and name that file.")
     if kind is None:
         raise InputError(
-            f"{path} does not end in {', '.join(FORMATS)}: say what it is with --format."
+            f"{path} does not end in {', '.join(FORMATS)}, {' or '.join(_PACKED)}: say what it is "
+            "with --format."
         )
     if kind not in FORMATS.values():
         raise InputError(
-            f"There is no format {quoted(kind)}: use csv, tsv, parquet, jsonl or json."
+            f"There is no format {quoted(kind)}: use csv, tsv, parquet, jsonl, json or excel."
         )
     try:
         if kind == "parquet":
             table = _read_parquet(path)
+        elif kind == "excel":
+            table = _read_excel(path)
         elif kind in ("csv", "tsv"):
             table = _read_delimited(path, kind, delimiter, encoding or "utf-8")
         else:
@@ -228,6 +174,38 @@ def _check_file(path: Path) -> None:
         raise InputError(f"{path} is empty: a header and some rows are needed.")
 
 
+def _unpacked(path: Path) -> Path:
+    """Return the name of a file without the ending that tells how it is packed."""
+    return path.with_suffix("") if path.suffix.lower() in _PACKED else path
+
+
+def _content(path: Path) -> bytes:
+    """Return what is in a file, unpacked where its name says that it is packed."""
+    packed = _PACKED.get(path.suffix.lower())
+    if packed is None:
+        return path.read_bytes()
+    import pyarrow as pa
+
+    most = max(_MAX_SMALL, _MAX_RATIO * path.stat().st_size)
+    raw = bytearray()
+    try:
+        with pa.input_stream(str(path), compression=packed) as stream:
+            while chunk := stream.read(_CHUNK_BYTES):
+                raw += chunk
+                if len(raw) > most:
+                    raise InputError(
+                        f"{path} unpacks to more than {_MAX_RATIO} times its size: unpack it "
+                        "yourself if you trust it, and name that file."
+                    )
+    except (OSError, pa.ArrowException) as error:
+        raise InputError(
+            f"{path} is no readable {packed} file, it may be cut short: write or copy it again."
+        ) from error
+    if not raw:
+        raise InputError(f"{path} is empty: a header and some rows are needed.")
+    return bytes(raw)
+
+
 def _check_characters(texts: list[str], where: str) -> None:
     """Refuse halves of surrogate pairs, which no file and no page can hold."""
     try:
@@ -257,7 +235,7 @@ def _read_delimited(path: Path, kind: str, delimiter: str | None, encoding: str)
     from pyarrow import csv as arrow_csv
 
     codec = _codec(encoding)
-    raw = path.read_bytes()
+    raw = _content(path)
     sample = _first_lines(raw, codec, path)
     said = _SEP_LINE.fullmatch(sample[0]) if sample else None
     skipped = int(said is not None)
@@ -362,15 +340,20 @@ def _header(lines: list[str], delimiter: str, path: Path) -> list[str]:
         raise InputError(
             f"The first line of {path} does not name columns ({error}): fix it."
         ) from error
-    names = [name.strip() or f"column_{place}" for place, name in enumerate(header, start=1)]
-    if not names:
+    if not header:
         raise InputError(f"{path} has no header: its first line must name the columns.")
-    _check_names(names, str(path))
+    names = _column_names(header, path)
     if len(names) == 1 and any(mark in names[0] for mark in DELIMITERS):
         raise InputError(
             f"{path} has the one column {quoted(names[0])}: name the right delimiter with "
             f"--delimiter (now {_printed(delimiter)})."
         )
+    return names
+
+
+def _column_names(header: Sequence[str], path: Path) -> list[str]:
+    names = [name.strip() or f"column_{place}" for place, name in enumerate(header, start=1)]
+    _check_names(names, str(path))
     return names
 
 
@@ -425,7 +408,68 @@ def _typed_column(column: pa.ChunkedArray) -> Any:
     return column.to_pandas()
 
 
-# Parquet and JSON ----------------------------------------------------------------------------
+# Excel, Parquet and JSON ---------------------------------------------------------------------
+
+
+def _read_excel(path: Path) -> Table:
+    """Read the first sheet with a cell in it; the results are written as CSV."""
+    import pandas as pd
+    import pyarrow as pa
+
+    try:
+        from openpyxl import load_workbook
+    except ImportError as error:
+        raise InputError(
+            f"{path} is an Excel file, which needs openpyxl: install it with pip install "
+            "'gmpll[excel]', or save the file as CSV."
+        ) from error
+    try:
+        with zipfile.ZipFile(path) as archive:
+            size = sum(member.file_size for member in archive.infolist())
+        if size > max(_MAX_SMALL, _MAX_RATIO * path.stat().st_size):
+            raise InputError(
+                f"{path} unpacks to more than {_MAX_RATIO} times its size: save it as CSV."
+            )
+        book = load_workbook(path, read_only=True, data_only=True)
+        name, lines, others = "", [], book.sheetnames
+        for sheet in book.worksheets:
+            sheet.reset_dimensions()  # a file may claim to have millions of cells
+            lines = [row for row in sheet.iter_rows(values_only=True) if any(map(_filled, row))]
+            if lines:
+                name, others = sheet.title, [n for n in book.sheetnames if n != sheet.title]
+                break
+    except (InputError, MemoryError):
+        raise
+    except Exception as error:  # a damaged file shows in a dozen kinds of exception
+        raise InputError(
+            f"{path} is no readable Excel file, it may be cut short: save it again, or as CSV."
+        ) from error
+    if not lines:
+        raise InputError(f"{path} is empty: a header and some rows are needed.")
+    cells = [[_cell_text(value) for value in line] for line in lines]
+    width = max(max(map(len, cells[1:]), default=0), len(cells[0]))
+    used = [c for c in range(width) if any(len(line) > c and line[c] for line in cells)]
+    table = [[line[c] if len(line) > c else "" for c in used] for line in cells]
+    names = _column_names(table[0], path)
+    _check_characters([cell for line in table for cell in line], str(path))
+    columns = zip(*table[1:], strict=True) if len(table) > 1 else ((),) * len(names)
+    arrow = pa.table([pa.array(column, pa.string()) for column in columns], names=names)
+    frame = pd.DataFrame({n: _typed_column(arrow[n]) for n in names}, copy=False)
+    notes = (f"sheet {quoted(name)}, not {listed(map(quoted, others), 3)}",) if others else ()
+    return Table(frame, path, "csv", arrow, encoding="utf-8-sig", notes=notes)
+
+
+def _filled(value: Any) -> bool:
+    return value is not None and value != ""
+
+
+def _cell_text(value: Any) -> str:
+    """Return a cell of a spreadsheet as it would be written in CSV."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (datetime.date, datetime.time)):
+        return value.isoformat().removesuffix("T00:00:00")
+    return as_text(value)
 
 
 def _read_parquet(path: Path) -> Table:
@@ -452,9 +496,10 @@ def _read_json(path: Path, kind: str, encoding: str) -> Table:
     records = read_json_records(path, kind, encoding)
     if not records:
         raise InputError(f"{path} holds no rows: there is nothing to do.")
-    flat, notes = flatten_export(records)
-    names = dict.fromkeys(name for record in flat for name in record)
-    columns = {n: pd.Series([record.get(n) for record in flat], dtype=object) for n in names}
+    export = flatten_export(records)
+    rows = export.rows
+    names = dict.fromkeys(name for row in rows for name in row)
+    columns = {n: pd.Series([row.get(n) for row in rows], dtype=object) for n in names}
     for name, column in columns.items():
         present = [value for value in column if not is_missing(value)]
         if present and all(type(value) in (int, float) for value in present):
@@ -465,21 +510,29 @@ def _read_json(path: Path, kind: str, encoding: str) -> Table:
                     f"The column {quoted(name)} of {path} holds an integer that is too large for "
                     "a number: write it as text."
                 ) from error
-    return Table(pd.DataFrame(columns), path, kind, encoding=encoding, notes=notes)
+    return Table(
+        pd.DataFrame(columns, index=range(len(rows))),
+        path,
+        kind,
+        encoding=encoding,
+        notes=export.notes,
+        votes=export.votes,
+        rows=rows if export.regrouped else None,
+    )
 
 
 def read_json_records(path: Path, kind: str, encoding: str) -> list[dict[str, Any]]:
     """Return the objects of a JSON Lines file or of a JSON list."""
     try:
-        text = path.read_bytes().decode(_codec(encoding))
+        text = _content(path).decode(_codec(encoding))
     except UnicodeError as error:
         raise _wrong_encoding(path, encoding, error) from error
     if kind == "json":
-        content = _loaded(text, str(path), "it must hold a list of objects")
-        if not isinstance(content, list) or not all(isinstance(entry, dict) for entry in content):
+        found = records_in(_loaded(text, str(path), "it must hold a list of objects"))
+        if found is None:
             raise InputError(f"{path} must hold a list of JSON objects, one for every row.")
-        return content
-    records = []
+        return found
+    records: list[dict[str, Any]] = []
     for number, line in enumerate(io.StringIO(text, newline=None), start=1):
         if line.strip():
             where = f"Line {number} of {path}"
@@ -487,6 +540,15 @@ def read_json_records(path: Path, kind: str, encoding: str) -> list[dict[str, An
             if not isinstance(records[-1], dict):
                 raise InputError(f"{where} is no JSON object: write one in every line.")
     return records
+
+
+def read_json(path: Path) -> Any:
+    """Return what a JSON file holds."""
+    try:
+        text = _content(path).decode("utf-8-sig")
+    except UnicodeError as error:
+        raise _wrong_encoding(path, "utf-8", error) from error
+    return _loaded(text, str(path), "fix it")
 
 
 def _loaded(text: str, where: str, hint: str) -> Any:

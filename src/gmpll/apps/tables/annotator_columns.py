@@ -1,0 +1,122 @@
+"""One column for each annotator: how such columns are recognised, and read as votes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gmpll.apps.tables.cells import MISSING, is_number, sampled
+from gmpll.apps.tables.errors import InputError
+from gmpll.apps.tables.exports import Votes
+from gmpll.apps.tables.labels import parse_cells
+from gmpll.label_names import spelling_key
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from gmpll.apps.tables.tables import Table
+
+_RATER = re.compile(
+    r"(annotator|rater|coder|worker|judge|labell?er|reviewer|expert)[\W_]?\w*", re.IGNORECASE
+)
+#: What stands where an annotator gave no label. "None" and "missing" may be labels.
+NO_VOTE = frozenset(MISSING) - {"none", "missing"}
+_EVERYDAY = {"true", "false", "yes", "no"}
+_MAX_LABELS = 50
+_MAX_LABEL_LENGTH = 40
+#: Two annotators use the same labels in so many of their cells,
+_MIN_SHARED = 0.8
+#: and agree so much more often than by chance (Cohen's kappa).
+_MIN_KAPPA = 0.2
+#: Between labels that are not divided: no cell holds it.
+_UNDIVIDED = "\x1e"
+
+
+def guess_annotators(table: Table, names: Iterable[str]) -> tuple[str, ...]:
+    """Return the columns that hold the labels of one annotator each; () unless that is clear.
+
+    Such columns use the same labels. Where their names do not say it, their labels are more than
+    numbers and everyday words, and rows agree more often than by chance.
+    """
+    columns = {name: cells for name in names if (cells := _labels_in(table, name)) is not None}
+    named = [name for name in columns if _RATER.fullmatch(name)]
+    group = _alike(columns, named)
+    if len(group) > 1:
+        return tuple(group)
+    words = [
+        name
+        for name, cells in columns.items()
+        if not all(is_number(cell) or cell in _EVERYDAY for cell in cells[cells != ""].unique())
+    ]
+    group = _alike(columns, words)
+    agreements = [_kappa(columns[a], columns[b]) for a, b in combinations(group, 2)]
+    known = [kappa for kappa in agreements if not np.isnan(kappa)]
+    return tuple(group) if known and np.mean(known) >= _MIN_KAPPA else ()
+
+
+def _labels_in(table: Table, name: str) -> pd.Series | None:
+    """Return cells that may be labels, "" where there is none; None if they are something else."""
+    if table.frame[name].dtype.kind not in "OUTfiub" or not _is_plain(table.frame[name]):
+        return None
+    cells = sampled(table.text(name)).map(spelling_key)
+    cells = cells.mask(cells.isin(NO_VOTE), "")
+    filled = cells[cells != ""]
+    n_labels = filled.nunique()
+    too_many = n_labels > min(_MAX_LABELS, max(3, len(filled) // 2))
+    if n_labels < 2 or too_many or filled.str.len().max() > _MAX_LABEL_LENGTH:
+        return None
+    return cells
+
+
+def _is_plain(column: pd.Series) -> bool:
+    if column.dtype.kind == "f":
+        present = column.dropna()
+        return bool((present == present.round()).all())
+    return not any(isinstance(value, (list, tuple, dict, set, np.ndarray)) for value in column[:50])
+
+
+def _alike(columns: dict[str, pd.Series], names: Sequence[str]) -> list[str]:
+    """Return the most columns that use the labels of one of them."""
+
+    def shared(a: str, b: str) -> bool:
+        cells = columns[a][columns[a] != ""]
+        return bool(cells.isin(set(columns[b]) - {""}).mean() >= _MIN_SHARED)
+
+    groups = [[b for b in names if a == b or (shared(a, b) and shared(b, a))] for a in names]
+    return max(groups, key=len, default=[])
+
+
+def _kappa(a: pd.Series, b: pd.Series) -> float:
+    both = ((a != "") & (b != "")).to_numpy()
+    if both.sum() < 2:
+        return np.nan
+    first, second = a[both], b[both]
+    chance = first.value_counts(normalize=True) * second.value_counts(normalize=True)
+    by_chance = float(chance.sum())
+    agreement = float((first == second).mean())
+    return (agreement - by_chance) / (1 - by_chance) if by_chance < 1 else np.nan
+
+
+def votes_in_columns(table: Table, columns: Sequence[str], separator: str) -> Votes:
+    """Return the labels in the columns as votes; a cell may hold several with a separator."""
+    rows: list[int] = []
+    labels: list[str] = []
+    who: list[str] = []
+    for name in columns:
+        codes, parsed = parse_cells(table, name, separator or _UNDIVIDED)
+        if None in parsed:
+            row = int(np.flatnonzero(codes == parsed.index(None))[0])
+            raise InputError(
+                f"{table.place(row, name)}, which is no list of labels: fix it, or name another "
+                "--separator."
+            )
+        for row, code in enumerate(codes):
+            given = [n for n in parsed[code] or () if n.lower() not in NO_VOTE]
+            rows += [row] * len(given)
+            labels += given
+            who += [name] * len(given)
+    return Votes(rows, labels, who)

@@ -1,0 +1,155 @@
+"""How labels are written in the end: new names that the user gave, and one for all variants."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gmpll.apps.tables.errors import InputError, counted, listed, quoted
+from gmpll.apps.tables.tables import read_json, read_table
+from gmpll.label_names import merged_names, spelling_key, variants
+
+_MAX_GROUPS = 40
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """New names of labels.
+
+    ``renamed`` are those that the user gave, ``merged`` the names of variants by what they have in
+    common. ``joined`` tells for every new name which labels became it, and how often they stood.
+    """
+
+    renamed: dict[str, str] = field(default_factory=dict)
+    merged: dict[str, str] = field(default_factory=dict)
+    joined: dict[str, dict[str, int]] = field(default_factory=dict)
+
+    def __call__(self, label: str) -> str:
+        """Return the new name of a label, which may be its old one."""
+        label = self.renamed.get(label, label)
+        return self.merged.get(spelling_key(label), label)
+
+
+def read_spelling(
+    counts: Mapping[str, int], known: Sequence[str], options: Any, problems: list[str]
+) -> Spelling:
+    """Decide on the names of labels, which come with their counts, and of known ones.
+
+    What was merged, or could be, is added to the problems.
+    """
+    all_counts = {**dict.fromkeys(known, 0), **counts}
+    renamed = read_renames(options.rename)
+    if options.merge_labels:  # a new name is for all variants of the old one
+        variants_of = {spelling_key(old): new for old, new in renamed.items()}
+        known_keys = set(map(spelling_key, all_counts))
+        strange = [old for old in renamed if spelling_key(old) not in known_keys]
+        alike = {name: variants_of.get(spelling_key(name)) for name in all_counts}
+        renamed = {name: new for name, new in alike.items() if new} | renamed
+    else:
+        strange = [old for old in renamed if old not in all_counts]
+    if strange:
+        raise InputError(
+            f"--rename has a new name for {quoted(strange[0])}, which is no label: the labels are "
+            f"{listed(map(quoted, sorted(counts)))}."
+        )
+    now: dict[str, int] = {}
+    for label, count in all_counts.items():
+        name = renamed.get(label, label)
+        now[name] = now.get(name, 0) + count
+    if not options.merge_labels:
+        problems += _note_of_variants(now)
+        return _told(Spelling(renamed), counts, problems)
+    # A spelling that --labels allows comes first, whatever its count.
+    most = sum(now.values()) + 1
+    weighed = {name: count + most * (name in options.labels) for name, count in now.items()}
+    names = merged_names(weighed)
+    merged = {spelling_key(name): names.get(name, name) for name in now}
+    problems += _note_of_variants({names.get(n, n): count for n, count in now.items()})
+    return _told(Spelling(renamed, merged), counts, problems)
+
+
+def _told(spelling: Spelling, counts: Mapping[str, int], problems: list[str]) -> Spelling:
+    """Remember which labels were joined under which name, and say it."""
+    joined: dict[str, dict[str, int]] = {}
+    for label, count in counts.items():
+        if spelling(label) != label:
+            joined.setdefault(spelling(label), {})[label] = count
+    if joined:
+        said = [f"{_counts(old)} became {quoted(new)}" for new, old in sorted(joined.items())]
+        problems.append(f"labels were merged or renamed: {_few(said)}")
+    return Spelling(spelling.renamed, spelling.merged, joined)
+
+
+def _note_of_variants(counts: Mapping[str, int]) -> list[str]:
+    groups = variants(counts)
+    if not groups:
+        return []
+    mergeable = [group for group in groups if len({spelling_key(n) for n in group}) < len(group)]
+    remedies = ["--merge-labels makes one of those that differ in case, spaces or Unicode form"]
+    if len(mergeable) < len(groups):
+        remedies = [*(remedies if mergeable else []), "--rename OLD=NEW makes one of any others"]
+    what = f"{counted(len(groups), 'label', 'is')} written in several ways"
+    return [f"{what}: {_few(map(_counts, groups))}; {', '.join(remedies)}"]
+
+
+def _counts(group: Mapping[str, int]) -> str:
+    return ", ".join(f"{_shown(name)} ({count})" for name, count in group.items())
+
+
+def _shown(name: str) -> str:
+    """Show a name, with codes for its characters where something of it cannot be seen."""
+    seen = unicodedata.normalize("NFC", " ".join(name.split()))
+    return quoted(name) if name == seen and name.isprintable() else ascii(name)
+
+
+def _few(texts: Any) -> str:
+    shown = list(texts)
+    more = f"; and {len(shown) - _MAX_GROUPS} more" if len(shown) > _MAX_GROUPS else ""
+    return "; ".join(shown[:_MAX_GROUPS]) + more
+
+
+def read_renames(given: Any) -> dict[str, str]:
+    """Return new names by old ones, from a mapping or from texts that are OLD=NEW or a file."""
+    pairs: list[tuple[str, str]] = []
+    if isinstance(given, Mapping):
+        pairs = [(str(old), str(new)) for old, new in given.items()]
+    else:
+        for text in [given] if isinstance(given, (str, Path)) else given or ():
+            old, mark, new = str(text).partition("=")
+            pairs += [(old, new)] if mark else _pairs_in(Path(text))
+    names: dict[str, str] = {}
+    for old, new in ((old.strip(), new.strip()) for old, new in pairs):
+        if not old or not new:
+            raise InputError(
+                f"--rename has {quoted(f'{old}={new}')}: it needs OLD=NEW, both of them not empty."
+            )
+        if names.setdefault(old, new) != new:
+            raise InputError(
+                f"--rename gives {quoted(old)} the names {quoted(names[old])} and {quoted(new)}: "
+                "leave out one of them."
+            )
+    return names
+
+
+def _pairs_in(path: Path) -> list[tuple[str, str]]:
+    """Read a file of new names: a JSON object, or a table with the columns old and new."""
+    if not path.is_file():
+        raise InputError(
+            f"--rename has {quoted(path)}, which is neither OLD=NEW nor a file: give one of them."
+        )
+    if path.suffix.lower() == ".json":
+        content = read_json(path)
+        if isinstance(content, dict) and all(isinstance(new, str) for new in content.values()):
+            return list(content.items())
+        if not isinstance(content, list):
+            raise InputError(f'{path} must hold new names by old ones, like {{"old": "new"}}.')
+    table = read_table(path)
+    columns = {name.lower(): name for name in table.frame.columns}
+    if not {"old", "new"} <= columns.keys():
+        raise InputError(
+            f"{path} needs the columns old and new; it has {listed(table.frame.columns)}."
+        )
+    return list(zip(table.text(columns["old"]), table.text(columns["new"]), strict=True))
