@@ -1,4 +1,4 @@
-"""Accuracy of SURE and its relatives at their defaults: ten folds, unseen and training rows.
+"""Accuracy of SURE, LALO, PL-AGGD and PL-CL at their defaults: ten folds, unseen and training rows.
 
     python benchmarks/classical.py [--data FOLDER] [--methods SURE LALO] [--out CSV]
 
@@ -17,7 +17,7 @@ from sklearn.model_selection import KFold
 from gmpll.datasets import load_real_world
 from gmpll.methods import METHODS
 
-NAMES = ("SURE",)
+NAMES = ("SURE", "LALO", "PL-AGGD", "PL-CL")
 
 
 def folds_of(estimator, data):

@@ -1,6 +1,7 @@
 """A problem of six rows whose solution by four methods was computed by an independent program."""
 
 import numpy as np
+import scipy.optimize
 
 from problems import random_problem
 
@@ -40,6 +41,39 @@ def literal_projection(values, mask):
                 break
         result[row, places[:n]] = value[places[:n]] - threshold
     return result
+
+
+def literal_graph(rows, near, confidences, feature_weight=1.0, label_weight=1.0):
+    """Weights on the simplex over the neighbours, row by row, by a generic solver."""
+    graph = np.zeros((len(rows), len(rows)))
+    for i, others in enumerate(near):
+        G = (rows[i] - rows[others]) @ (rows[i] - rows[others]).T
+        H = (confidences[i] - confidences[others]) @ (confidences[i] - confidences[others]).T
+        M = feature_weight * G + label_weight * H
+        k = len(others)
+        found = scipy.optimize.minimize(
+            lambda w, M=M: w @ M @ w,
+            np.full(k, 1 / k),
+            jac=lambda w, M=M: 2 * M @ w,
+            method="SLSQP",
+            bounds=[(0, 1)] * k,
+            constraints={"type": "eq", "fun": lambda w: w.sum() - 1},
+            options={"maxiter": 500, "ftol": 1e-15},
+        )
+        graph[i, others] = found.x
+    return graph
+
+
+def literal_confidences(graph, mask, weight, target, start):
+    """Plain projected gradients with one safe step for all rows, many of them."""
+    deviation = np.eye(len(graph)) - graph
+    step = 1 / (np.linalg.norm(deviation, 2) ** 2 + weight)
+    P = start
+    for _ in range(1000):
+        P = literal_projection(
+            P - step * (deviation.T @ deviation @ P + weight * (P - target)), mask
+        )
+    return P
 
 
 def z_scored(seed=0, m=40, d=5, q=4):

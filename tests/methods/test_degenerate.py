@@ -5,7 +5,20 @@ import warnings
 import numpy as np
 import pytest
 
-from gmpll import CLPL, IPAL, LSBCMM, M3PL, PLECOC, PLKNN, PLLEAF, PLSVM, SURE
+from gmpll import (
+    CLPL,
+    IPAL,
+    LALO,
+    LSBCMM,
+    M3PL,
+    PLAGGD,
+    PLCL,
+    PLECOC,
+    PLKNN,
+    PLLEAF,
+    PLSVM,
+    SURE,
+)
 from problems import random_problem
 
 RANDOM = np.random.RandomState(0).randn(30, 3)
@@ -44,6 +57,9 @@ METHODS = [
     PLECOC(),
     M3PL(),
     SURE(),
+    LALO(),
+    PLAGGD(),
+    PLCL(),
 ]
 EXPECTED_WARNINGS = [
     ".* so that every row has all others",

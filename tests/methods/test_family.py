@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from gmpll import GMPLL, IPAL, LSBCMM, M3PL, PLKNN, PLLEAF
+from gmpll import GMPLL, IPAL, LALO, LSBCMM, M3PL, PLAGGD, PLCL, PLKNN, PLLEAF
 from gmpll.methods import METHODS
 from problems import random_problem
 
@@ -24,6 +24,7 @@ VARIANTS = [
     M3PL(C_max=0.1, growth=4.0),
     PLKNN(weights="rank", n_neighbors=3),
     PLLEAF(n_neighbors=3, transductive="model"),
+    PLCL(n_neighbors=3, complementary=0.0, unit_rows=True),
     GMPLL(random_state=0),
     GMPLL(alpha=0.1, random_state=0),
     GMPLL("local", prediction="joint", random_state=0, balance=0.5),
@@ -156,7 +157,7 @@ def test_parameter_tables_cover_the_constructors():
         assert set(Method._parameter_constraints) == set(Method().get_params()), Method
 
 
-@pytest.mark.parametrize("Method", [PLKNN, IPAL, PLLEAF])
+@pytest.mark.parametrize("Method", [PLKNN, IPAL, PLLEAF, LALO, PLAGGD, PLCL])
 def test_no_more_rows_than_neighbours(Method):
     X, mask, _ = random_problem(0, m=8)
     with pytest.warns(UserWarning, match="n_samples=8 rows and n_neighbors=8, so that every row"):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.model_selection import KFold
 
-from gmpll import CLPL, IPAL, LSBCMM, PLKNN, PLLEAF, PLSVM, SURE
+from gmpll import CLPL, IPAL, LALO, LSBCMM, PLAGGD, PLCL, PLKNN, PLLEAF, PLSVM, SURE
 from problems import real_world
 
 #: Method, data set, how many of ten folds; accuracy on unseen rows and on training rows, each with
@@ -19,6 +19,9 @@ CASES = [
     (CLPL(), "lost", 10, (0.734, 0.04), (0.880, 0.02)),
     (PLSVM(), "lost", 3, (0.740, 0.04), (0.896, 0.02)),
     (SURE(), "lost", 3, (0.786, 0.04), (0.839, 0.02)),
+    (LALO(), "lost", 2, (0.754, 0.05), (0.857, 0.02)),
+    (PLAGGD(), "lost", 2, (0.783, 0.05), (0.866, 0.02)),
+    (PLCL(), "lost", 2, (0.776, 0.05), (0.861, 0.02)),
     (LSBCMM(), "lost", 1, (0.707, 0.1), (0.817, 0.04)),
 ]
 

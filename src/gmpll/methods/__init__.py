@@ -5,8 +5,11 @@ from gmpll.methods.classifier import PartialLabelClassifier
 from gmpll.methods.clpl import CLPL
 from gmpll.methods.gmpll import GMPLL
 from gmpll.methods.ipal import IPAL
+from gmpll.methods.lalo import LALO
 from gmpll.methods.lsbcmm import LSBCMM
 from gmpll.methods.m3pl import M3PL
+from gmpll.methods.plaggd import PLAGGD
+from gmpll.methods.plcl import PLCL
 from gmpll.methods.plecoc import PLECOC
 from gmpll.methods.plknn import PLKNN
 from gmpll.methods.plleaf import PLLEAF
@@ -17,9 +20,12 @@ __all__ = [
     "CLPL",
     "GMPLL",
     "IPAL",
+    "LALO",
     "LSBCMM",
     "M3PL",
     "METHODS",
+    "PLAGGD",
+    "PLCL",
     "PLECOC",
     "PLKNN",
     "PLLEAF",
@@ -39,5 +45,8 @@ METHODS: dict[str, type[BasePartialLabelClassifier]] = {
     "PL-LEAF": PLLEAF,
     "IPAL": IPAL,
     "PL-ECOC": PLECOC,
+    "LALO": LALO,
     "SURE": SURE,
+    "PL-AGGD": PLAGGD,
+    "PL-CL": PLCL,
 }

@@ -146,6 +146,9 @@ class ConfidenceRegression(DecisionMixin, BasePartialLabelClassifier):
         self._scaling = Scaling(X, standardize=self.standardize)
         return self._features(X)
 
+    def _regression(self, rows: Floats, ridge: float, rng: RandomState) -> KernelRegression:
+        return KernelRegression(rows, ridge, remedy="raise regularization", rng=rng)
+
     def _alternate(self, confidences: Floats, iteration: Callable[[Floats], Floats]) -> Floats:
         """Iterate until no confidence changes by more than ``tol``."""
         for n_iter in range(1, self.max_iter + 1):

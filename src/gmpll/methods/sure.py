@@ -7,7 +7,7 @@ from numpy.random import RandomState
 
 from gmpll._parameters import Count, NotNegative, Positive, Seed, Switch, with_parameters
 from gmpll._typing import Floats, Mask
-from gmpll.methods._regression import ConfidenceRegression, KernelRegression
+from gmpll.methods._regression import ConfidenceRegression
 from gmpll.methods._simplex import project_on_simplex
 from gmpll.rounding import best_labels, one_hot
 
@@ -88,9 +88,7 @@ class SURE(ConfidenceRegression):
     random_state: Seed = None
 
     def _fit(self, X: Floats, mask: Mask, rng: RandomState) -> Floats:
-        regression = KernelRegression(
-            self._fit_features(X), self.regularization, remedy="raise regularization", rng=rng
-        )
+        regression = self._regression(self._fit_features(X), self.regularization, rng)
 
         def iteration(confidences: Floats) -> Floats:
             return rewarded(regression.fitted(confidences), mask, self.reward, rng)

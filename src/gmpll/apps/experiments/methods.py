@@ -78,6 +78,9 @@ _TABLE = (
     Method("CLPL", "CLPL", grid={"C": _powers_of_ten(-3, 3)}),
     # Published after the paper; the values are those around the authors' own.
     Method("SURE", "SURE", grid={"regularization": (0.01, 0.05, 0.1), "reward": (0.1, 0.3, 0.5)}),
+    Method("LALO", "LALO", grid={"smoothness": (0.005, 0.05, 0.5)}),
+    Method("PL-AGGD", "PL-AGGD", grid={"label_weight": (0.1, 1.0)}),
+    Method("PL-CL", "PL-CL", grid={"agreement": (0.1, 0.5), "label_weight": (0.1, 1.0)}),
 )
 
 
