@@ -9,6 +9,7 @@ NEEDS = {
         "src/gmpll/engines/torch.py",
         "src/gmpll/engines/halves.py",
         "src/gmpll/matching/full_tensors.py",
+        "src/gmpll/deep",
     ],
     "dask": ["src/gmpll/engines/dask.py", "src/gmpll/engines/dask_inputs.py"],
     "numba": [

@@ -35,6 +35,7 @@ NEEDS = {
     "gmpll.apps.review": "review",
     "gmpll.apps.tables.page": "tables",
     "gmpll._compiling": "neighbors",
+    "gmpll.deep": "torch",
     "gmpll.engines.cells": "neighbors",
     "gmpll.engines.dask": "dask",
     "gmpll.engines.dask_inputs": "dask",

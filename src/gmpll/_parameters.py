@@ -44,7 +44,7 @@ def with_parameters(cls: type[Estimator]) -> type[Estimator]:
     limits = {parameter.name: _limits_of(hints[parameter.name]) for parameter in fields(cls)}
     cls._parameter_constraints = {**cls._parameter_constraints, **limits}
     cls.__init__.__annotations__ = t.get_type_hints(cls.__init__)  # readers need no limits
-    for name in limits:
+    for name in limits.keys() & vars(cls).keys():  # those of a base class are gone already
         delattr(cls, name)  # a parameter belongs to the object, not to its class
     return cls
 

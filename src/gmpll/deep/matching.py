@@ -1,0 +1,124 @@
+"""Matching inside training: graph matching on the embeddings of the network that is trained."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from gmpll.deep.objectives import WeightedCandidates, posterior, uniform_weights
+from gmpll.graph.local import LocalGraph
+from gmpll.graph.views import CosineView
+from gmpll.matching import LocalAffinity, match, uniform_start
+
+__all__ = ["MatchingTargets"]
+
+#: Added to the matching probabilities: a candidate with a posterior must not be lost by them.
+MIN_PROBABILITY = 1e-4
+
+
+class MatchingTargets(WeightedCandidates):
+    """Targets that the neighbours in the network's own embedding agree on.
+
+    Every ``interval`` epochs the training rows are matched to their candidates on the local graph
+    of their embeddings, as by :class:`gmpll.GMPLL` with ``graph="local"``. The matching starts from
+    the candidate sets alone: it takes from the network which rows are alike, and not what it
+    believes of their labels. The targets are the network's posterior within the candidates times a
+    power of the matching probabilities. PRODEN, the same without the graph, comes to believe what
+    the network has memorised of a row.
+
+    Parameters
+    ----------
+    interval : int, default=3
+        Epochs between two matchings.
+    warmup : int, default=3
+        Epochs before the first one, in which all candidates of a row count alike.
+    n_neighbors : int, default=20
+        Neighbours of a row in the graph.
+    balance : float, default=0.5
+        Exponent of the class-mass correction, as in :class:`gmpll.GMPLL`.
+    exponent : float, default=0.5
+        Power of the matching probabilities in the targets; 0 is PRODEN after the warm-up.
+    max_iter : int, default=3
+        Iterations of the matching.
+
+    Attributes
+    ----------
+    matched : Tensor of shape (n_samples, n_labels)
+        The matching probabilities, equal for all candidates before the first matching.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gmpll.deep import MatchingTargets, Trainer
+    >>> X = torch.cat([torch.linspace(-3, -2, 30), torch.linspace(2, 3, 30)])[:, None]
+    >>> mask = torch.ones(60, 2, dtype=torch.bool)
+    >>> mask[:30:2, 1] = mask[30::2, 0] = False
+    >>> module, targets = torch.nn.Linear(1, 2), MatchingTargets()
+    >>> history = Trainer(learning_rate=0.01, max_iter=20).train(module, targets, X, mask)
+    >>> targets.matched[[0, 1, 30, 31]].argmax(dim=1)
+    tensor([0, 0, 1, 1])
+    """
+
+    def __init__(
+        self,
+        *,
+        interval: int = 3,
+        warmup: int = 3,
+        n_neighbors: int = 20,
+        balance: float = 0.5,
+        exponent: float = 0.5,
+        max_iter: int = 3,
+    ) -> None:
+        super().__init__()
+        self.interval, self.warmup, self.n_neighbors = interval, warmup, n_neighbors
+        self.balance, self.exponent, self.max_iter = balance, exponent, max_iter
+        self.epoch = 0
+
+    def next_rows(self, mask: Tensor, logits: Tensor | None) -> None:
+        """Begin without a matching."""
+        self.matched = uniform_weights(mask)
+        super().next_rows(mask, logits)
+
+    def posterior(self, logits: Tensor, rows: Tensor) -> Tensor:
+        """Return the posterior times a power of the matching probabilities."""
+        matched = (self.matched[rows] + MIN_PROBABILITY).to(logits.dtype)
+        return posterior(logits + self.exponent * matched.log(), self.mask[rows])
+
+    def after_step(self, rows: Tensor, before: Tensor, fresh: Callable[[], Tensor]) -> None:
+        """Update the targets of the batch, after the warm-up."""
+        if self.epoch >= self.warmup:
+            self.weights[rows] = self.posterior(before, rows).to(self.weights.dtype)
+
+    def after_epoch(
+        self, epoch: int, n_epochs: int, network: Callable[[], tuple[Tensor, Tensor]]
+    ) -> None:
+        """Match the rows anew."""
+        self.epoch = epoch + 1
+        if self.epoch >= self.warmup and (self.epoch - self.warmup) % self.interval == 0:
+            logits, embeddings = network()
+            self.rematch(embeddings)
+            every = torch.arange(len(logits), device=logits.device)
+            self.weights = self.posterior(logits, every).to(self.weights.dtype)
+
+    @torch.no_grad()
+    def rematch(self, embeddings: Tensor) -> None:
+        """Match the rows on the graph of their embeddings."""
+        if len(embeddings) <= 2:  # nobody to ask
+            return
+        rows = CosineView(embeddings.float()).rows
+        graph = LocalGraph(rows, min(self.n_neighbors, len(rows) - 1))
+        matching = match(
+            LocalAffinity(graph.weights, self.mask),
+            self.mask,
+            balance=self.balance,
+            max_iter=self.max_iter,
+            start=uniform_start(self.mask, rows.dtype),
+        )
+        self.matched = matching.probabilities.to(self.matched.dtype)
+
+    def confidences(self, logits: Tensor, embeddings: Tensor) -> Tensor:
+        """Return the posterior of the final model times the matching of its embeddings."""
+        self.rematch(embeddings)
+        return self.posterior(logits, torch.arange(len(logits), device=logits.device))

@@ -1,0 +1,71 @@
+"""The modules that are trained: linear, a perceptron, or the user's own."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+__all__ = ["HIDDEN_UNITS", "build_module", "last_linear", "with_embedding"]
+
+#: Units of the hidden layer of the perceptron.
+HIDDEN_UNITS = 500
+
+
+def build_module(module: Any, n_features: int, n_labels: int) -> nn.Module:
+    """Return a new module of a name, a copy of the user's, or what the user's factory makes."""
+    if module == "linear":
+        linear = nn.Linear(n_features, n_labels)
+        for parameter in linear.parameters():  # the same model whatever the seed
+            nn.init.zeros_(parameter)
+        return linear
+    if module == "mlp":
+        return nn.Sequential(
+            nn.Linear(n_features, HIDDEN_UNITS), nn.ReLU(), nn.Linear(HIDDEN_UNITS, n_labels)
+        )
+    built = copy.deepcopy(module) if isinstance(module, nn.Module) else module(n_features, n_labels)
+    if not isinstance(built, nn.Module):
+        raise ValueError(
+            f"module={module!r} returned {type(built).__name__}: it must be a torch.nn.Module or a "
+            "callable that takes the numbers of features and labels and returns one."
+        )
+    return built
+
+
+def check_logits(logits: Any, n_rows: int, n_labels: int) -> None:
+    """Raise where a module does not return a score for every label."""
+    if not isinstance(logits, Tensor) or logits.shape != (n_rows, n_labels):
+        shape = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
+        raise ValueError(
+            f"The module returns {shape} for {n_rows} rows, but {n_labels} labels occur among the "
+            f"candidates: it must return ({n_rows}, {n_labels}). Pass a callable that takes the "
+            "numbers of features and labels where labels may be missing."
+        )
+
+
+def last_linear(module: nn.Module) -> nn.Linear | None:
+    """Return the last linear layer, if there is one."""
+    layers = [layer for layer in module.modules() if isinstance(layer, nn.Linear)]
+    return layers[-1] if layers else None
+
+
+def with_embedding(module: nn.Module, inputs: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the logits of rows and their embeddings: what goes into the last linear layer.
+
+    Of a module without one the logits are the embedding.
+    """
+    layer = last_linear(module)
+    if layer is None:
+        logits = module(inputs)
+        return logits, torch.flatten(logits, start_dim=1)
+    kept: list[Tensor] = []
+    keep: Callable[..., None] = lambda _, given: kept.append(given[0])  # noqa: E731
+    handle = layer.register_forward_pre_hook(keep)
+    try:
+        logits = module(inputs)
+    finally:
+        handle.remove()
+    return logits, torch.flatten(kept[-1], start_dim=1)

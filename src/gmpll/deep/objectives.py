@@ -1,0 +1,302 @@
+"""The losses of the softmax family, each with what it remembers of the rows.
+
+Logarithms of probabilities come from ``log_softmax`` and ``logsumexp``, never from the logarithm of
+a softmax: probabilities underflow in single precision, and 0 times minus infinity ruins a model.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+
+import torch
+from torch import Tensor, nn
+
+__all__ = [
+    "Activation",
+    "CandidateLikelihood",
+    "Leverage",
+    "Objective",
+    "Purification",
+    "WeightedCandidates",
+    "activation_values",
+    "candidate_loss",
+    "cross_entropy",
+    "leverage_weights",
+    "leveraged_loss",
+    "posterior",
+    "uniform_weights",
+]
+
+#: POP raises its threshold when fewer than this share of all entries was struck.
+FEW_STRUCK = 1e-4
+#: Largest probability of a label that is no candidate, in the logarithmic loss of LWS.
+NEARLY_ONE = 1.0 - 1e-6
+
+
+def posterior(logits: Tensor, mask: Tensor) -> Tensor:
+    """Return the softmax over the candidates alone: zero outside, rows sum to one."""
+    return torch.softmax(logits.masked_fill(~mask, -torch.inf), dim=1)
+
+
+def uniform_weights(mask: Tensor) -> Tensor:
+    """Return equal weights of the candidates of every row."""
+    return mask / mask.sum(dim=1, keepdim=True)
+
+
+def candidate_loss(logits: Tensor, mask: Tensor) -> Tensor:
+    """Return minus the mean logarithm of the probability of the candidate set."""
+    inside = torch.logsumexp(logits.masked_fill(~mask, -torch.inf), dim=1)
+    return (torch.logsumexp(logits, dim=1) - inside).mean()
+
+
+def cross_entropy(logits: Tensor, weights: Tensor) -> Tensor:
+    """Return the mean cross-entropy against weights of the labels."""
+    return -(weights * torch.log_softmax(logits, dim=1)).sum(dim=1).mean()
+
+
+def leverage_weights(logits: Tensor, mask: Tensor) -> Tensor:
+    """Return the softmax over the candidates and, apart, over the other labels."""
+    # No other label at all: a softmax over nothing is NaN, the weight is 0.
+    return posterior(logits, mask) + torch.nan_to_num(posterior(logits, ~mask))
+
+
+def leveraged_loss(
+    logits: Tensor, mask: Tensor, weights: Tensor, leverage: float, loss: str = "sigmoid"
+) -> Tensor:
+    """Return the weighted one-versus-rest loss of LWS."""
+    if loss == "sigmoid":
+        inside, outside = torch.sigmoid(-logits), torch.sigmoid(logits)
+    else:
+        inside = -torch.log_softmax(logits, dim=1)
+        outside = -torch.log1p(-torch.softmax(logits, dim=1).clamp(max=NEARLY_ONE))
+    return (weights * torch.where(mask, inside, leverage * outside)).sum(dim=1).mean()
+
+
+def activation_values(logits: Tensor) -> Tensor:
+    """Return the class activation values of CAVL, |1 - z| z."""
+    return (1.0 - logits).abs() * logits
+
+
+class Objective:
+    """What a method adds to the trainer: a loss, and what it remembers of the rows.
+
+    A subclass writes ``loss``; everything else may stay as it is, which is CC: nothing is
+    remembered. Rows are given by their numbers among the training rows.
+
+    Attributes
+    ----------
+    mask : Tensor of shape (n_samples, n_labels), bool
+        Candidates; a method may strike some of them.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gmpll.deep import Objective, PartialLabelNetwork
+    >>> class LargestCandidate(Objective):
+    ...     def loss(self, logits, rows):
+    ...         best = logits.masked_fill(~self.mask[rows], -torch.inf).argmax(dim=1)
+    ...         return torch.nn.functional.cross_entropy(logits, best)
+    >>> X, y = [[0.0], [0.1], [5.0], [5.1]], [{"a"}, {"a", "b"}, {"b"}, {"a", "b"}]
+    >>> model = PartialLabelNetwork("linear", objective=LargestCandidate, random_state=0)
+    >>> model.fit(X, y).predict([[0.2], [4.9]])
+    array(['a', 'b'], dtype='<U1')
+    """
+
+    mask: Tensor
+
+    def start(self, mask: Tensor, module: nn.Module, inputs: Tensor) -> None:
+        """Begin with these rows; ``inputs`` are a few of them, to see what the module returns."""
+        self.next_rows(mask, None)
+
+    def next_rows(self, mask: Tensor, logits: Tensor | None) -> None:
+        """Take these rows for the training rows; what is known of them is their logits, if any.
+
+        Rows of a stream come once: their labels are judged by the model as it is.
+        """
+        self.mask = mask
+        if logits is not None:
+            known: Tensor = logits
+            self.after_step(torch.arange(len(mask), device=mask.device), known, lambda: known)
+
+    def parameters(self) -> Iterable[nn.Parameter]:
+        """Return parameters of the method that are trained beside the module's."""
+        return ()
+
+    def forward(self, module: nn.Module, inputs: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the loss of a batch and its logits."""
+        logits = module(inputs)
+        return self.loss(logits, rows), logits
+
+    def loss(self, logits: Tensor, rows: Tensor) -> Tensor:
+        """Return the loss of a batch, which is differentiated."""
+        return candidate_loss(logits, self.mask[rows])
+
+    def after_step(self, rows: Tensor, before: Tensor, fresh: Callable[[], Tensor]) -> None:
+        """Update the rows: by the logits before the step, or by a second pass after it."""
+
+    def after_epoch(
+        self, epoch: int, n_epochs: int, network: Callable[[], tuple[Tensor, Tensor]]
+    ) -> None:
+        """Update all rows; ``network()`` returns the logits and embeddings of all of them."""
+
+    def confidences(self, logits: Tensor, embeddings: Tensor) -> Tensor:
+        """Return the confidences of the training rows by the final model."""
+        return posterior(logits, self.mask)
+
+
+class CandidateLikelihood(Objective):
+    """CC: the likelihood of the candidate sets."""
+
+
+class WeightedCandidates(Objective):
+    """PRODEN and RC: cross-entropy against weights, which follow the model's posterior.
+
+    Parameters
+    ----------
+    second_pass : bool, default=False
+        Whether the weights come from a second pass after the step (RC) or from the logits before
+        it (PRODEN).
+    """
+
+    def __init__(self, second_pass: bool = False) -> None:
+        self.second_pass = second_pass
+
+    def next_rows(self, mask: Tensor, logits: Tensor | None) -> None:
+        """Begin with equal weights, or with the posterior of the model as it is."""
+        self.weights = uniform_weights(mask)
+        super().next_rows(mask, logits)
+
+    def loss(self, logits: Tensor, rows: Tensor) -> Tensor:
+        """Cross-entropy against the weights."""
+        return cross_entropy(logits, self.weights[rows])
+
+    def after_step(self, rows: Tensor, before: Tensor, fresh: Callable[[], Tensor]) -> None:
+        """Let the weights be the posterior within the candidates."""
+        self.weights[rows] = self.posterior(fresh() if self.second_pass else before, rows)
+
+    def posterior(self, logits: Tensor, rows: Tensor) -> Tensor:
+        """Return the weights that logits of these rows speak for."""
+        return posterior(logits.to(self.weights.dtype), self.mask[rows])
+
+
+class Activation(WeightedCandidates):
+    """CAVL: from the second visit on a row has one label, that of the largest activation value.
+
+    Parameters
+    ----------
+    label_smoothing : float, default=0.0
+        Share of the weight that is spread equally over the candidates.
+    warmup : int, default=0
+        Epochs on equal weights.
+    """
+
+    def __init__(self, label_smoothing: float = 0.0, warmup: int = 0) -> None:
+        super().__init__(second_pass=True)
+        self.label_smoothing, self.warmup = label_smoothing, warmup
+        self._epoch = 0
+
+    def after_step(self, rows: Tensor, before: Tensor, fresh: Callable[[], Tensor]) -> None:
+        """Choose the labels of the batch."""
+        if self._epoch >= self.warmup:
+            super().after_step(rows, before, fresh)
+
+    def posterior(self, logits: Tensor, rows: Tensor) -> Tensor:
+        """Return all weight on the best candidate; tied ones share it."""
+        mask = self.mask[rows]
+        values = activation_values(logits).masked_fill(~mask, -torch.inf)
+        best = values == values.max(dim=1, keepdim=True).values
+        chosen = torch.lerp(uniform_weights(best), uniform_weights(mask), self.label_smoothing)
+        return chosen.to(self.weights.dtype)
+
+    def after_epoch(
+        self, epoch: int, n_epochs: int, network: Callable[[], tuple[Tensor, Tensor]]
+    ) -> None:
+        """Count the epochs."""
+        self._epoch = epoch + 1
+
+
+class Leverage(WeightedCandidates):
+    """LWS: one-versus-rest losses of candidates and of all other labels, both weighted.
+
+    Parameters
+    ----------
+    leverage : float, default=1.0
+        Weight of the labels that are no candidates.
+    loss : {"sigmoid", "log"}, default="sigmoid"
+        The loss of one label.
+    """
+
+    def __init__(self, leverage: float = 1.0, loss: str = "sigmoid") -> None:
+        super().__init__(second_pass=True)
+        self.leverage, self.kind = leverage, loss
+
+    def next_rows(self, mask: Tensor, logits: Tensor | None) -> None:
+        """Begin with 1/q for each of q labels."""
+        super().next_rows(mask, None)
+        self.weights = torch.full_like(self.weights, 1.0 / mask.shape[1])
+        Objective.next_rows(self, mask, logits)
+
+    def loss(self, logits: Tensor, rows: Tensor) -> Tensor:
+        """Return the leveraged weighted loss."""
+        mask, weights = self.mask[rows], self.weights[rows]
+        return leveraged_loss(logits, mask, weights, self.leverage, self.kind)
+
+    def posterior(self, logits: Tensor, rows: Tensor) -> Tensor:
+        """Return weights that sum to one on either side."""
+        return leverage_weights(logits, self.mask[rows])
+
+
+class Purification(WeightedCandidates):
+    """POP: PRODEN whose candidates are struck out for good.
+
+    Parameters
+    ----------
+    theta, increment, max_theta : float
+        A candidate is struck if its mean weight is below theta times that of the best one. Theta
+        grows by the factor ``1 + increment``, while it is below ``max_theta``, when hardly
+        anything was struck.
+    warmup, window, interval : int
+        Epochs before the first strike, epochs whose weights are averaged, and epochs between two
+        strikes.
+    """
+
+    def __init__(
+        self,
+        theta: float = 1e-3,
+        increment: float = 1e-3,
+        max_theta: float = 0.4,
+        warmup: int = 20,
+        window: int = 5,
+        interval: int = 5,
+    ) -> None:
+        super().__init__()
+        self.theta, self.increment, self.max_theta = theta, increment, max_theta
+        self.warmup, self.interval = warmup, interval
+        self.window: deque[Tensor] = deque(maxlen=window)
+
+    def start(self, mask: Tensor, module: nn.Module, inputs: Tensor) -> None:
+        """Begin with all candidates."""
+        super().start(mask.clone(), module, inputs)
+
+    def after_epoch(
+        self, epoch: int, n_epochs: int, network: Callable[[], tuple[Tensor, Tensor]]
+    ) -> None:
+        """Strike what the model has given up."""
+        self.window.append(self.weights.clone())
+        if epoch >= self.warmup and epoch % self.interval == 0:
+            self.strike(torch.stack(tuple(self.window)).mean(dim=0))
+
+    def strike(self, means: Tensor) -> None:
+        """Strike candidates by their mean weights; a row keeps its best one."""
+        # Intersected first: the largest of the means may belong to a label that is struck already.
+        means = torch.where(self.mask, means, 0.0)
+        kept = self.mask & (means >= self.theta * means.max(dim=1, keepdim=True).values)
+        struck = self.mask & ~kept
+        self.mask &= kept
+        # Rows without a strike keep their weights, so that theta = 0 is PRODEN.
+        means = torch.where(self.mask, means, 0.0)
+        means = means / means.sum(dim=1, keepdim=True)
+        self.weights = torch.where(struck.any(dim=1, keepdim=True), means, self.weights)
+        if self.theta < self.max_theta and int(struck.sum()) < FEW_STRUCK * struck.numel():
+            self.theta *= 1.0 + self.increment

@@ -1,0 +1,202 @@
+"""PiCO: contrastive learning and prototypes decide between candidates."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from gmpll.deep.models import with_embedding
+from gmpll.deep.objectives import WeightedCandidates, cross_entropy
+from gmpll.deep.views import noisy_rows, strong_images, weak_images
+
+__all__ = ["PrototypeContrast", "contrast_loss", "moved_prototypes", "plain_contrast_loss"]
+
+View = Callable[[Tensor], Tensor]
+
+
+def contrast_loss(
+    queries: Tensor, others: Tensor, labels: Tensor, other_labels: Tensor, temperature: float
+) -> Tensor:
+    """Return the contrastive loss in which rows with the same pseudo-label belong together.
+
+    A query is compared with all other queries and with ``others``: keys and queue. Its own key is
+    among them, so that it always has somebody to agree with. The mean over these is taken outside
+    the logarithm.
+    """
+    everybody = torch.cat([queries, others])
+    scores = queries @ everybody.T / temperature
+    itself = torch.zeros_like(scores, dtype=torch.bool)
+    itself.fill_diagonal_(True)
+    scores = scores - torch.logsumexp(scores.masked_fill(itself, -torch.inf), dim=1, keepdim=True)
+    same = (labels[:, None] == torch.cat([labels, other_labels])[None, :]) & ~itself
+    return -((scores * same).sum(dim=1) / same.sum(dim=1)).mean()
+
+
+def plain_contrast_loss(queries: Tensor, keys: Tensor, queue: Tensor, temperature: float) -> Tensor:
+    """Return the contrastive loss in which a query belongs to its own key alone."""
+    own = (queries * keys).sum(dim=1, keepdim=True)
+    scores = torch.cat([own, queries @ queue.T], dim=1) / temperature
+    return (torch.logsumexp(scores, dim=1) - scores[:, 0]).mean()
+
+
+def moved_prototypes(
+    prototypes: Tensor, embeddings: Tensor, labels: Tensor, momentum: float
+) -> Tensor:
+    """Return unit prototypes after each row in turn has moved the one of its label.
+
+    In closed form: a row counts ``1 - momentum`` times the momentum to the number of later rows of
+    its label.
+    """
+    members = functional.one_hot(labels, len(prototypes)).to(prototypes.dtype)
+    sizes = members.sum(dim=0)
+    later = sizes - members.cumsum(dim=0)
+    shares = (1.0 - momentum) * members * momentum**later
+    moved = momentum ** sizes[:, None] * prototypes + shares.T @ embeddings.to(prototypes.dtype)
+    return functional.normalize(moved, dim=1)
+
+
+class PrototypeContrast(WeightedCandidates):
+    """PiCO: targets that drift to the candidate whose prototype is nearest.
+
+    Parameters
+    ----------
+    embedding : int
+        Dimensions in which rows are contrasted.
+    queue : int
+        Number of keys that are kept.
+    key_momentum, prototype_momentum : float
+        How slowly the key network and the prototypes move.
+    confidence_momentum : tuple of two floats
+        How slowly the targets move in the first and in the last epoch.
+    temperature, contrast_weight : float
+        Of the contrastive loss.
+    warmup : int
+        Epochs in which a row belongs to its own key alone, and targets stay.
+    weak, strong : callable or None
+        Views for the queries and for the keys; None: the usual ones for images, and for rows of
+        a table none and noise.
+    seed : int
+        Breaks ties between labels.
+    """
+
+    def __init__(
+        self,
+        *,
+        embedding: int = 128,
+        queue: int = 8192,
+        key_momentum: float = 0.999,
+        prototype_momentum: float = 0.99,
+        confidence_momentum: tuple[float, float] = (0.95, 0.8),
+        temperature: float = 0.07,
+        contrast_weight: float = 0.5,
+        warmup: int = 1,
+        weak: View | None = None,
+        strong: View | None = None,
+        seed: int = 0,
+    ) -> None:
+        super().__init__()
+        self.embedding, self.queue_size = embedding, queue
+        self.key_momentum, self.prototype_momentum = key_momentum, prototype_momentum
+        self.confidence_momentum = confidence_momentum
+        self.temperature, self.contrast_weight = temperature, contrast_weight
+        self.warmup, self.weak, self.strong, self.seed = warmup, weak, strong, seed
+        self.phi, self.epoch, self.n_pushed = confidence_momentum[0], 0, 0
+
+    def start(self, mask: Tensor, module: nn.Module, inputs: Tensor) -> None:
+        """Build the projection head, the key network, and an empty queue."""
+        super().start(mask, module, inputs)
+        with torch.no_grad():
+            width = with_embedding(module, inputs)[1].shape[1]
+        device, n_labels = mask.device, mask.shape[1]
+        hidden = nn.Linear(width, width)
+        self.head = nn.Sequential(hidden, nn.ReLU(), nn.Linear(width, self.embedding)).to(device)
+        self.keys = copy.deepcopy(nn.ModuleList([module, self.head])).requires_grad_(False)
+        self.prototypes = torch.zeros(n_labels, self.embedding, device=device)
+        self.queue = torch.zeros(self.queue_size, self.embedding, device=device)
+        self.queue_labels = torch.zeros(self.queue_size, dtype=torch.long, device=device)
+        self.order = torch.randperm(n_labels, generator=torch.Generator().manual_seed(self.seed))
+        self.order = self.order.to(device)
+
+    def parameters(self) -> Iterable[nn.Parameter]:
+        """Return those of the projection head."""
+        return self.head.parameters()
+
+    def forward(self, module: nn.Module, inputs: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the classification loss plus the contrastive one, and the logits."""
+        weak, strong = self._views(inputs)
+        logits, embeddings = with_embedding(module, inputs if weak is None else weak(inputs))
+        queries = functional.normalize(self.head(embeddings), dim=1)
+        with torch.no_grad():
+            self._follow_queries(module)
+            key_module, key_head = self.keys.train()
+            _, key_embeddings = with_embedding(key_module, strong(inputs))
+            keys = functional.normalize(key_head(key_embeddings), dim=1)
+            labels = self.best(logits.detach(), self.mask[rows])
+            self._follow_prototypes(queries.detach(), labels, rows)
+        loss = cross_entropy(logits, self.weights[rows])
+        loss = loss + self.contrast_weight * self._contrast(queries, keys, labels)
+        self._fresh_keys = keys, labels
+        return loss, logits
+
+    def _follow_queries(self, module: nn.Module) -> None:
+        """Move the parameters of the key network; its other state comes from its own passes."""
+        followed = [*module.parameters(), *self.head.parameters()]
+        for key, query in zip(self.keys.parameters(), followed, strict=True):
+            key.lerp_(query, 1.0 - self.key_momentum)
+
+    def _views(self, inputs: Tensor) -> tuple[View | None, View]:
+        is_image = inputs.ndim == 4
+        weak = self.weak or (weak_images if is_image else None)
+        return weak, self.strong or (strong_images if is_image else noisy_rows)
+
+    def best(self, scores: Tensor, mask: Tensor) -> Tensor:
+        """Return the best label of a mask; ties are broken by an order drawn in the beginning."""
+        inside = scores.masked_fill(~mask, -torch.inf)
+        return self.order[inside[:, self.order].argmax(dim=1)]
+
+    def _follow_prototypes(self, queries: Tensor, labels: Tensor, rows: Tensor) -> None:
+        """Move the targets by the prototypes as they are, and then the prototypes."""
+        if self.epoch >= self.warmup:
+            known = self.mask[rows] & self.prototypes.any(dim=1)
+            nearest = self.best(queries @ self.prototypes.T, known)
+            chosen = functional.one_hot(nearest, len(self.prototypes)).to(self.weights.dtype)
+            # Where no candidate has a prototype yet, the targets stay.
+            weights = self.weights[rows]
+            moved = self.phi * weights + (1.0 - self.phi) * chosen
+            self.weights[rows] = torch.where(known.any(dim=1, keepdim=True), moved, weights)
+        self.prototypes = moved_prototypes(
+            self.prototypes, queries, labels, self.prototype_momentum
+        )
+
+    def _contrast(self, queries: Tensor, keys: Tensor, labels: Tensor) -> Tensor:
+        n_filled = min(self.n_pushed, self.queue_size)
+        queue, queue_labels = self.queue[:n_filled], self.queue_labels[:n_filled]
+        if self.epoch < self.warmup:
+            return plain_contrast_loss(queries, keys, queue, self.temperature)
+        others, other_labels = torch.cat([keys, queue]), torch.cat([labels, queue_labels])
+        return contrast_loss(queries, others, labels, other_labels, self.temperature)
+
+    def after_step(self, rows: Tensor, before: Tensor, fresh: Callable[[], Tensor]) -> None:
+        """Push the keys of the batch into the queue, a ring."""
+        keys, labels = (values[-self.queue_size :] for values in self._fresh_keys)
+        places = (self.n_pushed + torch.arange(len(keys), device=keys.device)) % self.queue_size
+        self.queue[places], self.queue_labels[places] = keys, labels
+        self.n_pushed += len(keys)
+
+    def next_rows(self, mask: Tensor, logits: Tensor | None) -> None:
+        """Begin with equal targets, or with the posterior of the model as it is."""
+        super().next_rows(mask, None)
+        if logits is not None:
+            self.weights = self.posterior(logits, torch.arange(len(mask), device=mask.device))
+
+    def after_epoch(
+        self, epoch: int, n_epochs: int, network: Callable[[], tuple[Tensor, Tensor]]
+    ) -> None:
+        """Let the targets move faster."""
+        first, last = self.confidence_momentum
+        self.phi = first + epoch / n_epochs * (last - first)
+        self.epoch = epoch + 1
