@@ -30,10 +30,12 @@ FOR_DEVELOPERS = {"docs", "test", "audit", "lint"}
 #: Modules, with all below them, that cannot be imported without an extra.
 NEEDS = {
     "gmpll.apps.cli": "cli",
+    "gmpll.apps.compare": "experiments",
     "gmpll.apps.experiments": "experiments",
     "gmpll.apps.report": "experiments",
     "gmpll.apps.review": "review",
     "gmpll.apps.tables.page": "tables",
+    "gmpll.experiments": "experiments",
     "gmpll._compiling": "neighbors",
     "gmpll.deep": "torch",
     "gmpll.engines.cells": "neighbors",
