@@ -166,7 +166,10 @@ class BasePartialLabelClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMe
 
         Ties are broken by an order of the labels drawn in ``fit`` with ``random_state``.
         """
-        found = best_labels(self._checked_scores(X), priority=self._priority)
+        return self._best(self._checked_scores(X))
+
+    def _best(self, scores: Array) -> NDArray[Any]:
+        found = best_labels(scores, priority=self._priority)
         return labels_of(found, self.classes_[self._seen])
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -242,6 +245,11 @@ class ProbabilityMixin:
         """Probability of every label for unseen rows; columns in the order of ``classes_``."""
         scores = self._checked_scores(X)  # type: ignore[attr-defined]
         return self._with_unseen_labels(scores, 0.0)  # type: ignore[attr-defined]
+
+    def predict_both(self, X: Any) -> tuple[NDArray[Any], NDArray[np.float64]]:
+        """Return what ``predict`` and ``predict_proba`` do, in the time that one of them takes."""
+        scores = self._checked_scores(X)  # type: ignore[attr-defined]
+        return self._best(scores), self._with_unseen_labels(scores, 0.0)  # type: ignore[attr-defined]
 
 
 class DecisionMixin:
