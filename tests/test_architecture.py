@@ -33,11 +33,10 @@ MAY_IMPORT = {
     "review": {"pages", "decisions", "tables"},
     "experiments": set(),
     "report": {"pages", "experiments"},
-    "compare": {"tables", "experiments", "report"},
-    "cli": {"pages", "decisions", "tables", "review", "experiments", "report", "compare"},
+    "cli": {"pages", "decisions", "tables", "review", "experiments", "report"},
 }
 #: What outside of the applications may load them: the command, and names that load when asked for.
-DOORS = {"gmpll", "gmpll.__main__", "gmpll.experiments"}
+DOORS = {"gmpll", "gmpll.__main__"}
 #: The one home of what scikit-learn offers to developers under private names.
 SKLEARN_DOOR = "gmpll._sklearn"
 #: Public in spite of the underscore: Python's documentation describes these.

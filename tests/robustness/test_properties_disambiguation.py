@@ -35,7 +35,7 @@ def test_any_table_is_resolved_or_refused_in_a_sentence(data, n):
     error, resolved = refused(lambda: disambiguate(frame, method=method), InputError)
     if error is None:
         assert len(resolved) == n
-        assert set(frame.columns) < set(resolved.columns)
+        assert set(frame.columns) < set(resolved.frame.columns)
 
 
 @given(

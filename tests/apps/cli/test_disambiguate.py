@@ -6,7 +6,7 @@ import pytest
 import typer
 
 import gmpll.apps.cli
-from gmpll.apps.cli.disambiguate import METHODS, _progress, disambiguate
+from gmpll.apps.cli.disambiguate import METHODS, disambiguate, progress_steps
 from gmpll.apps.tables import InputError, resolving
 
 
@@ -155,7 +155,7 @@ def test_nothing_spins_above_an_error():
     console = Console(force_terminal=True, width=80, file=io.StringIO())
 
     def fail():
-        with _progress(console) as step:
+        with progress_steps(console) as step:
             step("Reading the table")
             step("Matching the rows")
             raise InputError("It cannot be read.")

@@ -94,6 +94,6 @@ def test_a_pipe_is_not_opened(folder):
 
 
 def test_a_huge_file_is_refused(folder, monkeypatch):
-    monkeypatch.setattr("gmpll.apps.review.images.MAX_BYTES", 10)
+    monkeypatch.setattr("gmpll.apps.pages.images.MAX_BYTES", 10)
     with pytest.raises(RequestError, match="larger than"):
         read_image("a.png", folder)

@@ -33,7 +33,8 @@ def report(tmp_path_factory):
     tags = ["|".join({names[t], names[rng.randint(3)]}) for t in truth]
     frame = pd.DataFrame(X, columns=list("abcd")).assign(tags=tags)
     frame.to_csv(folder / "in.csv", index=False)
-    command = ["disambiguate", str(folder / "in.csv"), "--candidates", "tags"]
+    command = ["disambiguate", str(folder / "in.csv"), "--candidates", "tags", "--method", "plknn"]
+    command += ["--review-below", "1"]
     result = CliRunner().invoke(app, [*command, "--out", str(folder / "out")])
     assert result.exit_code == 0, result.output
     return folder / "out" / "report.html"
@@ -51,8 +52,8 @@ def test_the_page_opens_without_trouble_and_shows_its_parts(report, scheme, widt
         page.on("request", lambda request: troubles.append(request.url))
         page.goto(report.as_uri())
         headings = page.locator("h2").all_inner_texts()
-        assert any("doubtful" in heading.lower() for heading in headings)
-        first = page.locator("details").first
+        assert {"Rows worth a look", "Which labels are confused"} <= set(headings)
+        first = page.locator("details.row").first
         first.locator("summary").press("Enter")  # reasons open by keyboard
         assert first.get_attribute("open") is not None
         assert page.evaluate("window.hit") is None  # a hostile label stays text
@@ -61,3 +62,28 @@ def test_the_page_opens_without_trouble_and_shows_its_parts(report, scheme, widt
         assert page.locator(".bar").count() > 0
         browser.close()
     assert troubles == [report.as_uri()]
+
+
+def test_rows_are_searched_and_sorted_and_stay_without_scripts(report):
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        page = browser.new_page()
+        page.goto(report.as_uri())
+        rows = page.locator("#rows > details")
+        n = rows.count()
+        assert n > 10
+        assert page.locator("#shown").inner_text() == f"{n} rows"
+        page.select_option("#order", "id")
+        ids = [int(text) for text in page.locator(".rowid").all_inner_texts()]
+        assert ids == sorted(ids)
+        page.select_option("#order", "doubt")
+        assert [int(text) for text in page.locator(".rowid").all_inner_texts()] != ids
+        page.fill("#search", f"{HOSTILE.upper()} dog")
+        assert 0 < page.locator("#rows > details:visible").count() < n
+        page.fill("#search", "no such row")
+        assert page.locator("#shown").inner_text() == f"0 of {n} rows"
+        plain = browser.new_context(java_script_enabled=False).new_page()
+        plain.goto(report.as_uri())
+        assert plain.locator("#rows > details:visible").count() == n
+        assert not plain.locator("#tools").is_visible()
+        browser.close()

@@ -21,7 +21,7 @@ def test_verdicts():
 
 def test_three_lines(pets):
     frame, truth = pets
-    resolved = disambiguate(frame)
+    resolved = disambiguate(frame).frame
     assert (resolved["label"] == truth).all()
     assert resolved.columns.tolist() == [
         *frame.columns,
@@ -38,7 +38,7 @@ def test_three_lines(pets):
 
 def test_what_the_columns_say(pets):
     frame, _ = pets
-    resolved = disambiguate(frame, review_below=1.0)
+    resolved = disambiguate(frame, review_below=1.0).frame
     single = ~frame["tags"].str.contains("|", regex=False)
     assert (resolved["confidence"][single] == 1).all()
     assert (resolved["runner_up"][single] == "").all()
@@ -81,7 +81,7 @@ def test_where_confidences_are_not_calibrated_fewer_rows_are_flagged(method):
 def test_the_index_and_taken_names_survive(pets):
     frame, truth = pets
     frame = frame.assign(label="mine").set_index(np.arange(60) * 2)
-    resolved = disambiguate(frame)
+    resolved = disambiguate(frame).frame
     assert (resolved["label"] == "mine").all()
     assert (resolved["resolved_label"] == truth).all()
     assert resolved.index.tolist() == frame.index.tolist()
@@ -135,7 +135,7 @@ def test_truth_does_not_leak(pets):
 
 def test_the_same_twice(pets):
     frame, _ = pets
-    pd.testing.assert_frame_equal(disambiguate(frame), disambiguate(frame))
+    pd.testing.assert_frame_equal(disambiguate(frame).frame, disambiguate(frame).frame)
 
 
 def test_an_error_is_a_value_error(pets):
@@ -143,6 +143,39 @@ def test_an_error_is_a_value_error(pets):
     assert issubclass(InputError, ValueError)
     with pytest.raises(ValueError, match="has no column 'nothing'"):
         disambiguate(frame, "nothing")
+
+
+def test_what_comes_back(pets, tmp_path):
+    frame, _ = pets
+    frame = frame.drop(columns="id").set_index(pd.Index([f"pet-{i}" for i in range(60)]))
+    frame.loc["pet-7", "size"] = np.nan
+    result = disambiguate(frame, method="plknn", review_below=1.0)
+    assert result.frame.index.tolist() == frame.index.tolist()
+    assert result["label"].equals(result.frame["label"])
+    assert len(result) == 60
+    assert "label" in result
+    assert list(result) == result.frame.columns.tolist()
+    assert "1 number is missing" in result.notes[0]
+    assert result.model.labels_.tolist() == result["label"].tolist()
+    assert result.annotators is None
+    page = result.report(tmp_path / "report.html")
+    assert page == (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert '<span class="rowid">pet-1</span>' in page, "rows are named by their index"
+    assert "1 number is missing" in page
+    assert "1 number is missing" in result._repr_html_()
+
+
+def test_rows_are_named_by_their_index_where_it_tells_them_apart(pets):
+    frame, truth = pets
+    frame = frame.drop(columns="id").set_index(pd.Index([f"pet-{i}" for i in range(60)]))
+    with pytest.raises(InputError, match=r"Row 4 \(id 'pet-3'\) has no candidate"):
+        disambiguate(frame.assign(tags=frame["tags"].where(frame.index != "pet-3", "")))
+    votes = pd.DataFrame({"item": frame.index, "label": truth})
+    votes = pd.concat([votes, votes[:3].assign(label="cow")])
+    found = disambiguate(frame.drop(columns="tags"), votes=votes, method="plknn")
+    assert (found["label"][3:] == truth[3:]).all(), "items are the index"
+    twice = disambiguate(frame.set_index(pd.Index(["x"] * 60)), method="plknn")
+    assert '<span class="rowid">2</span>' in twice.report(), "else by their number"
 
 
 @pytest.mark.parametrize("data", [[1, 2], {"size": [1.0], "tags": ["a"]}, None])

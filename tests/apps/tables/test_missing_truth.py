@@ -9,8 +9,10 @@ import pytest
 from gmpll.apps.tables import InputError, read_matching, rematch
 from gmpll.apps.tables.guesses import guess_roles
 from gmpll.apps.tables.labels import Options
-from gmpll.apps.tables.resolving import prepare, resolve, result_columns, sentences
+from gmpll.apps.tables.page import page_facts, render_page
+from gmpll.apps.tables.resolving import prepare, resolve, result_columns
 from gmpll.apps.tables.saved import saved_matching, write_matching
+from gmpll.apps.tables.summary import sentences
 from gmpll.apps.tables.tables import table_from_frame
 
 NAMES = np.array(["cat", "cow", "dog"])
@@ -71,6 +73,18 @@ def test_the_summary_says_how_many(found):
         "4 rows probably lack the right label" in text and "--outside never" in text
         for text in sentences(found)
     )
+
+
+def test_the_report_shows_what_is_suggested(found, world):
+    facts = page_facts(found, saved_matching(found).display)
+    assert facts["n_lacking"] == 4
+    rows = {row.id: row for row in facts["doubtful"]}
+    row = rows[str(ALONE + 1)]
+    assert row.suggested == row.candidates[0].name == world[1][ALONE]
+    assert row.candidates[0].share == pytest.approx(row.outside)
+    page = " ".join(render_page(facts).split())
+    assert f"probably <b>{row.suggested}</b>" in page
+    assert "4 rows probably lack the right label among the candidates" in page
 
 
 def test_sets_that_are_complete_are_believed(world):

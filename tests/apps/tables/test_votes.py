@@ -13,8 +13,9 @@ from gmpll.apps.tables import InputError, disambiguate, read_matching, rematch
 from gmpll.apps.tables.guesses import guess_roles
 from gmpll.apps.tables.labels import Options
 from gmpll.apps.tables.page import page_facts, render_page
-from gmpll.apps.tables.resolving import annotator_table, prepare, resolve, sentences
+from gmpll.apps.tables.resolving import prepare, resolve
 from gmpll.apps.tables.saved import load_model, saved_matching, write_matching
+from gmpll.apps.tables.summary import annotator_table, sentences
 from gmpll.apps.tables.tables import read_table, table_from_frame
 
 NAMES = np.array(["cat", "cow", "dog"])
@@ -80,13 +81,12 @@ def test_the_table_has_votes_and_the_annotators_a_table(clear):
     assert (resolved["votes"] == 0).any()
     assert (
         f"{(resolved['votes'] == 0).sum()} rows got a label that nobody voted for."
-        in (resolved.attrs["evidence"])
+        in resolved.notes
     )
-    table = pd.DataFrame(resolved.attrs["annotators"]).set_index("annotator")
+    table = resolved.annotators
     assert table["votes"].to_dict() == votes["annotator"].value_counts().to_dict()
     assert table["accuracy"].sort_values().index.tolist() == ["eve", "<b>cleo", "ben", "=ada"]
     assert table["agreement"].idxmin() == "eve"
-    assert pd.concat([resolved, resolved])["votes"].size == 2 * len(frame)
 
 
 def test_columns_make_sense_where_the_label_is_no_candidate(clear):
@@ -101,7 +101,7 @@ def test_columns_make_sense_where_the_label_is_no_candidate(clear):
     assert (found.confidence[found.runners_up < 0] == 1.0).all()
     page = page_facts(resolution, saved_matching(resolution).display)
     assert all(
-        {row.label, row.runner_up} <= {n for n, _ in row.candidates} for row in page["doubtful"]
+        {row.label, row.runner_up} <= {c.name for c in row.candidates} for row in page["doubtful"]
     )
 
 
@@ -136,6 +136,20 @@ def test_votes_without_names_and_with_trust_are_counted(clear):
         assert annotator_table(resolution) is None
         assert "votes" not in disambiguate(frame, **options)
         assert any("The votes count to the power of" in text for text in sentences(resolution))
+
+
+def test_the_half_way_rule_finds_who_is_careless(clear):
+    resolution, _, votes, _ = clear
+    table = annotator_table(resolution)
+    limit = (1 / 3 + table["accuracy"].median()) / 2
+    assert table["careless"].to_dict() == (table["accuracy"] < limit).to_dict()
+    assert table.index[table["careless"]].tolist() == ["eve"]
+    assert any("1 annotator is careless" in t and "'eve'" in t for t in sentences(resolution))
+    assert '<strong class="note">careless</strong>' in page_of(resolution)
+    confusion = resolution.model.annotators_.confusion("eve")
+    assert f"{NAMES[1]} for {NAMES[0]} {confusion[0, 1]:.0%}" in table.loc["eve", "confuses"]
+    few = votes[(votes["annotator"] != "eve") | (votes["annotator"] == "eve").cumsum().lt(5)]
+    assert not annotator_table(resolution_of(clear[1], votes=few)).loc["eve", "careless"]
 
 
 def test_weak_features_are_said_so(clear, noisy):
@@ -189,6 +203,13 @@ def test_the_page_shows_annotators_and_who_voted(noisy):
     assert "<b>cleo" not in page
     row = page_facts(resolution, saved_matching(resolution).display)["doubtful"][0]
     mine = votes[votes["item"] == row.id]
+    counts = mine["label"].value_counts().to_dict()
+    assert {c.name: c.n_votes for c in row.candidates if c.n_votes} == counts
+    for candidate in row.candidates:
+        assert sorted(candidate.voters) == sorted(
+            mine["annotator"][mine["label"] == candidate.name]
+        )
+    assert page.count("Confusion of =ada") == 1
     assert sorted(row.votes) == sorted(zip(mine["annotator"], mine["label"], strict=True))
     assert f"Who voted about {row.id}" in page
     assert "What would have changed it" not in page
@@ -211,7 +232,7 @@ def test_the_command_prints_and_writes_them(command, tmp_path, noisy):
     out = tmp_path / "in-resolved"
     written = pd.read_csv(out / "annotators.csv", index_col="annotator")
     assert set(written.index) == {"'=ada", "ben", "<b>cleo", "eve"}, "no cell is a formula"
-    assert written.columns.tolist() == ["votes", "accuracy", "agreement"]
+    assert written.columns.tolist() == ["votes", "accuracy", "agreement", "careless", "confuses"]
     assert "votes" in read_table(out / "resolved.csv").frame
     assert not hasattr(load_model(out).model, "annotators_"), "the model names nobody"
     votes.drop(columns="annotator").to_csv(tmp_path / "votes.csv", index=False)
@@ -223,7 +244,7 @@ def test_the_command_prints_and_writes_them(command, tmp_path, noisy):
 def test_results_of_an_earlier_run_are_not_features(clear):
     _, frame, votes, _ = clear
     resolved = disambiguate(frame, votes=votes)
-    roles = guess_roles(table_from_frame(resolved), Options(votes=votes))
+    roles = guess_roles(table_from_frame(resolved.frame), Options(votes=votes))
     assert "earlier run" in roles.left_out["votes"]
 
 
@@ -266,7 +287,8 @@ def test_the_review_asks_about_doubtful_rows_with_one_vote(folder):
     row = int(np.flatnonzero(saved.mask.sum(axis=1) == 1)[0])
     confidence = saved.confidence.copy()
     confidence[row] = [0.4, 0.3, 0.3]
-    write_matching(replace(saved, confidence=confidence), folder / "matching.npz")
+    saved = replace(saved, confidence=confidence, outside=np.zeros_like(saved.outside))
+    write_matching(saved, folder / "matching.npz")
     session = open_review(folder)
     assert session.next_item("tab")["row"] == row
     session.store.close()

@@ -11,7 +11,6 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from gmpll.apps.cli.compare import compare
 from gmpll.apps.cli.datasets import datasets
 from gmpll.apps.cli.demo import demo
 from gmpll.apps.cli.disambiguate import disambiguate
@@ -66,7 +65,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for _command in (demo, disambiguate, predict, review, datasets, compare, reproduce, report):
+for _command in (demo, disambiguate, predict, review, datasets, reproduce, report):
     app.command(help=_paragraphs(_command))(_command)
 
 

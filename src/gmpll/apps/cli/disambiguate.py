@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import shlex
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -39,7 +41,10 @@ def _special(help: str, metavar: str | None = None) -> Any:
 
 _Text = str | None
 #: What --method takes, written down so that showing the help does not load the methods.
-METHODS = "gmpll, gm-pll, plknn, plsvm, clpl, lsbcmm, m3pl, plleaf, ipal, plecoc, sure"
+METHODS = (
+    "gmpll, gm-pll, plknn, plsvm, clpl, lsbcmm, m3pl, plleaf, ipal, plecoc, "
+    "lalo, sure, plaggd, plcl"
+)
 
 
 def disambiguate(
@@ -171,8 +176,9 @@ def disambiguate(
             console.print(told, markup=False, soft_wrap=True)
         with progress_steps(console) as step:
             resolution = resolve_decided(prepared, held, step=step)
+            command = shlex.join(["gmpll", *sys.argv[1:]])
             files, archived = write_folder(
-                resolution, folder, escape=escape_formulas, held=held, step=step
+                resolution, folder, escape=escape_formulas, held=held, command=command, step=step
             )
         _print_results(console, resolution)
         for file in files:
@@ -283,7 +289,7 @@ def _print_sets(console: Console, prepared: Prepared) -> None:
 def _print_results(console: Console, resolution: Resolution) -> None:
     from gmpll.apps.pages.tables import number
     from gmpll.apps.tables.errors import counted
-    from gmpll.apps.tables.resolving import annotator_table, sentences
+    from gmpll.apps.tables.summary import annotator_table, sentences, wrong_probability
 
     found = resolution.verdicts
     sure = found.confidence[resolution.is_open]
@@ -294,17 +300,25 @@ def _print_results(console: Console, resolution: Resolution) -> None:
     console.print(
         f"Resolved {what}, mean confidence {mean:.2f}; {int(found.review.sum())} are worth a look."
     )
+    if resolution.prepared.calibrated:
+        wrong = wrong_probability(resolution)
+        console.print(
+            f"About {wrong.sum():.0f} of {len(wrong)} labels are expected to be wrong, "
+            f"{wrong[found.review].sum():.0f} of them among the rows worth a look."
+        )
     for sentence in sentences(resolution):
         console.print(sentence, markup=False)
     annotators = annotator_table(resolution)
     if annotators is None:
         return
     rows = [
-        (str(name), str(votes), number(accuracy, 2), number(agreement, 2))
-        for name, votes, accuracy, agreement in annotators[:_SHOWN_ANNOTATORS].itertuples()
+        (str(name), str(votes), number(accuracy, 2), number(agreement, 2), mark, confuses)
+        for name, votes, accuracy, agreement, mark, confuses in annotators.assign(
+            careless=annotators["careless"].map({True: "careless", False: ""})
+        )[:_SHOWN_ANNOTATORS].itertuples()
     ]
     figures = dict.fromkeys(("votes", "estimated accuracy", "agreement"), "right")
-    _print_grid(console, {"annotator": "", **figures}, rows)
+    _print_grid(console, {"annotator": "", **figures, "": "", "confuses": ""}, rows)
     if len(annotators) > _SHOWN_ANNOTATORS:
         console.print(f"... and {len(annotators) - _SHOWN_ANNOTATORS} more in annotators.csv")
 

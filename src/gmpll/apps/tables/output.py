@@ -30,7 +30,8 @@ from gmpll.apps.tables import saved
 from gmpll.apps.tables.cells import escape_formula
 from gmpll.apps.tables.decided import decided_columns, decisions_for
 from gmpll.apps.tables.errors import InputError
-from gmpll.apps.tables.resolving import annotator_table, result_columns
+from gmpll.apps.tables.resolving import result_columns
+from gmpll.apps.tables.summary import annotator_table
 from gmpll.apps.tables.tables import FORMATS, Table
 
 if TYPE_CHECKING:
@@ -233,14 +234,15 @@ def write_folder(
     *,
     escape: bool = True,
     held: Mapping[int, Entry] | None = None,
+    command: str = "",
     step: Callable[[str], None] = lambda text: None,
 ) -> tuple[list[Path], Archived | None]:
     """Write everything that a run found; all files appear together at the end.
 
     They are returned, the resolved rows first, with decisions of a review that had to make room:
     those that do not fit what was found are kept beside it. Cells of delimited text that look like
-    formulas are made harmless; ``held`` are decisions that were known labels of the run, and
-    ``step`` is told what begins now.
+    formulas are made harmless; ``held`` are decisions that were known labels of the run, the report
+    says that the ``command`` made it, and ``step`` is told what begins now.
     """
     prepared = resolution.prepared
     table = prepared.table
@@ -260,6 +262,7 @@ def write_folder(
         if annotators is not None:
             if escape:
                 annotators = annotators.rename(index=lambda name: escape_formula(str(name)))
+                annotators["confuses"] = annotators["confuses"].map(escape_formula)
             annotators.round(4).to_csv(staging / ANNOTATORS)
         step("Writing the model")
         saved.save_model(
@@ -277,7 +280,7 @@ def write_folder(
         step("Explaining and drawing the report")
         from gmpll.apps.tables import page as pages  # draws: loaded where a page is written
 
-        page = pages.render_page(pages.page_facts(resolution, matching.display))
+        page = pages.render_page(pages.page_facts(resolution, matching.display, command))
         (staging / PAGE).write_text(page, encoding="utf-8")
         archived = make_room(matching.rows)
     if archived is not None:

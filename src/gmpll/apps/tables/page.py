@@ -1,18 +1,35 @@
-"""The page of a run: one self-contained HTML file, no script, no network, every name escaped."""
+"""The page of a run: one self-contained HTML file, no network, every name escaped.
+
+Its script sorts and searches the doubtful rows; without it everything else works.
+"""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
+import platform
+from datetime import datetime
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
+import sklearn
 from numpy.typing import NDArray
 
 import gmpll
 from gmpll.apps.pages import render_template
-from gmpll.apps.tables.resolving import annotator_table, sentences
+from gmpll.apps.pages.images import PictureError, read_picture
+from gmpll.apps.tables.summary import (
+    PROBABLY,
+    annotator_table,
+    label_confusion,
+    notes_of,
+    settings_of,
+    wrong_probability,
+)
 from gmpll.explanation import Explanation, explain_rows
 
 if TYPE_CHECKING:
@@ -20,14 +37,28 @@ if TYPE_CHECKING:
     from gmpll.apps.tables.resolving import Resolution
 
 #: The page must open at once, whatever the number of rows: it shows so many.
-MAX_DOUBTFUL = 40
+MAX_DOUBTFUL = 200
+MAX_EXPLAINED = 40
 MAX_PAIRS = 25
 MAX_LABELS = 40
+MAX_CONFUSED = 12
 MAX_ITERATIONS = 6
 MAX_ANNOTATORS = 50
+MAX_MATRICES = 20
 MAX_NEIGHBORS = 8
+#: Bytes of a picture, and of all pictures of the page.
+MAX_PICTURE, MAX_PICTURES = 500_000, 6_000_000
 #: Between the bars of the confidences; narrow where most rows are.
 _EDGES = np.array([0.0, 0.25, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0])
+
+
+class Candidate(NamedTuple):
+    """A label that a row may have, how sure it is, and who voted for it."""
+
+    name: str
+    share: float
+    voters: list[str]
+    n_votes: int | None
 
 
 class DoubtfulRow(NamedTuple):
@@ -37,7 +68,11 @@ class DoubtfulRow(NamedTuple):
     label: str
     runner_up: str
     margin: float
-    candidates: list[tuple[str, float]]
+    outside: float
+    suggested: str
+    text: str
+    picture: str
+    candidates: list[Candidate]
     cells: list[tuple[str, str]]
     votes: list[tuple[str, str]]
     reasons: Explanation | None
@@ -45,24 +80,18 @@ class DoubtfulRow(NamedTuple):
     counterfactual: str
 
 
-def page_facts(resolution: Resolution, display: NDArray[np.str_]) -> dict[str, Any]:
+def page_facts(
+    resolution: Resolution, display: NDArray[np.str_], command: str = ""
+) -> dict[str, Any]:
     """Collect what the page says; ``display`` are the cells of every row that are worth showing.
 
     ``frequencies`` tells how often a label stands in the sets, is expected in them (a row with s
     candidates counts as 1/s for each of them), and was found; ``pairs`` how the rows that have
-    both labels among their candidates were decided.
+    both labels among their candidates were decided. The ``command`` made the page.
     """
     prepared, found = resolution.prepared, resolution.verdicts
-    sets, options = prepared.sets, prepared.options
+    sets = prepared.sets
     sizes = sets.mask.sum(axis=1)
-    is_open = resolution.is_open & (sets.gold < 0)
-    settings = {
-        "gmpll": gmpll.__version__,
-        "method": options.method,
-        "seed": options.seed,
-        "flagged for review below a margin of": prepared.review_below,
-        **resolution.model.get_params(),
-    }
     frequencies = pd.DataFrame(
         {
             "label": sets.classes,
@@ -74,34 +103,65 @@ def page_facts(resolution: Resolution, display: NDArray[np.str_]) -> dict[str, A
     order = np.lexsort((sets.classes, -frequencies["found"]))[:MAX_LABELS]
     counts, _ = np.histogram(found.confidence[resolution.is_open], bins=_EDGES)
     lengths = np.log1p(counts) / np.log1p(max(counts.max(), 1))
+    wrong = wrong_probability(resolution)
+    annotators = annotator_table(resolution)
+    made = {
+        "date": f"{datetime.now().astimezone():%Y-%m-%d %H:%M %Z}",
+        "command": command,
+        "versions": f"gmpll {gmpll.__version__}, Python {platform.python_version()}, NumPy "
+        f"{np.__version__}, scikit-learn {sklearn.__version__}, pandas {pd.__version__}",
+    }
     return {
         "source": prepared.table.name,
+        "classes": sets.classes[:MAX_CONFUSED].tolist(),
         "n_rows": len(sets.mask),
         "n_labels": len(sets.classes),
         "n_ambiguous": int((sizes > 1).sum()),
         "n_open": int(resolution.is_open.sum()),
         "n_gold": int((sets.gold >= 0).sum()),
         "n_review": int(found.review.sum()),
+        "n_lacking": resolution.n_lacking,
+        "n_wrong": float(wrong.sum()) if prepared.calibrated else None,
+        "n_wrong_flagged": float(wrong[found.review].sum()),
         "calibrated": prepared.calibrated,
         "mean_candidates": float(sizes.mean()),
         "confidences": list(zip(_EDGES, _EDGES[1:], counts, lengths, strict=False)),
         "used": prepared.roles.described(),
         "n_features": resolution.features.shape[1],
-        "problems": prepared.problems,
-        "evidence": sentences(resolution),
-        "annotators": annotator_table(resolution),
+        "notes": notes_of(resolution),
+        "annotators": annotators,
+        "matrices": _matrices(resolution, annotators),
         "frequencies": frequencies.iloc[order],
+        "confusion": label_confusion(resolution, MAX_CONFUSED),
         "pairs": _pairs(resolution),
-        "doubtful": _doubtful(resolution, display, np.flatnonzero(is_open)),
-        "n_doubtful": int(is_open.sum()),
-        "settings": settings,
+        "doubtful": _doubtful(resolution, display),
+        "settings": settings_of(resolution),
+        "made": {name: text for name, text in made.items() if text},
     }
 
 
 def render_page(facts: dict[str, Any]) -> str:
     """Render the page of a run as HTML."""
-    limits = {"max_annotators": MAX_ANNOTATORS, "max_neighbors": MAX_NEIGHBORS}
-    return render_template("gmpll.apps.tables", "resolved.html", **facts, **limits)
+    script = files("gmpll.apps.tables").joinpath("templates/resolved.js").read_text("utf-8")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return render_template(
+        "gmpll.apps.tables",
+        "resolved.html",
+        **facts,
+        script=script,
+        script_hash=f"sha256-{digest}",
+        max_annotators=MAX_ANNOTATORS,
+        max_neighbors=MAX_NEIGHBORS,
+        probably=PROBABLY,
+    )
+
+
+def _matrices(resolution: Resolution, annotators: pd.DataFrame | None) -> list[tuple[str, Any]]:
+    """Return the confusion matrices of the busiest annotators, where there are few labels."""
+    if annotators is None or len(resolution.prepared.sets.classes) > MAX_CONFUSED:
+        return []
+    known = resolution.model.annotators_
+    return [(str(name), known.confusion(name)) for name in annotators.index[:MAX_MATRICES]]
 
 
 def _pairs(resolution: Resolution) -> pd.DataFrame:
@@ -119,37 +179,84 @@ def _pairs(resolution: Resolution) -> pd.DataFrame:
     return pd.DataFrame(facts, columns=names)
 
 
-def _doubtful(
-    resolution: Resolution, display: NDArray[np.str_], open_rows: NDArray[np.intp]
-) -> list[DoubtfulRow]:
+def _doubtful(resolution: Resolution, display: NDArray[np.str_]) -> list[DoubtfulRow]:
+    """Describe the flagged rows, the most doubtful first."""
     prepared, found = resolution.prepared, resolution.verdicts
-    sets, ids = prepared.sets, prepared.ids
+    sets, ids, roles = prepared.sets, prepared.ids, prepared.roles
     names = [*sets.classes.tolist(), ""]
-    order = open_rows[np.argsort(found.margin[open_rows], kind="stable")][:MAX_DOUBTFUL]
+    outside = np.zeros(len(ids)) if found.outside is None else found.outside
+    suggested = found.labels if found.suggested is None else found.suggested
+    flagged = np.flatnonzero(found.review)
+    doubt = np.minimum(found.margin, 1 - 2 * outside)[flagged]
+    order = flagged[np.argsort(doubt, kind="stable")][:MAX_DOUBTFUL].tolist()
     reasons: list[Explanation | None] = [None] * len(order)
-    if prepared.options.method == "gmpll" and order.size:
-        reasons = [*explain_rows(resolution.model, order.tolist(), max_iterations=MAX_ITERATIONS)]
+    if prepared.options.method == "gmpll" and order:
+        explained = order[:MAX_EXPLAINED]
+        reasons[: len(explained)] = explain_rows(
+            resolution.model, explained, max_iterations=MAX_ITERATIONS
+        )
+    pictures = _Pictures(resolution)
     rows = []
-    for row, why in zip(order.tolist(), reasons, strict=True):
-        either = [found.labels[row], found.runners_up[row]]
-        codes = np.union1d(np.flatnonzero(sets.mask[row]), either)
-        codes = codes[np.argsort(-resolution.confidences[row, codes], kind="stable")]
+    for row, why in zip(order, reasons, strict=True):
+        named = np.array([found.labels[row], suggested[row], found.runners_up[row]])
+        codes = np.union1d(np.flatnonzero(sets.mask[row]), named[named >= 0])
+        shares = resolution.confidences[row].astype(np.float64)
+        if not sets.annotated:
+            shares *= 1.0 - outside[row]
+            shares[suggested[row]] += outside[row] * (not sets.mask[row, suggested[row]])
+        codes = codes[np.argsort(-shares[codes], kind="stable")]
+        votes = _votes_of(row, sets)
         tipped = why is not None and not sets.annotated
+        cells = json.loads(str(display[row]))
         rows.append(
             DoubtfulRow(
                 id=str(ids[row]),
-                label=names[either[0]],
-                runner_up=names[either[1]],
+                label=names[found.labels[row]],
+                runner_up=names[found.runners_up[row]],
                 margin=float(found.margin[row]),
-                candidates=[(names[c], float(resolution.confidences[row, c])) for c in codes],
-                cells=list(json.loads(str(display[row])).items()),
-                votes=_votes_of(row, sets),
+                outside=float(outside[row]),
+                suggested=names[suggested[row]],
+                text=" ".join(cells.get(name, "") for name in roles.text),
+                picture=pictures.data(cells.get(roles.image, "")),
+                candidates=[
+                    Candidate(
+                        names[code],
+                        float(shares[code]),
+                        [who for who, label in votes if label == names[code]],
+                        None if sets.weights is None else round(sets.weights[row, code]),
+                    )
+                    for code in codes
+                ],
+                cells=[(n, cell) for n, cell in cells.items() if n not in roles.text],
+                votes=votes,
                 reasons=why,
                 neighbor_ids=[str(ids[near.row]) for near in why.neighbors] if why else [],
                 counterfactual=why.counterfactual(ids.__getitem__) if why and tipped else "",
             )
         )
     return rows
+
+
+class _Pictures:
+    """Reads pictures beside the input until the page has enough of them."""
+
+    def __init__(self, resolution: Resolution) -> None:
+        path = resolution.prepared.table.path
+        self._folder = None if path is None else path.absolute().parent
+        self._room = MAX_PICTURES
+
+    def data(self, name: str) -> str:
+        """Return a picture as the address that holds it, "" if there is none."""
+        if not name or self._folder is None:
+            return ""
+        try:
+            image = read_picture(name, self._folder)
+        except PictureError:
+            return ""
+        if len(image.content) > min(MAX_PICTURE, self._room):
+            return ""
+        self._room -= len(image.content)
+        return f"data:{image.media_type};base64,{base64.b64encode(image.content).decode()}"
 
 
 def _votes_of(row: int, sets: LabelSets) -> list[tuple[str, str]]:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import inspect
-import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,10 +19,12 @@ from sklearn.utils.validation import has_fit_parameter
 import gmpll.methods
 from gmpll._seeds import LARGEST_SEED
 from gmpll.apps.tables.candidate_sets import LabelSets, label_sets, row_ids
-from gmpll.apps.tables.errors import InputError, counted, listed, quoted
+from gmpll.apps.tables.disambiguation import Disambiguation
+from gmpll.apps.tables.errors import InputError, quoted
 from gmpll.apps.tables.features import FeatureEncoder, FeatureTable, feature_table
 from gmpll.apps.tables.guesses import Roles, guess_roles
 from gmpll.apps.tables.labels import Options, options_of
+from gmpll.apps.tables.summary import PROBABLY, notes_of
 from gmpll.apps.tables.tables import Table, table_from_frame
 from gmpll.candidates import CandidateSets, VotedCandidates
 
@@ -37,18 +38,10 @@ METHODS = {
 }
 #: Labels whose margin is smaller are worth a look: where confidences are calibrated, and else.
 REVIEW_BELOW, REVIEW_BELOW_UNCALIBRATED = 0.5, 0.25
-#: A set lacks the right label, probably, from this probability on.
-PROBABLY = 0.5
 #: A label that nobody voted for is possible from a confidence on that does not round to nothing.
 LEAST_CONFIDENCE = 5e-5
 
-#: A weight below this is none.
-_NOTHING = 0.05
-#: A log-likelihood of the votes of a row that is worth little.
-_LITTLE = 0.05
-_SHOWN_LABELS = 4
-_SHOWN_ANNOTATORS = 3
-_OPTION = re.compile(r"--([a-z]+(?:-[a-z]+)*)(?: (none|all)\b)?")
+_OPTION = re.compile(r"--([a-z]+(?:-[a-z]+)*)(?: (none|all|never)\b)?")
 
 
 @dataclass(frozen=True)
@@ -141,8 +134,13 @@ class Resolution:
         return sets.weights[np.arange(len(sets.mask)), self.verdicts.labels].astype(np.int64)
 
 
-def prepare(table: Table, roles: Roles, options: Options) -> Prepared:
-    """Read ids, candidates and what the features are made of; refuse what cannot be used."""
+def prepare(
+    table: Table, roles: Roles, options: Options, names: NDArray[np.str_] | None = None
+) -> Prepared:
+    """Read ids, candidates and what the features are made of; refuse what cannot be used.
+
+    ``names`` are those of the rows where no column holds ids; their numbers by default.
+    """
     if options.method not in METHODS:
         raise InputError(
             f"There is no method {quoted(options.method)}: use one of {', '.join(METHODS)}."
@@ -170,7 +168,7 @@ def prepare(table: Table, roles: Roles, options: Options) -> Prepared:
         )
     if options.trust is not None and not 0 <= options.trust < np.inf:
         raise InputError(f"--trust is {options.trust}; it must be a number that is not negative.")
-    ids = row_ids(table, roles)
+    ids = row_ids(table, roles) if roles.id or names is None else names
     sets = label_sets(table, roles, options, ids)
     return Prepared(table, roles, options, ids, sets, feature_table(table, roles, ids))
 
@@ -332,110 +330,6 @@ def result_columns(
     return columns
 
 
-# What counted -------------------------------------------------------------------------------
-
-
-def annotator_table(resolution: Resolution) -> pd.DataFrame | None:
-    """Return votes, estimated accuracy and agreement of the annotators, the busiest first.
-
-    None where it is not known who voted.
-    """
-    annotators = getattr(resolution.model, "annotators_", None)
-    if not resolution.prepared.sets.annotated or annotators is None:
-        return None
-    table = annotators.to_frame(confusion=False)[["votes", "accuracy", "agreement"]]
-    return table.sort_values("votes", ascending=False, kind="stable")
-
-
-def sentences(resolution: Resolution) -> tuple[str, ...]:
-    """Say how much features, votes and label frequencies count; () of methods that do not tell."""
-    model = resolution.model
-    evidence: dict[str, Any] | None = getattr(model, "evidence_", None)
-    if evidence is None:
-        return ()
-    table = annotator_table(resolution)
-    exponent = getattr(model, "weight_exponent_", None)
-    told = [_of_features(evidence)]
-    if table is not None:
-        told += _of_annotators(table, resolution)
-    elif exponent is not None:
-        told.append(
-            f"The votes count to the power of {exponent:.2f} (0: not at all, 1: as probabilities)."
-        )
-    if table is None and (lacking := resolution.n_lacking):
-        told.append(
-            f"{counted(lacking, 'row')} probably {'lacks' if lacking == 1 else 'lack'} the right "
-            "label (outside above 0.5): look at the label suggested, or say that the sets are "
-            "complete with --outside never."
-        )
-    return (*told, _of_labels(model))
-
-
-def _of_features(evidence: dict[str, Any]) -> str:
-    graph, regression = evidence.get("graph"), evidence.get("regression")
-    weight, gain = evidence.get("features"), evidence.get("gain by features", 0.0)
-    if weight is not None and (weight <= 0 or gain <= 0):
-        return "The features add nothing to the votes: labels come from the votes alone."
-    if weight is not None and gain < _LITTLE:
-        return (
-            "The features add next to nothing to the votes: by the features the votes of a row are "
-            f"only {math.exp(gain):.2f} times as probable as without."
-        )
-    if weight is not None:
-        return (
-            f"Features and votes count together: by the features the votes of a row are "
-            f"{math.exp(gain):.2f} times as probable as without."
-        )
-    if graph is None or regression is None:
-        return "How far the features are to be believed was not estimated for these data."
-    if max(graph, regression) < _NOTHING:
-        return (
-            "The features say nothing about the labels: they come from the candidate sets and the "
-            "label frequencies."
-        )
-    prior = evidence.get("class prior")
-    frequencies = "" if prior is None else f", label frequencies {prior:.2f}"
-    return (
-        f"Beside the candidate sets count (0: not at all): similar rows {graph:.2f}, the "
-        f"regression on the features {regression:.2f}{frequencies}."
-    )
-
-
-def _of_annotators(table: pd.DataFrame, resolution: Resolution) -> list[str]:
-    sets = resolution.prepared.sets
-    assert sets.weights is not None
-    accuracy = np.average(table["accuracy"], weights=table["votes"])
-    told = [
-        f"The votes of {counted(len(table), 'annotator')} are right with an estimated probability "
-        f"of {accuracy:.2f} on average."
-    ]
-    worse = table.index[table["accuracy"] < 1 / len(sets.classes)]
-    if len(worse):
-        told.append(
-            f"{counted(len(worse), 'annotator', 'is')} right less often than by chance, so their "
-            f"votes count against the label: {listed(map(quoted, worse), _SHOWN_ANNOTATORS)}."
-        )
-    checked = table.dropna()
-    counts = sets.weights.sum(axis=0)
-    by_chance = np.square(counts / counts.sum()).sum() + 1 / np.sqrt(counts.sum())
-    if len(checked) and np.average(checked["agreement"], weights=checked["votes"]) <= by_chance:
-        told.append(
-            "The annotators agree no more often than by chance: nothing shows which of their votes "
-            "are right, so look at the labels before you use them."
-        )
-    outside = int(np.count_nonzero(resolution.votes == 0))
-    if outside:
-        told.append(f"{counted(outside, 'row')} got a label that nobody voted for.")
-    return told
-
-
-def _of_labels(model: Any) -> str:
-    shares = model.class_prior_
-    order = np.argsort(-shares, kind="stable")
-    named = [f"{quoted(model.classes_[code])} {shares[code]:.0%}" for code in order]
-    return f"Labels by the frequency found: {listed(named, _SHOWN_LABELS)}."
-
-
 def disambiguate(
     df: pd.DataFrame,
     candidates: str | Sequence[str] | None = None,
@@ -458,7 +352,7 @@ def disambiguate(
     method: str = "gmpll",
     review_below: float | None = None,
     random_state: int = 0,
-) -> pd.DataFrame:
+) -> Disambiguation:
     """Find the right label in every row's set of candidates.
 
     Parameters
@@ -511,13 +405,15 @@ def disambiguate(
 
     Returns
     -------
-    DataFrame
-        ``df`` with the columns ``label``, ``confidence``, ``runner_up``, ``margin`` and
-        ``review``; a name that ``df`` has already gets ``resolved_`` before it. Where it is known
-        who voted there is the column ``votes``, too: how many voted for the label. Sentences on
-        how much features, votes and label frequencies count are in ``attrs["evidence"]``, and the
-        annotators' votes, estimated accuracy and agreement in ``attrs["annotators"]``, one
-        dictionary for each.
+    Disambiguation
+        Its ``frame`` is ``df`` with the columns ``label``, ``confidence``, ``runner_up``,
+        ``margin`` and ``review``; a name that ``df`` has already gets ``resolved_`` before it.
+        Where it is known who voted there is the column ``votes``, too: how many voted for the
+        label. Where sets may lack the right label there are ``suggested``, the best label of all,
+        and ``outside``, how probable that is. Its ``notes`` are sentences on the data and on what
+        counted, ``model`` is the fitted model, ``annotators`` a table of them, and ``report()`` the
+        page that ``gmpll disambiguate`` writes. Rows without a column of ids are named by the index
+        of ``df``.
 
     Raises
     ------
@@ -546,7 +442,7 @@ def disambiguate(
     try:
         table = table_from_frame(df)
         roles = guess_roles(table, options)
-        resolution = resolve(prepare(table, roles, options))
+        resolution = resolve(prepare(table, roles, options, _row_names(df.index)))
     except InputError as error:
         raise InputError(_in_python(str(error))) from None
     columns = result_columns(
@@ -558,12 +454,16 @@ def disambiguate(
     )
     if roles.separator == "list" and roles.candidates:
         _restore_types(columns, table.frame[roles.candidates[0]])
-    resolved = df.assign(**columns)
-    resolved.attrs["evidence"] = list(sentences(resolution))
-    people = annotator_table(resolution)
-    if people is not None:
-        resolved.attrs["annotators"] = people.reset_index().to_dict("records")
-    return resolved
+    notes = tuple(map(_in_python, notes_of(resolution)))
+    return Disambiguation(df.assign(**columns), notes, resolution.model, resolution)
+
+
+def _row_names(index: pd.Index) -> NDArray[np.str_] | None:
+    """Return the index as names of rows; None if it does not tell them apart, or cannot be kept."""
+    names = [str(name) for name in index]
+    text = "".join(names)
+    is_kept = "\0" not in text and text.encode(errors="replace").decode() == text
+    return np.array(names, dtype=str) if is_kept and len(set(names)) == len(names) else None
 
 
 def _in_python(sentence: str) -> str:
@@ -590,6 +490,6 @@ def _restore_types(columns: dict[str, list[Any]], sets: pd.Series) -> None:
     originals = {
         str(label).strip(): label for labels in sets if labels is not None for label in labels
     }
-    for name in ("label", "runner_up"):
-        key = name if name in columns else f"resolved_{name}"
-        columns[key] = [originals.get(label, label) for label in columns[key]]
+    for key in columns:
+        if key.removeprefix("resolved_") in ("label", "runner_up", "suggested"):
+            columns[key] = [originals.get(label, label) for label in columns[key]]

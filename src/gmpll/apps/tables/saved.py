@@ -11,28 +11,24 @@ import copy
 import importlib
 import json
 import os
-import platform
 import sys
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from gmpll import __version__
 from gmpll.apps.decisions.store import Rows
 from gmpll.apps.tables.decided import input_settings
 from gmpll.apps.tables.errors import InputError
 from gmpll.apps.tables.features import FeatureEncoder, feature_table
 from gmpll.apps.tables.guesses import Roles
 from gmpll.apps.tables.resolving import (
-    PROBABLY,
     Matched,
     Resolution,
     Verdicts,
@@ -41,6 +37,7 @@ from gmpll.apps.tables.resolving import (
     match_sets,
     verdicts,
 )
+from gmpll.apps.tables.summary import PROBABLY, display_cells
 from gmpll.apps.tables.tables import Table
 from gmpll.base import BasePartialLabelClassifier
 from gmpll.candidates import CandidateSets, VotedCandidates
@@ -58,20 +55,11 @@ TRUSTED_MODULES = (
     "gmpll.apps.tables.features.",
 )
 TRUSTED_TYPES = {
-    "gmpll.graph.views._unit_rows",  # a function of an array, a step of the views
     *("numpy.dtype", "numpy.float32", "numpy.float64", "numpy.int64"),
     *("numpy.random.mtrand.RandomState", "scipy.sparse._csr.csr_array"),
 }
 MATCHING_FILE = "matching.npz"
 MATCHING_FORMAT = 1
-#: Cells shown to a person are cut to this many characters.
-MAX_CELL = 2000
-#: NumPy keeps every text as long as the longest: all of them together take no more than this.
-MAX_DISPLAY_CHARACTERS = 25_000_000
-_MIN_CELL = 20
-#: More columns, or more columns of numbers, tell a person nothing.
-_MAX_COLUMNS = 20
-_MAX_NUMBERS = 8
 #: Kind and shape of the arrays: n rows, q labels, d features; texts have no shape.
 _LAYOUT = {
     "ids": ("U", "n"),
@@ -138,8 +126,7 @@ class SavedModel:
     """What prediction needs: how columns become features, and the fitted model.
 
     ``vectors`` are the columns that hold embeddings, ``n_files`` is the number of embedding files
-    that go with an input; rows with a margin smaller than ``review_below`` are flagged. A file also
-    tells when it was written, and with which versions.
+    that go with an input; rows with a margin smaller than ``review_below`` are flagged.
     """
 
     encoder: FeatureEncoder
@@ -147,8 +134,6 @@ class SavedModel:
     vectors: tuple[str, ...]
     n_files: int
     review_below: float
-    created: str = ""
-    versions: dict[str, str] = field(default_factory=dict)
 
 
 def save_model(saved: SavedModel, path: Path) -> None:
@@ -159,12 +144,6 @@ def save_model(saved: SavedModel, path: Path) -> None:
     vars(model).pop("annotators_", None)
     content = {field.name: getattr(saved, field.name) for field in fields(saved)}
     content |= {"format": MODEL_FORMAT, "vectors": list(saved.vectors), "model": model}
-    content["created"] = datetime.now(UTC).isoformat(timespec="seconds")
-    content["versions"] = {
-        "gmpll": __version__,
-        "python": platform.python_version(),
-        **{name: version(name) for name in ("numpy", "scikit-learn")},
-    }
     dump(content, path, compression=zipfile.ZIP_DEFLATED, compresslevel=1)
 
 
@@ -205,8 +184,6 @@ def load_model(path: str | Path) -> SavedModel:
             and all(isinstance(name, str) for name in saved.vectors)
             and isinstance(saved.n_files, int)
             and isinstance(saved.review_below, (int, float))
-            and isinstance(saved.created, str)
-            and isinstance(saved.versions, dict)
         )
     except TypeError:
         fits = False
@@ -216,7 +193,7 @@ def load_model(path: str | Path) -> SavedModel:
 
 
 def _is_trusted(name: str) -> bool:
-    """Whether a type is one of ours, defined in the module named and not imported there."""
+    """Whether a type or function is ours, defined in the module named and not imported there."""
     if name in TRUSTED_TYPES or not name.startswith(TRUSTED_MODULES):
         return name in TRUSTED_TYPES
     module, _, type_name = name.rpartition(".")
@@ -224,7 +201,7 @@ def _is_trusted(name: str) -> bool:
         found = getattr(importlib.import_module(module), type_name, None)
     except ImportError:
         return False
-    return isinstance(found, type) and found.__module__ == module
+    return isinstance(found, (type, FunctionType)) and found.__module__ == module
 
 
 def predict_table(
@@ -235,22 +212,6 @@ def predict_table(
     ``id_column`` holds ids that embedding files may refer to. A method without probabilities
     leaves ``confidence`` and ``margin`` as NaN.
     """
-    labels, shares, notes = predictions(saved, table, files, id_column)
-    n = len(labels)
-    codes, nobody = codes_of(labels, saved.model.classes_), np.full(n, -1, dtype=np.int64)
-    if shares is None:
-        nothing = np.full(n, np.nan)
-        notes += ("the method gives no probabilities: confidence, margin and review stay empty",)
-        return Verdicts(codes, nobody, nothing, nothing, np.zeros(n, dtype=bool), notes)
-    possible = shares > 0
-    possible[np.arange(n), codes] = True
-    return replace(verdicts(shares, possible, codes, nobody, saved.review_below), notes=notes)
-
-
-def predictions(
-    saved: SavedModel, table: Table, files: Sequence[Path] = (), id_column: str = ""
-) -> tuple[NDArray[Any], NDArray[np.float64] | None, tuple[str, ...]]:
-    """Return labels, probabilities where the method has them, and what is odd about the rows."""
     if len(files) != saved.n_files:
         raise InputError(
             f"The model was made with {saved.n_files} embedding files but got {len(files)}: "
@@ -273,9 +234,18 @@ def predictions(
     inputs = feature_table(table, roles, cells.astype(str), fixed=True)
     features = encoder.encode(inputs)
     notes = (*inputs.problems, *encoder.unseen(inputs))
-    if hasattr(saved.model, "predict_proba"):
-        return *saved.model.predict_both(features), notes
-    return saved.model.predict(features), None, notes
+    model = saved.model
+    labels = codes_of(model.predict(features), model.classes_)
+    nobody = np.full(n, -1, dtype=np.int64)
+    if not hasattr(model, "predict_proba"):
+        nothing = np.full(n, np.nan)
+        notes += ("the method gives no probabilities: confidence, margin and review stay empty",)
+        return Verdicts(labels, nobody, nothing, nothing, np.zeros(n, dtype=bool), notes)
+    shares = model.predict_proba(features)
+    possible = shares > 0
+    possible[np.arange(n), labels] = True
+    found = verdicts(shares, possible, labels, nobody, saved.review_below)
+    return replace(found, notes=notes)
 
 
 @dataclass(frozen=True)
@@ -347,7 +317,7 @@ def saved_matching(resolution: Resolution, *, escape: bool = True) -> SavedMatch
         labels=resolution.verdicts.labels,
         confidence=resolution.confidences,
         features=resolution.features,
-        display=_display(resolution),
+        display=display_cells(resolution),
         text_column=roles.text[0] if roles.text else "",
         image_column=roles.image,
         source="" if source is None else str(source.absolute()),
@@ -501,22 +471,3 @@ def _votes(saved: SavedMatching) -> VotedCandidates | None:
     cells = (np.ones(len(rows)), (rows, who * q + labels))
     votes = sp.csr_array(cells, shape=(n, len(saved.annotators) * q))
     return VotedCandidates(sets, saved.ids, weights, votes, saved.annotators)
-
-
-def _display(resolution: Resolution) -> NDArray[np.str_]:
-    """Return the cells of every row that are worth showing, as JSON objects."""
-    prepared = resolution.prepared
-    roles, table = prepared.roles, prepared.table
-    flags = roles.candidates if len(roles.candidates) > 1 else ()
-    hidden = {*roles.vectors, *roles.numeric[_MAX_NUMBERS:], *flags}
-    names = [name for name in table.frame.columns if name not in hidden]
-    first = [n for n in (roles.id, *roles.text, roles.image, *roles.candidates) if n in names]
-    shown = list(dict.fromkeys([*first, *names]))[:_MAX_COLUMNS]
-    room = MAX_DISPLAY_CHARACTERS // (len(table.frame) * max(len(shown), 1))
-    longest = max(_MIN_CELL, min(MAX_CELL, room))
-    columns = [[text[:longest] for text in table.text(name).tolist()] for name in shown]
-    rows = [
-        json.dumps(dict(zip(shown, cells, strict=True)), ensure_ascii=False)
-        for cells in zip(*columns, strict=True)
-    ]
-    return np.array(rows, dtype=str)

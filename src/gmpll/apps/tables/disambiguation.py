@@ -1,0 +1,92 @@
+"""What :func:`gmpll.disambiguate` returns."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gmpll._atomic_io import atomic_write
+from gmpll.apps.tables.summary import annotator_table, display_cells
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from gmpll.apps.tables.resolving import Resolution
+
+
+@dataclass(frozen=True, eq=False)
+class Disambiguation:
+    """The labels that were found, and what is to be said about them.
+
+    Indexing gives columns and rows of ``frame``: ``result["label"]``.
+
+    Attributes
+    ----------
+    frame : DataFrame
+        The rows with their labels, see :func:`gmpll.disambiguate`.
+    notes : tuple of str
+        What is odd about the data, and how much features, votes and label frequencies count.
+    model : estimator
+        The fitted model.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import gmpll
+    >>> df = pd.DataFrame({"size": [1.0, 1.1, 8.0, 8.2], "tags": ["a|b", "a", "b", "a|b"]})
+    >>> result = gmpll.disambiguate(df)
+    >>> result.frame["label"].tolist()
+    ['a', 'a', 'b', 'b']
+    >>> print(result.notes[-1])
+    Labels by the frequency found: 'a' 50%, 'b' 50%.
+    >>> "Resolved labels" in result.report()
+    True
+    """
+
+    frame: pd.DataFrame
+    notes: tuple[str, ...]
+    model: Any
+    _resolution: Resolution = field(repr=False)
+
+    @property
+    def annotators(self) -> pd.DataFrame | None:
+        """Votes, estimated accuracy and agreement of every annotator; None if nobody is named."""
+        return annotator_table(self._resolution)
+
+    def report(self, path: str | Path | None = None) -> str:
+        """Return the report as one HTML page.
+
+        Parameters
+        ----------
+        path : path, default=None
+            Where to write it, too.
+
+        Returns
+        -------
+        str
+            The page.
+        """
+        from gmpll.apps.tables.page import page_facts, render_page
+
+        facts = page_facts(self._resolution, display_cells(self._resolution))
+        page = render_page(facts | {"notes": self.notes})
+        if path is not None:
+            with atomic_write(Path(path)) as file:
+                file.write_text(page, encoding="utf-8")
+        return page
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.frame[key]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.frame)
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    def _repr_html_(self) -> str:
+        told = "".join(f"<li>{html.escape(note)}</li>" for note in self.notes)
+        return f"{self.frame.to_html(max_rows=10, notebook=True)}<ul>{told}</ul>"
