@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import struct
 import tomllib
 import warnings
@@ -267,6 +268,25 @@ def parquet_changed(data: bytes, rng: Random) -> bytes:
     else:
         pages = pages[:4] + bytes_changed(pages[4:], rng)
     return pages + footer + struct.pack("<I", len(footer)) + b"PAR1"
+
+
+def xml_changed(data: bytes, rng: Random) -> bytes:
+    """Change an element, an attribute or a text of an XML document, or a few of its bytes."""
+    parts = re.split(rb"(<[^>]*>)", data)
+    at = rng.randrange(len(parts))
+    kind = rng.random()
+    if kind < 0.2:
+        del parts[at]
+    elif kind < 0.4:
+        parts.insert(at, rng.choice(parts))
+    elif kind < 0.7:
+        values = (b"", b"0", b"-1", b"1e999", b"A1", b"XFD1048576", b"\xff", b"x" * 300, b"nan")
+        parts[at] = re.sub(rb'"[^"]*"', b'"' + rng.choice(values) + b'"', parts[at], count=1)
+    elif kind < 0.85:
+        parts[at] = rng.choice((b"", b"7", b"a|b", b"2024-01-01", b"&amp;", b"&#0;", b"<v>1</v>"))
+    else:
+        parts[at] = bytes_changed(parts[at], rng)
+    return b"".join(parts)
 
 
 def after_the_first_byte(inner: Mutator) -> Mutator:

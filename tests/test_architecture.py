@@ -33,10 +33,11 @@ MAY_IMPORT = {
     "review": {"pages", "decisions", "tables"},
     "experiments": set(),
     "report": {"pages", "experiments"},
-    "cli": {"pages", "decisions", "tables", "review", "experiments", "report"},
+    "compare": {"tables", "experiments", "report"},
+    "cli": {"pages", "decisions", "tables", "review", "experiments", "report", "compare"},
 }
 #: What outside of the applications may load them: the command, and names that load when asked for.
-DOORS = {"gmpll", "gmpll.__main__"}
+DOORS = {"gmpll", "gmpll.__main__", "gmpll.experiments"}
 #: The one home of what scikit-learn offers to developers under private names.
 SKLEARN_DOOR = "gmpll._sklearn"
 #: Public in spite of the underscore: Python's documentation describes these.

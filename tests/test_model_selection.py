@@ -1,8 +1,12 @@
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn import config_context
+from sklearn.base import clone
 from sklearn.datasets import load_iris
-from sklearn.model_selection import GridSearchCV, cross_validate
+from sklearn.model_selection import GridSearchCV, KFold, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import shuffle
@@ -14,6 +18,7 @@ from gmpll.model_selection import (
     approximated_accuracy_scorer,
     candidate_lift_scorer,
     covering_rate_scorer,
+    true_label_scorer,
 )
 
 SCORERS = [covering_rate_scorer, candidate_lift_scorer, approximated_accuracy_scorer]
@@ -114,3 +119,29 @@ def test_the_lift_is_the_same_inside_a_pipeline_a_search_and_a_wrapper(iris):
         assert candidate_lift_scorer(outer.fit(X, mask), X, mask) == expected
     tree = DecisionTreeClassifier(random_state=0).fit(X, mask.argmax(axis=1))
     assert candidate_lift_scorer(tree, X, mask) == candidate_lift(mask, tree.predict(X))
+
+
+def test_true_labels_beside_the_candidates(iris):
+    X, mask, truth = iris
+    model = PLKNN(random_state=0)
+    with config_context(enable_metadata_routing=True):
+        found = cross_validate(
+            model, X, mask, scoring=true_label_scorer(), params={"truth": truth}, cv=KFold(3)
+        )
+        direct = true_label_scorer()(model.fit(X, mask), X, mask, truth=truth)
+    expected = [
+        np.mean(clone(model).fit(X[train], mask[train]).predict(X[test]) == truth[test])
+        for train, test in KFold(3).split(X)
+    ]
+    assert found["test_score"].tolist() == pytest.approx(expected)
+    assert direct == np.mean(model.predict(X) == truth)
+
+
+def test_a_score_of_candidate_sets_says_that_it_is_no_accuracy(iris):
+    X, mask, truth = iris
+    model = PLKNN(random_state=0).fit(X, mask)
+    with pytest.warns(UserWarning, match="covering rate and no accuracy"):
+        covered = model.score(X, mask)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert model.score(X, truth) < covered

@@ -6,12 +6,17 @@ import io
 import json
 
 import pandas as pd
+import pyarrow as pa
 from fuzz.mutators import (
+    Mutator,
     after_the_first_byte,
+    bytes_changed,
     csv_changed,
     json_changed,
     json_lines_changed,
     parquet_changed,
+    xml_changed,
+    zip_changed,
 )
 from fuzz.target import Target, scratch, written
 
@@ -169,6 +174,141 @@ def _cells_seeds() -> list[bytes]:
     ]
 
 
+#: Endings of packed tables; the first byte chooses one, and whether the input is packed here.
+PACKED = ((".csv.gz", "gzip"), (".csv.zst", "zstd"), (".jsonl.gz", "gzip"))
+
+
+def _packed(raw: bytes, compression: str) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, compression) as stream:
+        stream.write(raw)
+    return sink.getvalue().to_pybytes()
+
+
+def _read_packed(data: bytes) -> None:
+    first = data[0] if data else 0
+    ending, compression = PACKED[first % len(PACKED)]
+    raw = _packed(data[1:], compression) if first % 2 else data[1:]
+    _understood(read_table(written("packed", f"table{ending}", raw)))
+
+
+def _packed_seeds() -> list[bytes]:
+    text = "\n".join(LINES).encode()
+    records = "\n".join(map(json.dumps, RECORDS)).encode()
+    ready = [b"\0" + _packed(text, "gzip"), b"\4" + _packed(text, "zstd")]
+    return [*ready, b"\3" + text, b"\1" + text, b"\5" + records]
+
+
+def _read_excel(data: bytes) -> None:
+    _understood(read_table(written("excel", "table.xlsx", data)))
+
+
+def _excel_seeds() -> list[bytes]:
+    seeds = []
+    for columns in (["id", "size"], ["id", "size", "text"]):
+        file = io.BytesIO()
+        frame = pd.DataFrame(RECORDS)[columns]
+        frame.assign(tags=["cat|dog", "dog", "cat|dog"], open=[True, False, None]).to_excel(
+            file, index=False
+        )
+        seeds.append(file.getvalue())
+    return seeds
+
+
+def _inside(name: str) -> Mutator:
+    return xml_changed if name.endswith((".xml", ".rels")) else bytes_changed
+
+
+PRODIGY = [
+    {
+        "text": f"text number {number} is here",
+        "meta": {"size": number},
+        "options": [{"id": "cat", "text": "Cat"}],
+        "accept": [name],
+        "answer": "accept",
+        "_input_hash": number,
+        "_annotator_id": who,
+    }
+    for number, name, who in ((1, "cat", "a"), (1, "dog", "b"), (2, "dog", "a"), (3, "cat", "b"))
+]
+DOCCANO = [
+    {"id": 1, "text": "the first of them", "label": ["cat", "dog"], "Comments": []},
+    {"id": 2, "text": "another one of them", "label": ["dog"], "Comments": []},
+    {"id": 3, "text": "a third one is here", "label": [[0, 1, "cat"]], "size": 2},
+]
+DOCCANO_USERS = [
+    {"id": n, "text": f"text number {n} is here", "annotations": [{"label": k, "user": u}]}
+    for n, k, u in ((1, 1, 1), (1, 2, 2), (2, 2, 1), (3, 1, 2))
+]
+CVAT = [
+    {"version": "1.1"},
+    {"name": "a.jpg", "width": 640, "tags": [{"label": "cat"}, {"label": "dog"}]},
+    {"name": "b.jpg", "width": 320, "assignee": "ada", "shapes": [{"label": "dog"}]},
+    {"name": "c.jpg", "width": 330, "tags": [{"label": {"name": "cat"}}]},
+]
+CVAT_FRAMES = {
+    "version": 0,
+    "tags": [{"frame": n, "label_id": n % 2} for n in range(3)],
+    "shapes": [{"type": "mask", "frame": 0, "label_id": 1}],
+}
+DATUMARO = {
+    "categories": {"label": {"labels": [{"name": "cat"}, {"name": "dog"}]}},
+    "items": [
+        {"id": str(n), "attr": {"size": n}, "annotations": [{"label_id": n % 2}, {"label_id": 1}]}
+        for n in range(3)
+    ],
+}
+
+
+def _read_exports(data: bytes) -> None:
+    _understood(read_table(written("exports", "table.json", data)))
+
+
+def _exports_seeds() -> list[bytes]:
+    exports = (PRODIGY, DOCCANO, DOCCANO_USERS, CVAT, CVAT_FRAMES, DATUMARO)
+    return [json.dumps(export).encode() for export in exports]
+
+
+_LABELLED = table_from_frame(
+    pd.DataFrame({"size": [1.0, 2.0, 4.0], "tags": ["cat|Dog", "dog", "CAT|d\u00f6g"]})
+)
+
+
+def _read_renames(data: bytes) -> None:
+    ending = (".csv", ".json")[(data[0] if data else 0) % 2]
+    path = written("renames", f"names{ending}", data[1:])
+    options = Options(rename=[str(path)], merge_labels=bool(data and data[0] & 2), empty="all")
+    sets = prepare(_LABELLED, guess_roles(_LABELLED, options), options).sets
+    assert sets.mask.any(axis=1).all()
+
+
+def _renames_seeds() -> list[bytes]:
+    return [
+        b"\0old,new\nDog,dog\nCAT,cat\n",
+        b"\2old,new\nDOG,hound\n",
+        b'\1{"Dog": "dog", "cat": "kitty"}',
+        b'\3[{"old": "Dog", "new": "dog"}]',
+    ]
+
+
+def _read_annotators(data: bytes) -> None:
+    table = read_table(written("annotators", "table.csv", data))
+    named = tuple(name for name in table.frame.columns if name not in ("size", "id"))
+    chosen = named if len(data) % 2 else ()
+    _understood(table, Options(annotators=chosen, merge_labels=len(data) % 3 == 0, empty="all"))
+
+
+def _annotators_seeds() -> list[bytes]:
+    rows = "".join(
+        f"{n},{'cat' if n % 2 else 'dog'},{'Cat' if n % 3 else 'dog'}\n" for n in range(9)
+    )
+    return [
+        ("size,anna,ben\n" + rows).encode(),
+        ("size,anna,ben\n" + rows + "9,,NA\n").encode(),
+        ("size,rater_1,rater_2\n" + rows.replace("cat", "1").replace("dog", "2")).encode(),
+    ]
+
+
 _INPUT = (InputError,)
 TARGETS = (
     Target(
@@ -179,4 +319,9 @@ TARGETS = (
     Target("parquet", _read_parquet, _parquet_seeds, _INPUT, parquet_changed),
     Target("votes", _read_votes, _votes_seeds, _INPUT, csv_changed),
     Target("cells", _read_cells, _cells_seeds, _INPUT, after_the_first_byte(csv_changed)),
+    Target("packed", _read_packed, _packed_seeds, _INPUT, after_the_first_byte(csv_changed)),
+    Target("excel", _read_excel, _excel_seeds, _INPUT, zip_changed(_inside)),
+    Target("exports", _read_exports, _exports_seeds, _INPUT, json_changed),
+    Target("renames", _read_renames, _renames_seeds, _INPUT, after_the_first_byte(csv_changed)),
+    Target("annotators", _read_annotators, _annotators_seeds, _INPUT, csv_changed),
 )

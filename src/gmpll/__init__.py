@@ -5,7 +5,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gmpll.apps.tables import disambiguate
+    from gmpll.apps.tables import LoadedModel, disambiguate, load
     from gmpll.candidates import (
         CandidateSets,
         CandidateStatistics,
@@ -55,6 +55,7 @@ __all__ = [
     "CandidateSets",
     "CandidateStatistics",
     "ConformalPartialClassifier",
+    "LoadedModel",
     "PartialLabelClassifier",
     "RejectingClassifier",
     "VotedCandidates",
@@ -64,6 +65,7 @@ __all__ = [
     "disambiguate",
     "explain",
     "label_variants",
+    "load",
     "merge_labels",
     "rename_labels",
 ]
@@ -75,6 +77,7 @@ _HOMES = {
     "CandidateSets": "gmpll.candidates",
     "CandidateStatistics": "gmpll.candidates",
     "ConformalPartialClassifier": "gmpll.uncertainty.conformal",
+    "LoadedModel": "gmpll.apps.tables",
     "RejectingClassifier": "gmpll.uncertainty.rejection",
     "VotedCandidates": "gmpll.candidates",
     "as_candidates": "gmpll.candidates",
@@ -82,6 +85,7 @@ _HOMES = {
     "disambiguate": "gmpll.apps.tables",
     "explain": "gmpll.explanation",
     "label_variants": "gmpll.label_names",
+    "load": "gmpll.apps.tables",
     "merge_labels": "gmpll.label_names",
     "rename_labels": "gmpll.label_names",
 }

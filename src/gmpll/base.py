@@ -6,6 +6,7 @@ confidences of the candidates, ``_scores`` scores every label for unseen rows.
 
 from __future__ import annotations
 
+import warnings
 from abc import ABCMeta, abstractmethod
 from typing import Any, ClassVar, Self
 
@@ -165,18 +166,30 @@ class BasePartialLabelClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMe
 
         Ties are broken by an order of the labels drawn in ``fit`` with ``random_state``.
         """
-        found = best_labels(self._checked_scores(X), priority=self._priority)
+        return self._best(self._checked_scores(X))
+
+    def _best(self, scores: Array) -> NDArray[Any]:
+        found = best_labels(scores, priority=self._priority)
         return labels_of(found, self.classes_[self._seen])
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Share of rows whose prediction lies in their candidate set.
+        """Accuracy, if y are the true labels; ``sample_weight`` says how much each row counts.
 
-        The candidates may come in any form that ``fit`` takes. With true labels (singletons) the
-        score is the accuracy; with larger sets it is the covering rate. ``sample_weight`` says how
-        much each row counts.
+        Candidates may be given in any form that ``fit`` takes. With sets of several the score is
+        the covering rate, the share of rows whose prediction is one of their candidates, and a
+        warning says so: it is no accuracy, but never below it where the truth is a candidate.
         """
         predicted, y = on_host(self.predict(X)), on_host(y)
-        return covering_rate(sets_by_name(y, self.classes_), predicted, sample_weight)
+        sets = sets_by_name(y, self.classes_)
+        if (sets.mask.sum(axis=1) > 1).any():
+            warnings.warn(
+                "The score of candidate sets is their covering rate and no accuracy: give the true "
+                "labels, or score with gmpll.model_selection.true_label_scorer, or without true "
+                "labels with candidate_lift_scorer.",
+                UserWarning,
+                stacklevel=2,
+            )
+        return covering_rate(sets, predicted, sample_weight)
 
     def _check_X(self, X: Any, *, reset: bool) -> Array:
         if self._takes_any_library and keeps_library(X):
@@ -232,6 +245,11 @@ class ProbabilityMixin:
         """Probability of every label for unseen rows; columns in the order of ``classes_``."""
         scores = self._checked_scores(X)  # type: ignore[attr-defined]
         return self._with_unseen_labels(scores, 0.0)  # type: ignore[attr-defined]
+
+    def predict_both(self, X: Any) -> tuple[NDArray[Any], NDArray[np.float64]]:
+        """Return what ``predict`` and ``predict_proba`` do, in the time that one of them takes."""
+        scores = self._checked_scores(X)  # type: ignore[attr-defined]
+        return self._best(scores), self._with_unseen_labels(scores, 0.0)  # type: ignore[attr-defined]
 
 
 class DecisionMixin:

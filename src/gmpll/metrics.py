@@ -43,9 +43,10 @@ def covered(candidates: Any, y_pred: ArrayLike) -> NDArray[np.bool_]:
 def covering_rate(
     candidates: Any, y_pred: ArrayLike, sample_weight: ArrayLike | None = None
 ) -> float:
-    """Share of rows whose predicted label lies in their candidate set.
+    """Share of rows whose predicted label lies in their candidate set, which is no accuracy.
 
-    With singleton sets this is the accuracy. ``sample_weight`` says how much each row counts.
+    A wrong label may be a candidate too; only with singleton sets, which are true labels, it is the
+    accuracy. ``sample_weight`` says how much each row counts.
 
     Examples
     --------

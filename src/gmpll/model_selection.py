@@ -1,6 +1,7 @@
-"""Scorers for scikit-learn's tools that need no true label.
+"""Scorers for scikit-learn's tools, without true labels and with those kept beside the candidates.
 
-Use them with ``GridSearchCV`` and ``cross_validate`` where y is a candidate matrix:
+Use them with ``GridSearchCV`` and ``cross_validate`` where y is a candidate matrix. Those that need
+no true label compare methods and settings; only :func:`true_label_scorer` tells the accuracy.
 
 >>> import numpy as np
 >>> from sklearn.datasets import load_iris
@@ -22,19 +23,59 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.metrics import make_scorer
 
 from gmpll._columns import aligned_columns, sets_by_name
 from gmpll.arrays import to_host
 from gmpll.candidates import CandidateSets, as_candidates
 from gmpll.metrics import approximated_accuracy, candidate_lift, covering_rate
 
-__all__ = ["approximated_accuracy_scorer", "candidate_lift_scorer", "covering_rate_scorer"]
+__all__ = [
+    "approximated_accuracy_scorer",
+    "candidate_lift_scorer",
+    "covering_rate_scorer",
+    "true_label_scorer",
+]
+
+
+def true_label_scorer() -> Any:
+    """Return a scorer for the accuracy on true labels that are kept beside the candidates.
+
+    The methods are fitted with the candidates; the true labels are passed on as ``truth`` to the
+    scorer alone, by scikit-learn's metadata routing, which has to be enabled.
+
+    Examples
+    --------
+    >>> import sklearn
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from gmpll import PLKNN
+    >>> from gmpll.datasets import make_partial_label_problem
+    >>> from gmpll.model_selection import true_label_scorer
+    >>> problem = make_partial_label_problem(n_samples=90, random_state=0)
+    >>> with sklearn.config_context(enable_metadata_routing=True):
+    ...     accuracy = cross_val_score(
+    ...         PLKNN(random_state=0),
+    ...         problem.data,
+    ...         problem.candidates,
+    ...         scoring=true_label_scorer(),
+    ...         params={"truth": problem.target},
+    ...         cv=3,
+    ...     )
+    >>> accuracy.shape
+    (3,)
+    """
+    return make_scorer(_share_of_right_labels).set_score_request(truth=True)
+
+
+def _share_of_right_labels(candidates: Any, y_pred: Any, *, truth: Any) -> float:
+    return float(np.mean(to_host(y_pred) == np.asarray(truth)))
 
 
 def covering_rate_scorer(estimator: Any, X: Any, y: Any) -> float:
     """Share of held-out rows whose prediction lies in their candidate set.
 
-    The same as the ``score`` of the methods of this library.
+    No accuracy: a wrong label may be a candidate too, so it favours labels that sit in most sets.
+    The ``score`` of the methods of this library is the same, with a warning.
     """
     return covering_rate(_sets(estimator, y), estimator.predict(X))
 

@@ -10,8 +10,9 @@ dask = pytest.importorskip("dask", reason="Dask is not installed")
 import dask.array as da  # noqa: E402
 
 from gmpll.engines import dask as module  # noqa: E402
-from gmpll.engines import engine_of  # noqa: E402
-from gmpll.engines.dask import RowBlocks, StoredBlock, as_rows, loaded  # noqa: E402
+from gmpll.engines import dask_blocks, engine_of  # noqa: E402
+from gmpll.engines.dask import as_rows  # noqa: E402
+from gmpll.engines.dask_blocks import RowBlocks, StoredBlock, loaded  # noqa: E402
 from gmpll.graph.local import LocalGraph  # noqa: E402
 from gmpll.graph.neighbors import nearest_neighbors  # noqa: E402
 from gmpll.graph.views import CosineView  # noqa: E402
@@ -20,9 +21,9 @@ from gmpll.graph.views import CosineView  # noqa: E402
 @pytest.mark.parametrize("stored", [True, False])
 @pytest.mark.parametrize("rows", [100, 33, 7])
 def test_neighbours_found_by_partitions_are_the_nearest(rows, stored, monkeypatch):
-    monkeypatch.setattr(module, "BLOCKS_PER_TASK", 2)
-    monkeypatch.setattr(module, "GATHERED_BYTES", 1)
-    monkeypatch.setattr(module, "RECIPE_BYTES", 2**20 if stored else 0)
+    monkeypatch.setattr(dask_blocks, "BLOCKS_PER_TASK", 2)
+    monkeypatch.setattr(dask_blocks, "GATHERED_BYTES", 1)
+    monkeypatch.setattr(dask_blocks, "RECIPE_BYTES", 2**20 if stored else 0)
     X = np.random.RandomState(0).randn(100, 5)
     view = CosineView(da.from_array(X, chunks=(rows, -1)))
     assert isinstance(RowBlocks(view.rows).blocks[0], StoredBlock) == stored

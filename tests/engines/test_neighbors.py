@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from gmpll.arrays import to_host
 from gmpll.engines import Neighbors, engine_of
 from gmpll.engines import numpy as module
-from gmpll.engines.numpy import neighbor_recall
+from gmpll.engines.numpy import NumpyEngine
 from gmpll.graph.neighbors import nearest_neighbors, warn_of_few_rows
 from problems import problems
 
@@ -89,7 +89,7 @@ def test_most_approximate_neighbours_are_the_true_ones():
     exact = nearest_neighbors(rows, 10)
     shared = [len(np.intersect1d(a, b)) for a, b in zip(found.indices, exact.indices, strict=True)]
     assert np.mean(shared) > 9
-    assert neighbor_recall(rows, found) == pytest.approx(np.mean(shared) / 10, abs=0.05)
+    assert NumpyEngine().recall(rows, found) == pytest.approx(np.mean(shared) / 10, abs=0.05)
     assert (np.diff(found.distances, axis=1) >= 0).all()
     measured = np.linalg.norm(rows[:, None] - rows[found.indices], axis=2)
     np.testing.assert_allclose(found.distances, measured, rtol=1e-4)
@@ -146,8 +146,8 @@ def test_recall_counts_the_true_neighbours():
     exact = nearest_neighbors(rows, 4)
     distances = exact.distances.copy()
     distances[:, -1] = 100.0  # one of four is far away
-    assert neighbor_recall(rows, exact) == 1.0
-    assert neighbor_recall(rows, Neighbors(distances, exact.indices)) == 0.75
+    assert NumpyEngine().recall(rows, exact) == 1.0
+    assert NumpyEngine().recall(rows, Neighbors(distances, exact.indices)) == 0.75
 
 
 def test_auto_is_exact_for_few_rows_and_in_few_dimensions():

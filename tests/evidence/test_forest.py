@@ -60,9 +60,12 @@ def test_blocks_and_threads_change_nothing(monkeypatch):
     rows, confidences = confident()
     whole = grow_forest(rows, confidences, seed=0)(rows)
     prediction = oob_prediction(rows, confidences, seed=0)
+    one = grow_forest(rows, confidences, seed=0)(rows[:1])
+    np.testing.assert_array_equal(one, whole[:1])  # all trees at once
     monkeypatch.setattr(module, "ONE_THREAD_SIZE", 0)
     monkeypatch.setattr(module, "BLOCK_ROWS", 7)
     np.testing.assert_array_equal(grow_forest(rows, confidences, seed=0)(rows), whole)
+    np.testing.assert_array_equal(grow_forest(rows, confidences, seed=0)(rows[:1]), whole[:1])
     np.testing.assert_array_equal(oob_prediction(rows, confidences, seed=0), prediction)
 
 

@@ -144,6 +144,12 @@ def test_a_search_that_an_engine_does_not_have_is_refused(library):
     X = library.array(random_problem(8, m=30)[0])
     with pytest.raises(ValueError, match="'guess'"):
         LocalGraph(X, 5, neighbor_search="guess")
+    if library.name == "torch":
+        with pytest.raises(ValueError, match="searched exactly, not by 'approximate'"):
+            LocalGraph(X, 5, neighbor_search="approximate")
+    if library.name == "torch":
+        with pytest.raises(ValueError, match="searched exactly, not by 'approximate'"):
+            LocalGraph(X, 5, neighbor_search="approximate")
     if library.name != "numpy":
         with pytest.raises(ValueError, match="pass NumPy arrays"):
-            LocalGraph(X, 5, neighbor_search="approximate")
+            LocalGraph(X, 5, neighbor_search=NearestNeighbors())

@@ -69,6 +69,10 @@ def test_repeated_fits_agree_and_copies_predict_alike(method):
     revived = pickle.loads(pickle.dumps(first))
     np.testing.assert_array_equal(first.predict(X), revived.predict(X))
     np.testing.assert_array_equal(first.fit_predict(X, mask), second.labels_)
+    if hasattr(first, "predict_proba"):
+        labels, shares = first.predict_both(X)
+        np.testing.assert_array_equal(labels, first.predict(X))
+        np.testing.assert_array_equal(shares, first.predict_proba(X))
 
 
 @every_method

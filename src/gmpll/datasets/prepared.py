@@ -109,11 +109,22 @@ def _load(info: DatasetInfo, data_home: str | os.PathLike[str] | None) -> Bunch:
     return make_bunch(info, path=path, **read_npz(path))
 
 
-def read_npz(path: Path) -> dict[str, Any]:
-    """Read and check an archive: arrays by the names that the loaders return, None if absent."""
+def read_npz(path: Path, *, labelled: bool = True) -> dict[str, Any]:
+    """Read and check an archive: arrays by the names that the loaders return, None if absent.
+
+    Unless it has to be ``labelled``, the true label of a row may be missing: it is -1, or the
+    archive holds candidate sets and no ``y``.
+    """
     content = _contents(path)
+    if not labelled and "y" in content:
+        check_real(content["y"], "y", path)
+        content["y"] = np.maximum(content["y"], -1)
+    elif not labelled and "S" in content and "X" in content:
+        content["y"] = np.full(len(np.atleast_1d(content["X"])), -1)
     found: dict[str, Any] = dict.fromkeys(_OPTIONAL)
-    found["data"], found["target"] = data, target = _rows_and_labels(content, "", path)
+    found["data"], found["target"] = data, target = _rows_and_labels(
+        content, "", path, least=0 if labelled else -1
+    )
     names = content.get("names")
     if names is None:
         n_classes = content["S"].shape[-1] if "S" in content else int(target.max()) + 1
@@ -163,7 +174,7 @@ def _contents(path: Path) -> dict[str, NDArray[Any]]:
 
 
 def _rows_and_labels(
-    content: dict[str, NDArray[Any]], part: str, path: Path
+    content: dict[str, NDArray[Any]], part: str, path: Path, *, least: int = 0
 ) -> tuple[NDArray[Any], NDArray[np.intp]]:
     for key in (f"X{part}", f"y{part}"):
         if key not in content:
@@ -171,7 +182,7 @@ def _rows_and_labels(
     data = content[f"X{part}"]
     check_features(data, f"X{part}", path)
     labels = _numbers(content[f"y{part}"], f"y{part}", (len(data),), path)
-    refuse_rows(labels < 0, f"of y{part} has no label", path)
+    refuse_rows(labels < least, f"of y{part} has no label", path)
     return data, labels.astype(np.intp)
 
 

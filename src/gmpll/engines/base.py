@@ -7,10 +7,17 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import check_random_state
 
 from gmpll.arrays import Array
 
 __all__ = ["Engine", "Neighbors", "Weights"]
+
+#: Rows on which the share of true neighbours is estimated.
+RECALL_SAMPLE = 200
+#: Distances that differ by less, relatively, are ties: approximate searches are in single
+#: precision.
+DISTANCE_TOLERANCE = 1e-5
 
 
 class Neighbors(NamedTuple):
@@ -116,6 +123,28 @@ class Engine(Protocol):
         is as in scikit-learn.
         """
         ...
+
+    def recall(
+        self,
+        rows: Array,
+        found: Neighbors,
+        *,
+        random_state: int | np.random.RandomState = 0,
+        n_jobs: int | None = None,
+    ) -> float:
+        """Estimate the share of the true nearest neighbours that a search found.
+
+        A sample of rows is searched exactly. A neighbour counts as true if it is no farther than
+        the farthest of the exact ones, so that ties do not matter.
+        """
+        n_rows, k = found.indices.shape
+        if k == 0:
+            return 1.0
+        sample = np.sort(check_random_state(random_state).permutation(n_rows)[:RECALL_SAMPLE])
+        # A row is the nearest to itself: the last of k + 1 is the last of its k neighbours.
+        exact = self.nearest_neighbors(rows, k + 1, rows[sample], n_jobs=n_jobs)
+        reach = self.rows_on_host(exact.distances, slice(None))[:, -1:] * (1 + DISTANCE_TOLERANCE)
+        return float((self.rows_on_host(found.distances, sample) <= reach).mean())
 
     def symmetric_weights(self, indices: Array, values: Array) -> Weights:
         """Return the weights of edges from every row to its neighbours, as large both ways.

@@ -4,7 +4,8 @@ Arrays are cut into chunks of whole rows, see :func:`gmpll.engines.dask_inputs.a
 to the active ``distributed.Client``, or to threads of this process if there is none. With m rows in
 partitions of b rows, d features and k neighbours a task holds O(b (d + k)) numbers, whatever m is.
 All pairs of partitions meet in the exact search for neighbours, so it takes O(m^2 d) time, and
-every partition of a file is read ``m / b`` times.
+every partition of a file is read ``m / b`` times. The approximate one is in
+:mod:`gmpll.engines.dask_search`.
 
 Two settings of Dask say what is kept where::
 
@@ -30,33 +31,36 @@ from typing import Any, NamedTuple
 try:
     import dask
     import dask.array as da
-    from dask.distributed import futures_of
+    import dask.distributed
 except ImportError as error:
     raise ImportError(
         "Dask arrays need Dask with dask.distributed: pip install 'gmpll[dask]'."
     ) from error
 import numpy as np
 import scipy.sparse as sp
-from dask.core import flatten
-from dask.delayed import Delayed
-from dask.optimization import cull
 from numpy.typing import NDArray
+from sklearn.utils import check_random_state
 
 from gmpll.arrays import Array, array_namespace
 from gmpll.engines.base import Engine, Neighbors
+from gmpll.engines.dask_blocks import (
+    GATHERED_BYTES,
+    Block,
+    RowBlocks,
+    cut_like,
+    from_blocks,
+    in_pairs,
+    loaded,
+    row_blocks_of,
+)
 from gmpll.engines.dask_inputs import as_rows
-from gmpll.engines.numpy import NumpyEngine, nearest_of_both
+from gmpll.engines.dask_search import SAMPLE_ROWS, Numbered, neighbors_by_groups
+from gmpll.engines.numpy import TREE_FEATURES, NumpyEngine, nearest_of_both
 
-__all__ = ["BlockWeights", "DaskEngine", "as_rows", "from_blocks", "row_blocks_of"]
+__all__ = ["BlockWeights", "DaskEngine", "as_rows"]
 
 Floats = NDArray[np.floating]
 
-#: A recipe for reading a block is sent along with every task that reads it. Larger ones hold data.
-RECIPE_BYTES = 2**20
-#: A task reads this many stored blocks, one after the other: a lost worker costs no more.
-BLOCKS_PER_TASK = 16
-#: What one task gathers from other partitions takes about this much.
-GATHERED_BYTES = 2**25
 #: Edges of a partition are kept in parts that lead to so many rows at most, or to one partition.
 PART_ROWS = 2**17
 #: The start of a block that is not among the rows searched.
@@ -116,9 +120,10 @@ class DaskEngine(Engine):
         row_bytes = array.dtype.itemsize * math.prod(array.shape[1:])
         empty = np.zeros((1, k, *array.shape[1:]), array.dtype)
         made = function(empty, *(np.zeros((1, *o.shape[1:]), o.dtype) for o in others))
-        blocks = [row_blocks_of(_cut_like(array, indices)) for array in (indices, *others)]
+        blocks = [row_blocks_of(cut_like(array, indices)) for array in (indices, *others)]
         piece = max(1, GATHERED_BYTES // max(1, k * row_bytes))
         gather, apply = dask.delayed(_gather, pure=False), dask.delayed(function, pure=False)
+        join = dask.delayed(_joined, pure=False)
         results = []
         for size, near, *rest in zip(indices.chunks[0], *blocks, strict=True):
             parts = []
@@ -126,9 +131,9 @@ class DaskEngine(Engine):
                 part = slice(start, start + piece)
                 found: Any = None
                 for held in rows.parts():
-                    found = gather(near[part], held, found)
+                    found = gather(near[part], found, *held)
                 parts.append(apply(found, *(other[part] for other in rest)))
-            results.append(parts[0] if len(parts) == 1 else dask.delayed(np.concatenate)(parts))
+            results.append(parts[0] if len(parts) == 1 else join(*parts))
         return from_blocks(results, indices.chunks[0], made)
 
     def rows_on_host(self, X: Array, rows: slice | NDArray[np.integer]) -> NDArray[Any]:
@@ -143,12 +148,39 @@ class DaskEngine(Engine):
         """Return quantiles of the standard normal distribution; blocks are NumPy arrays."""
         return _NUMPY.ndtri(probabilities)
 
+    def choose_search(self, search: Any, n_rows: int, n_features: int) -> Any:
+        """Return ``"exact"`` or ``"approximate"``, by the rules for NumPy arrays.
+
+        But few features do not help: partitions meet in pairs, and no tree holds all rows.
+        """
+        if hasattr(search, "kneighbors"):
+            raise ValueError(
+                "The neighbours of rows in Dask arrays are searched by 'auto', 'exact' or "
+                "'approximate', not by an estimator: leave that out, or pass NumPy arrays."
+            )
+        return _NUMPY.choose_search(search, n_rows, max(n_features, TREE_FEATURES + 1))
+
     def nearest_neighbors(
-        self, rows: Array, k: int, queries: Array | None = None, **options: Any
+        self,
+        rows: Array,
+        k: int,
+        queries: Array | None = None,
+        *,
+        search: Any = "exact",
+        random_state: int | np.random.RandomState = 0,
+        n_jobs: int | None = None,
     ) -> Neighbors:
-        """Find the k nearest rows, one pair of partitions at a time."""
+        """Find the k nearest rows, one pair of partitions at a time, or in groups of near rows.
+
+        Those of the rows themselves are kept: they take longest.
+        """
         blocks = RowBlocks(rows)
         k = max(0, min(k, rows.shape[0] - (queries is None)))
+        if search == "approximate" and queries is None and k > 0:
+            rng = check_random_state(random_state)
+            chosen = np.sort(rng.permutation(rows.shape[0])[:SAMPLE_ROWS])
+            sample = Numbered(chosen, self.rows_on_host(rows, chosen).astype(np.float32))
+            return neighbors_by_groups(blocks, sample, rows.shape[0], k, rng, self.keep)
         if queries is None:
             searched, starts, sizes = blocks.blocks, blocks.starts, blocks.sizes
         else:
@@ -159,11 +191,12 @@ class DaskEngine(Engine):
         for block, start in zip(searched, starts, strict=True):
             best: Any = None
             for held in blocks.parts():
-                best = find(block, start, held, k, best)
+                best = find(block, start, k, best, *held)
             found.append(best)
         like = (np.empty((0, k)), np.empty((0, k), dtype=np.int64))
         parts = [[best[place] for best in found] for place in (0, 1)]
-        return Neighbors(*map(from_blocks, parts, [sizes] * 2, like))
+        arrays = map(from_blocks, parts, [sizes] * 2, like)
+        return Neighbors(*(arrays if queries is not None else self.keep(*arrays)))
 
     def symmetric_weights(self, indices: Array, values: Array) -> BlockWeights:
         """Return the weights in parts.
@@ -173,7 +206,7 @@ class DaskEngine(Engine):
         other end.
         """
         sizes = indices.chunks[0]
-        near, weights = row_blocks_of(indices), row_blocks_of(_cut_like(values, indices))
+        near, weights = row_blocks_of(indices), row_blocks_of(cut_like(values, indices))
         bounds = np.concatenate([[0], np.cumsum(sizes)])
         aims = dask.compute(*(dask.delayed(_aims)(block, bounds) for block in near))
         cut = dask.delayed(_edges, pure=False)
@@ -259,85 +292,6 @@ class QueryWeights:
         return QueryWeights(self.edges + other.edges, self.shape)
 
 
-# Partitions as tasks see them
-
-
-class StoredBlock:
-    """Rows that a task reads for itself, when it needs them, and drops when it is done.
-
-    An ordinary dependency of a task is kept in the memory of a worker until its last user is
-    done; here every pair of partitions meets, so that would be all data at once.
-    """
-
-    def __init__(self, block: da.Array) -> None:
-        (block,) = dask.optimize(block)
-        self._graph = dict(block.__dask_graph__())
-        self._key = next(iter(flatten(block.__dask_keys__())))
-
-    def load(self) -> NDArray[Any]:
-        """Read the rows."""
-        return dask.get(self._graph, self._key)
-
-
-class RowBlocks:
-    """The row partitions of an array with a single column chunk.
-
-    If it is persisted in the cluster, or holds its data itself, its blocks are passed between
-    workers; otherwise tasks read them from where they are stored. :func:`loaded` makes arrays of
-    the ``blocks`` inside a task; ``starts`` are the numbers of their first rows.
-    """
-
-    def __init__(self, array: da.Array) -> None:
-        self.sizes = array.chunks[0]
-        self.starts = np.concatenate([[0], np.cumsum(self.sizes)[:-1]]).astype(int).tolist()
-        in_memory = bool(futures_of(array))
-        if not in_memory and _embedded_bytes(array.blocks[0]) > RECIPE_BYTES:
-            array, in_memory = array.persist(), True
-        numbers = range(len(self.sizes))
-        self.blocks: list[Any] = (
-            row_blocks_of(array) if in_memory else [StoredBlock(array.blocks[i]) for i in numbers]
-        )
-        block_bytes = int(array.nbytes) // max(1, len(self.sizes))
-        together = max(1, GATHERED_BYTES // max(1, block_bytes))
-        self._per_task = together if in_memory else max(together, BLOCKS_PER_TASK)
-
-    def parts(self) -> list[Held]:
-        """Return what one task goes through, for all tasks."""
-        held, step = list(zip(self.blocks, self.starts, strict=True)), self._per_task
-        return [held[first : first + step] for first in range(0, len(held), step)]
-
-
-#: Rows inside a task, and with them the number of their first row.
-Block = StoredBlock | NDArray[Any]
-Held = list[tuple[Block, int]]
-
-
-def loaded(block: Block) -> NDArray[Any]:
-    """Return the rows of a block, inside a task."""
-    return np.asarray(block.load() if isinstance(block, StoredBlock) else block)
-
-
-def _embedded_bytes(block: da.Array) -> int:
-    """Count the bytes of the arrays inside a block's graph."""
-    graph, _ = cull(dict(block.__dask_graph__()), list(flatten(block.__dask_keys__())))
-    arrays = [getattr(value, "value", value) for value in graph.values()]
-    if any(isinstance(array, np.memmap) for array in arrays):
-        raise ValueError(
-            "A Dask array was made from a memory map, which Dask sends along with every task: "
-            "pass the memory map itself, or the path of its file."
-        )
-    return sum(array.nbytes for array in arrays if isinstance(array, np.ndarray))
-
-
-def row_blocks_of(array: da.Array) -> list[Delayed]:
-    """Return the partitions of an array with a single chunk of columns."""
-    return array.to_delayed().ravel().tolist()
-
-
-def _cut_like(array: da.Array, other: da.Array) -> da.Array:
-    return array if array.chunks[0] == other.chunks[0] else array.rechunk({0: other.chunks[0]})
-
-
 def _groups(numbers: Iterable[int], sizes: Sequence[int], most: int) -> list[list[int]]:
     """Cut partitions into runs of no more than ``most`` rows (or a single one)."""
     groups: list[list[int]] = []
@@ -354,10 +308,10 @@ def _groups(numbers: Iterable[int], sizes: Sequence[int], most: int) -> list[lis
 # Inside of tasks
 
 
-def _search(block: Block, start: int, held: Held, k: int, best: Neighbors | None) -> Neighbors:
+def _search(block: Block, start: int, k: int, best: Neighbors | None, *held: Any) -> Neighbors:
     """Search some blocks for neighbours of one, and keep the best of these and earlier ones."""
     queries = loaded(block)
-    for other, other_start in held:
+    for other, other_start in in_pairs(held):
         if other_start == start:
             distances, indices = _NUMPY.nearest_neighbors(queries, k)
         else:
@@ -368,9 +322,9 @@ def _search(block: Block, start: int, held: Held, k: int, best: Neighbors | None
     return best
 
 
-def _gather(indices: NDArray[np.integer], held: Held, found: NDArray[Any] | None) -> NDArray[Any]:
+def _gather(indices: NDArray[np.integer], found: NDArray[Any] | None, *held: Any) -> NDArray[Any]:
     """Put the rows that some blocks hold into their places."""
-    for block, start in held:
+    for block, start in in_pairs(held):
         rows = loaded(block)
         if found is None:
             found = np.zeros((*indices.shape, *rows.shape[1:]), dtype=rows.dtype)
@@ -408,6 +362,10 @@ def _joined_both_ways(
 
 def _product(weights: sp.csr_array, P: list[Floats], total: Floats) -> Floats:
     return total + weights @ np.concatenate(P)
+
+
+def _joined(*parts: NDArray[Any]) -> NDArray[Any]:
+    return np.concatenate(parts)
 
 
 def _weighted_sum(P: Floats, values: Floats) -> Floats:
@@ -485,10 +443,3 @@ def _in_scheduler(array: da.Array) -> da.Array:
     # One at a time: what is sent along with a task is meant to be small.
     kept = [dask.persist(dask.delayed(np.asarray, pure=False)(value))[0] for value in values]
     return from_blocks(kept, array.chunks[0], array)
-
-
-def from_blocks(blocks: Sequence[Delayed], sizes: Sequence[int], like: Array) -> da.Array:
-    """Put blocks of so many rows, with the columns and the type of an array, under each other."""
-    rest, dtype = like.shape[1:], like.dtype
-    pairs = zip(blocks, sizes, strict=True)
-    return da.concatenate([da.from_delayed(b, (size, *rest), dtype=dtype) for b, size in pairs])

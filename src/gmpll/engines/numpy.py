@@ -19,7 +19,7 @@ from gmpll._threads import balanced_blocks, in_threads
 from gmpll.arrays import Array, array_namespace
 from gmpll.engines.base import Engine, Neighbors
 
-__all__ = ["APPROXIMATE_ROWS", "NumpyEngine", "nearest_of_both", "neighbor_recall"]
+__all__ = ["APPROXIMATE_ROWS", "TREE_FEATURES", "NumpyEngine", "nearest_of_both"]
 
 Floats = NDArray[np.floating]
 
@@ -28,11 +28,6 @@ Floats = NDArray[np.floating]
 APPROXIMATE_ROWS = 100_000
 #: With few features trees make the exact search fast however many rows there are.
 TREE_FEATURES = 5
-#: Rows on which the share of true neighbours is estimated.
-RECALL_SAMPLE = 200
-#: Distances that differ by less, relatively, are ties: the approximate search is in single
-#: precision.
-DISTANCE_TOLERANCE = 1e-5
 #: Bytes of rows, or of neighbours, that are mapped at a time: temporary arrays stay in the cache.
 MAP_BYTES = 2**22
 
@@ -154,27 +149,6 @@ class NumpyEngine(Engine):
     def sum_of_weights(self, first: sp.csr_array, second: sp.csr_array) -> sp.csr_array:
         """Return the sum."""
         return first + second
-
-
-def neighbor_recall(
-    rows: Floats,
-    found: Neighbors,
-    *,
-    random_state: int | np.random.RandomState = 0,
-    n_jobs: int | None = None,
-) -> float:
-    """Estimate the share of the true nearest neighbours that a search found.
-
-    A sample of rows is searched exactly. A neighbour counts as true if it is no farther than the
-    farthest of the exact ones, so that ties do not matter.
-    """
-    n_rows, k = found.indices.shape
-    if k == 0:
-        return 1.0
-    sample = check_random_state(random_state).permutation(n_rows)[:RECALL_SAMPLE]
-    exact = _neighbors_of_some(rows, sample, k, n_jobs)
-    reach = exact.distances[:, -1:] * (1 + DISTANCE_TOLERANCE)
-    return float((found.distances[sample] <= reach).mean())
 
 
 def nearest_of_both(first: Neighbors, second: Neighbors, k: int) -> Neighbors:

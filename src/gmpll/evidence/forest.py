@@ -99,12 +99,16 @@ class Forest:
         table = _single_precision(rows)
         everyone = np.arange(len(table))
         total = np.zeros((len(table), self.values.shape[1]))
-        for root in self.roots:
-            node = np.full(len(table), root)
+        # Few rows pass through many trees at a time: one row takes a few steps, not thousands.
+        at_a_time = max(1, BLOCK_ROWS // max(1, len(table)))
+        for first in range(0, len(self.roots), at_a_time):
+            roots = self.roots[first : first + at_a_time, None]
+            node = np.broadcast_to(roots, (len(roots), len(table)))
             for _ in range(self.depth):
                 is_left = table[everyone, self.feature[node]] <= self.threshold[node]
                 node = np.where(is_left, self.left[node], self.right[node])
-            total += self.values[self.leaf[node]]
+            for leaf in self.leaf[node]:  # one tree after the other: sums depend on their order
+                total += self.values[leaf]
         return total / len(self.roots)
 
 

@@ -24,7 +24,6 @@ import numpy as np
 
 from gmpll.arrays import Array, array_namespace
 from gmpll.engines import Neighbors, engine_of
-from gmpll.engines.numpy import neighbor_recall
 
 __all__ = ["SCALE_NEIGHBOR", "LocalGraph", "LocalGraphs", "row_scales", "self_tuning_weights"]
 
@@ -91,11 +90,10 @@ class LocalGraph:
         self.n_jobs = n_jobs
         self.search = engine.choose_search(neighbor_search, *rows.shape)
         options: dict[str, Any] = {"random_state": random_state, "n_jobs": n_jobs}
-        found = engine.nearest_neighbors(rows, n_neighbors, search=self.search, **options)
-        near = Neighbors(*engine.keep(*found))
+        near = engine.nearest_neighbors(rows, n_neighbors, search=self.search, **options)
         self.recall = 1.0
         if self.search != "exact":
-            self.recall = neighbor_recall(rows, near, **options)
+            self.recall = engine.recall(rows, near, **options)
         self.relate(near)
 
     def relate(self, near: Neighbors) -> None:

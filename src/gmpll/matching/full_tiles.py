@@ -256,7 +256,7 @@ def affinity_product(
     if is_dask_array(left):
         import dask
 
-        from gmpll.engines.dask import from_blocks, row_blocks_of
+        from gmpll.engines.dask_blocks import from_blocks, row_blocks_of
 
         left, right = left.rechunk({1: -1}), right.rechunk({1: -1})
         cut = [part.rechunk({0: right.chunks[0], 1: -1}) for part in weights]

@@ -1,4 +1,7 @@
+import io
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -193,3 +196,21 @@ def test_embedding_files_go_with_the_model(run, tmp_path):
     assert run(*new)[0] == 2
     assert run(*new, "--features", tmp_path / "e.npy", "--out", tmp_path / "p.csv")[0] == 0
     assert (pd.read_csv(tmp_path / "p.csv")["label"] == truth).mean() > 0.9
+
+
+def test_rows_come_through_standard_input_and_labels_leave_by_standard_output(model, tmp_path):
+    frame, truth = problem(6, 1)
+    command = [sys.executable, "-m", "gmpll", "predict", str(model), "-"]
+    for options, sent in (
+        ((), frame.to_csv(index=False)),
+        (("--format", "jsonl"), frame.to_json(orient="records", lines=True)),
+    ):
+        done = subprocess.run([*command, *options], input=sent, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        lines = io.StringIO(done.stdout)
+        found = pd.read_json(lines, lines=True) if options else pd.read_csv(lines)
+        assert found["label"].tolist() == truth.tolist()
+        assert done.stderr.startswith("Predicted 6 rows")
+    done = subprocess.run(command, input="", capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "gmpll: standard input is empty: a header and some rows are needed.\n"

@@ -15,7 +15,7 @@ from gmpll.apps.cli.report import report
 from gmpll.apps.report.scores_table import SCORE_COLUMNS
 
 HEADER = ",".join(SCORE_COLUMNS)
-ROW = "real-world,lost,,,GM-PLL,,,0,{fold},0.{fold}5,0.8,,,1.0,0.1,,ok,"
+ROW = "real-world,lost,,,GM-PLL,,,0,{fold},0.{fold}5,0.8,,,,1.0,0.1,,ok,"
 
 
 def _save_scores(folder: Path) -> None:

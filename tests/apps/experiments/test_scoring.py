@@ -77,7 +77,7 @@ def test_scores_csv_is_the_same_table(finished):
 
 def test_predictions_are_not_scored_against_other_data(finished, monkeypatch):
     other = Truth(np.zeros(150, dtype=int), "another")
-    monkeypatch.setattr(scoring_module, "load_truth", lambda dataset, home: other)
+    monkeypatch.setattr(scoring_module, "load_truth", lambda dataset, home, own: other)
     with pytest.raises(ExperimentError, match="iris is not the one that the predictions"):
         scores(finished)
 

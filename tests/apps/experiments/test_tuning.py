@@ -3,11 +3,7 @@ import pytest
 from sklearn.datasets import load_iris
 from sklearn.neighbors import KNeighborsClassifier
 
-from gmpll.apps.experiments.tuning import (
-    choose_parameters,
-    covering_rate_of_columns,
-    lift_of_columns,
-)
+from gmpll.apps.experiments.tuning import CRITERIA, choose_parameters
 from gmpll.methods.baselines import AnyCandidate
 
 
@@ -26,7 +22,7 @@ def test_candidate_lift_against_its_definition():
         (float(mask[i, predicted[i]]) - frequency[predicted[i]]) / (1 - frequency[predicted[i]])
         for i in range(60)
     ]
-    assert lift_of_columns(mask, predicted, frequency) == pytest.approx(sum(terms) / 60)
+    assert CRITERIA["candidate lift"](mask, predicted, frequency) == pytest.approx(sum(terms) / 60)
 
 
 def test_a_constant_prediction_has_no_lift_but_covers():
@@ -35,14 +31,14 @@ def test_a_constant_prediction_has_no_lift_but_covers():
     mask[:55, 2] = True
     constant = np.full(60, 2)
     frequency = mask.mean(axis=0)
-    assert covering_rate_of_columns(mask, constant, frequency) > 0.9
-    assert lift_of_columns(mask, constant, frequency) == pytest.approx(0.0)
+    assert CRITERIA["covering rate"](mask, constant, frequency) > 0.9
+    assert CRITERIA["candidate lift"](mask, constant, frequency) == pytest.approx(0.0)
 
 
 def test_a_label_in_every_set_counts_nothing():
     mask = np.array([[True, False], [True, True]])
-    assert lift_of_columns(mask, np.array([0, 0]), np.array([1.0, 0.5])) == 0.0
-    assert lift_of_columns(~mask, np.array([0, 0]), np.array([1.0, 0.5])) == 0.0
+    assert CRITERIA["candidate lift"](mask, np.array([0, 0]), np.array([1.0, 0.5])) == 0.0
+    assert CRITERIA["candidate lift"](~mask, np.array([0, 0]), np.array([1.0, 0.5])) == 0.0
 
 
 def neighbours(parameters):

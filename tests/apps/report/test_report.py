@@ -19,6 +19,7 @@ from gmpll.apps.report.scores_table import SCORE_COLUMNS
 HEADINGS = (
     "Overview",
     "Data sets",
+    "Ranking",
     "Controlled sets: accuracy over p",
     "Controlled sets: win/tie/loss",
     "Real-world sets: inductive accuracy",
@@ -110,8 +111,8 @@ def test_every_table_has_three_files(full_report):
     names = {path.stem for path in (full_report.parent / "tables").iterdir()}
     assert {
         "overview",
-        "data-controlled",
-        "data-real-world",
+        "data",
+        "ranking",
         "curves-r1",
         "curves-r2",
         "curves-r3",

@@ -1,8 +1,15 @@
 import json
 
 import numpy as np
+import pytest
 
+from gmpll.apps.tables import InputError
+from gmpll.apps.tables.candidate_sets import label_sets, row_ids
 from gmpll.apps.tables.exports import flatten_export
+from gmpll.apps.tables.guesses import guess_roles
+from gmpll.apps.tables.labels import Options
+from gmpll.apps.tables.output import write_table
+from gmpll.apps.tables.tables import read_table
 
 
 def choice(label, kind="choices"):
@@ -65,3 +72,150 @@ def test_a_label_studio_export_is_resolved(tmp_path, command, pets):
     resolved = [json.loads(line) for line in (tmp_path / "o" / "resolved.jsonl").open()]
     assert [{k: r[k] for k in t} for r, t in zip(resolved, tasks, strict=True)] == tasks
     assert np.mean([r["label"] == t for r, t in zip(resolved, truth, strict=True)]) == 1
+
+
+def read(tmp_path, content, name="export.jsonl"):
+    """Write records as JSON Lines, or a document as JSON, and read it as a table."""
+    lines = "\n".join(map(json.dumps, content)) if name.endswith("l") else json.dumps(content)
+    (tmp_path / name).write_text(lines, encoding="utf-8")
+    return read_table(tmp_path / name)
+
+
+def sets_of(table, **options):
+    options = Options(**options)
+    roles = guess_roles(table, options)
+    return label_sets(table, roles, options, row_ids(table, roles))
+
+
+def choice_task(number, label, who=None, answer="accept"):
+    return {
+        "text": f"message number {number} is here",
+        "meta": {"size": number},
+        "options": [{"id": "spam", "text": "Spam"}, {"id": "news", "text": "News"}],
+        "accept": [label] if answer == "accept" else [],
+        "answer": answer,
+        "_input_hash": 100 + number,
+        "_task_hash": 200 + number,
+        "_view_id": "choice",
+        **({} if who is None else {"_session_id": f"mail-{who}", "_annotator_id": f"mail-{who}"}),
+    }
+
+
+def test_prodigy_answers_of_several_people_are_votes(tmp_path):
+    tasks = [
+        *(choice_task(1, label, who) for label, who in (("spam", "ada"), ("news", "ben"))),
+        *(choice_task(2, "news", who) for who in ("ada", "ben")),
+        choice_task(3, "spam", "ada"),
+        choice_task(3, "news", "ben", answer="ignore"),
+    ]
+    table = read(tmp_path, tasks)
+    assert table.notes == ("a Prodigy export with votes of 2 annotators",)
+    assert table.frame["id"].tolist() == [101, 102, 103]
+    assert table.frame["size"].tolist() == [1, 2, 3]
+    sets = sets_of(table)
+    assert sets.votes.annotators.tolist() == ["mail-ada", "mail-ben"]
+    assert sets.classes.tolist() == ["news", "spam"]
+    assert sets.weights.tolist() == [[1, 1], [2, 0], [0, 1]]
+
+
+def test_prodigy_answers_without_names_are_candidates(tmp_path):
+    tasks = [choice_task(1, "spam"), choice_task(1, "news"), choice_task(2, "news")]
+    table = read(tmp_path, tasks)
+    assert table.frame["candidates"].tolist() == [["spam", "news"], ["news"]]
+    binary = [
+        {"text": "a", "label": "spam", "answer": "accept"},
+        {"text": "a", "label": "news", "answer": "reject"},
+        {"text": "b", "label": "news", "answer": "accept"},
+    ]
+    assert read(tmp_path, binary).frame["candidates"].tolist() == [["spam"], ["news"]]
+
+
+def test_doccano_labels_and_spans_are_candidates(tmp_path):
+    documents = [
+        {"id": 4, "text": "one of them", "label": ["spam", "news"], "Comments": []},
+        {"id": 5, "text": "another one", "label": ["news"], "Comments": ["sure"], "size": 2},
+    ]
+    table = read(tmp_path, documents)
+    assert table.notes == ("a doccano export",)
+    assert list(table.frame.columns) == ["id", "text", "candidates", "size"]
+    assert table.frame["candidates"].tolist() == [["spam", "news"], ["news"]]
+    spans = [{"id": 1, "text": "Rome fell", "label": [[0, 4, "PLACE"], [0, 4, "EVENT"]]}]
+    assert flatten_export(spans).rows[0]["candidates"] == ["PLACE", "EVENT"]
+
+
+def test_doccano_names_of_users_make_votes(tmp_path):
+    lines = [
+        {"doc_id": 4, "text": "one", "labels": ["spam"], "username": "ada"},
+        {"doc_id": 4, "text": "one", "labels": ["news"], "username": "ben"},
+        {"doc_id": 5, "text": "two", "labels": ["news"], "username": "ben"},
+    ]
+    rows, _, votes, _ = flatten_export(lines)
+    assert rows == [{"id": 4, "text": "one"}, {"id": 5, "text": "two"}]
+    assert votes == ([0, 0, 1], ["spam", "news", "news"], ["ada", "ben", "ben"])
+    by_user = [
+        {"id": 1, "text": "one", "annotations": [{"label": 2, "user": 1}, {"label": 3, "user": 7}]}
+    ]
+    assert flatten_export(by_user).votes == ([0, 0], ["2", "3"], ["1", "7"])
+
+
+def test_plain_lists_of_labels_are_no_doccano_export():
+    records = [{"id": 1, "text": "a text", "labels": ["cat", "dog"]}]
+    assert flatten_export(records).rows is records
+
+
+def test_cvat_pictures_with_tags(tmp_path):
+    lines = [
+        {"version": "1.1"},
+        {"type": "images"},
+        {"name": "a.jpg", "width": 640, "tags": [{"label": "cat"}, {"label": "dog"}]},
+        {"name": "b.jpg", "width": 320, "tags": [], "shapes": [{"label": "dog", "type": "mask"}]},
+    ]
+    table = read(tmp_path, lines)
+    assert table.notes == ("a CVAT export",)
+    assert table.frame["candidates"].tolist() == [["cat", "dog"], ["dog"]]
+    assert table.frame["id"].tolist() == ["a.jpg", "b.jpg"]
+    assert table.frame["width"].tolist() == [640, 320]
+    people = [
+        {"image": "a.jpg", "assignee": {"username": who}, "tags": [{"label": label}]}
+        for who, label in (("ada", "cat"), ("ben", "dog"))
+    ]
+    assert flatten_export(people).votes == ([0, 0], ["cat", "dog"], ["ada", "ben"])
+
+
+def test_cvat_annotations_by_frame_and_datumaro(tmp_path):
+    document = {
+        "version": 0,
+        "tags": [{"frame": 0, "label_id": 3}, {"frame": 1, "label_id": 4}],
+        "shapes": [{"type": "rectangle", "frame": 0, "label_id": 4}],
+        "tracks": [],
+    }
+    table = read(tmp_path, document, "annotations.json")
+    assert table.frame["candidates"].tolist() == [["3", "4"], ["4"]]
+    datumaro = {
+        "categories": {"label": {"labels": [{"name": "cat"}, {"name": "dog"}]}},
+        "items": [
+            {"id": "a", "annotations": [{"type": "label", "label_id": 1}, {"label_id": 0}]},
+            {"id": "b", "annotations": [{"type": "label", "label_id": 0}]},
+        ],
+    }
+    table = read(tmp_path, datumaro, "default.json")
+    assert table.frame["candidates"].tolist() == [["dog", "cat"], ["cat"]]
+
+
+def test_other_documents_are_refused(tmp_path):
+    with pytest.raises(InputError, match="must hold a list of JSON objects"):
+        read(tmp_path, {"rows": []}, "document.json")
+
+
+def test_a_regrouped_export_is_written_as_its_rows(tmp_path):
+    rng = np.random.default_rng(0)
+    tasks = [
+        {**choice_task(n, label, who), "weight": float(rng.random() + 5 * (n % 2))}
+        for n in range(12)
+        for who, label in (("ada", ("spam", "news")[n % 2]), ("ben", "news"))
+    ]
+    table = read(tmp_path, tasks)
+    write_table(table, {"label": ["x"] * 12}, tmp_path / "out.jsonl")
+    written = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert [row["id"] for row in written] == [100 + n for n in range(12)]
+    assert {row["label"] for row in written} == {"x"}

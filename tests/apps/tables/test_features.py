@@ -145,3 +145,22 @@ def test_columns_of_vectors():
         embeddings_of_column(pd.Series([[1.0, 2.0], [1.0, 2.0, 3.0]]), "v")
     with pytest.raises(InputError, match="lists of numbers"):
         embeddings_of_column(pd.Series([[1.0, "x"], [1.0, 2.0]]), "v")
+
+
+def test_a_feature_tells_where_much_is_missing(tmp_path):
+    half = np.where(np.arange(40) % 2, np.nan, 1.0 + np.arange(40))
+    few = np.where(np.arange(40) == 7, np.nan, np.arange(40) / 3)
+    frame = pd.DataFrame({"half": half, "few": few})
+    table = feature_table(
+        table_from_frame(frame), Roles(numeric=("half", "few")), np.arange(40).astype(str)
+    )
+    assert table.problems == (
+        "21 numbers are missing: the median of the column stands in, and a feature tells where of "
+        "half",
+    )
+    encoder = FeatureEncoder(("half", "few")).fit(table)
+    features = encoder.encode(table)
+    assert features.shape == (40, 3)
+    np.testing.assert_array_equal(features[:, 2], np.isnan(half))
+    one = FeatureTable(frame[1:2].reset_index(drop=True), ())
+    np.testing.assert_array_equal(encoder.encode(one)[0], features[1])

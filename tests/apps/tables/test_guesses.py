@@ -2,6 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from gmpll.apps.tables.candidate_sets import row_ids
 from gmpll.apps.tables.errors import InputError
 from gmpll.apps.tables.guesses import guess_roles, guess_separator
 from gmpll.apps.tables.labels import Options
@@ -214,3 +215,80 @@ def test_results_of_an_earlier_run_are_no_features():
 def test_no_features():
     with pytest.raises(InputError, match="tell the rows apart"):
         roles_of({"tags": sets()})
+
+
+@pytest.mark.parametrize("name", ["ticket_id", "TicketID", "ticketId", "ticket key", "id_ticket"])
+def test_a_column_of_different_ids_is_the_id(name):
+    columns = {"size": np.arange(N) / 3, "tags": sets()}
+    assert roles_of({**columns, name: np.arange(N) + 1000}).id == name
+    repeated = roles_of({**columns, name: np.arange(N) // 2})
+    assert repeated.id == ""
+    assert repeated.left_out == {name: "its name says that it is an id"}
+
+
+@pytest.mark.parametrize("name", ["paid", "grid", "android", "keyboard"])
+def test_other_names_are_no_ids(name):
+    roles = roles_of({"size": np.arange(N) / 3, "tags": sets(), name: np.arange(N)})
+    assert (roles.id, roles.numeric) == ("", ("size", name))
+
+
+def test_words_that_name_rows_are_the_id():
+    columns = {"size": np.arange(N) / 3, "tags": sets()}
+    words = [f"AB-{n}" for n in range(N)]
+    assert roles_of({**columns, "sku": words}).id == "sku"
+    assert roles_of({**columns, "sku": words, "ticket_id": np.arange(N)}).id == "ticket_id"
+    assert roles_of({**columns, "sku": words}, id="none").id == ""
+    assert roles_of({**columns, "sku": words}, features=("sku",)).id == ""
+    days = [f"2024-{1 + n // 28:02d}-{1 + n % 28:02d}" for n in range(N)]
+    assert roles_of({**columns, "day": days}).id == ""
+    assert roles_of({**columns, "photo": [f"{n}.jpg" for n in range(N)]}).image == "photo"
+
+
+VOTES = {"tag": ["a", "b", "b", "a"], "agent": ["ada", "ben", "ada", "ben"]}
+
+
+@pytest.mark.parametrize(
+    ("table", "votes", "expected"),
+    [
+        ({"ticket_id": "t"}, {"ticket_id": "t"}, ("ticket_id", "ticket_id", "tag", "agent")),
+        (
+            {"id": "", "ticket_id": "t"},
+            {"ticket_id": "t"},
+            ("ticket_id", "ticket_id", "tag", "agent"),
+        ),
+        ({"id": "t"}, {"item": "t", "id": "v"}, ("id", "item", "tag", "agent")),
+        ({"ref": "t"}, {"ref": "t"}, ("ref", "ref", "tag", "agent")),
+        ({"ticket_id": "t"}, {"number": "t"}, ("ticket_id", "number", "tag", "agent")),
+    ],
+    ids=["a name", "not the first id", "votes with ids", "any shared column", "the same values"],
+)
+def test_the_columns_of_votes_are_found_by_what_they_share(table, votes, expected):
+    frame = {name: [f"{mark}{n}" for n in range(N)] for name, mark in table.items()}
+    items = {name: [f"{mark}{n}" for n in (0, 0, 1, 2)] for name, mark in votes.items()}
+    given = pd.DataFrame({**items, **VOTES})
+    roles = roles_of({"size": np.arange(N) / 3, **frame}, votes=given)
+    found = roles.vote_table
+    assert (roles.id, found.item, found.label, found.who) == expected
+    assert f"item {found.item}, label tag, annotator agent" in roles.described()[0][1]
+
+
+def test_the_one_column_that_is_left_is_the_label_or_the_annotator():
+    frame = {"size": np.arange(N) / 3, "ticket_id": [f"t{n}" for n in range(N)]}
+    given = pd.DataFrame({"ticket_id": ["t0", "t0", "t1", "t2"], "topic": list("abba")})
+    assert roles_of(frame, votes=given).vote_table.label == "topic"
+    named = given.assign(who=list("xyxy"))
+    assert roles_of(frame, votes=named).vote_table[1:] == ("ticket_id", "topic", "who")
+    said = given.rename(columns={"topic": "label"}).assign(desk=list("xyxy"))
+    assert roles_of(frame, votes=said).vote_table.who == "desk"
+    dated = said.assign(desk=[f"2024-01-0{n}" for n in range(1, 5)])
+    assert roles_of(frame, votes=dated).vote_table.who == ""
+
+
+def test_all_ids_that_stand_twice_are_named():
+    cells = [f"t{n}" for n in range(N)]
+    cells[5:8] = cells[:3]
+    table = table_from_frame(pd.DataFrame({"size": np.arange(N) / 3, "no": cells, "tags": sets()}))
+    with pytest.raises(
+        InputError, match=r"3 ids stand twice in the column no of .*: 't0' in rows 1, 6"
+    ):
+        row_ids(table, guess_roles(table, Options(id="no")))

@@ -1,7 +1,11 @@
+import datetime
 import json
+import sys
 
 import numpy as np
+import openpyxl
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from gmpll.apps.tables.errors import InputError
@@ -104,3 +108,105 @@ def test_numbers_as_text():
     table = table_from_frame(pd.DataFrame({"a": [1.0, 2.5, np.nan], "b": [[1, 2], ["x"], []]}))
     assert table.text("a").tolist() == ["1", "2.5", ""]
     assert table.text("b").tolist() == ["1, 2", "x", ""]
+
+
+PACKED = {".gz": "gzip", ".zst": "zstd"}
+
+
+def packed(path, raw):
+    with pa.output_stream(str(path), compression=PACKED[path.suffix]) as stream:
+        stream.write(raw)
+    return path
+
+
+@pytest.mark.parametrize("ending", PACKED)
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("csv", "id,name\n007,K\u00e4fer\n008,\n"),
+        ("jsonl", '{"id": "007", "name": "K\u00e4fer"}\n{"id": "008", "name": ""}\n'),
+    ],
+)
+def test_packed_files_are_read(tmp_path, ending, kind, text):
+    table = read_table(packed(tmp_path / f"a.{kind}{ending}", text.encode()))
+    assert table.format == kind
+    assert table.text("id").tolist() == ["007", "008"]
+    assert table.text("name").tolist() == ["K\u00e4fer", ""]
+    if kind == "jsonl":
+        assert table.records()[0] == {"id": "007", "name": "K\u00e4fer"}
+
+
+@pytest.mark.parametrize("ending", PACKED)
+def test_bad_packed_files_are_refused(tmp_path, ending):
+    path = packed(tmp_path / f"a.csv{ending}", b"id,name\n" + b"1,a\n" * 5000)
+    raw = path.read_bytes()
+    path.write_bytes(raw[: len(raw) // 2])
+    with pytest.raises(InputError, match="is no readable"):
+        read_table(path)
+    path.write_bytes(b"id,name\n1,a\n")
+    with pytest.raises(InputError, match="is no readable"):
+        read_table(path)
+    with pytest.raises(InputError, match="is empty"):
+        read_table(packed(path, b""))
+    with pytest.raises(InputError, match="does not end in"):
+        read_table(packed(tmp_path / f"a{ending}", b"x"))
+
+
+def test_a_packed_file_cannot_fill_the_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr("gmpll.apps.tables.tables._MAX_SMALL", 10_000)
+    path = packed(tmp_path / "a.csv.gz", b"id,name\n" + b"1,a\n" * 100_000)
+    with pytest.raises(InputError, match="more than 200 times its size: unpack it"):
+        read_table(path)
+
+
+def workbook(path, sheets):
+    book = openpyxl.Workbook()
+    book.remove(book.active)
+    for title, rows in sheets.items():
+        sheet = book.create_sheet(title)
+        for row in rows:
+            sheet.append(row)
+    book.save(path)
+    return path
+
+
+def test_excel_files_are_read_as_they_would_be_written(tmp_path):
+    rows = [
+        ["id", "size", "day", "open", None, "note"],
+        ["007", 1.5, datetime.date(2024, 2, 29), True, None, None],
+        [None] * 6,
+        [8, 2, datetime.datetime(2024, 3, 1, 12, 30), False, None, "two\nlines"],
+    ]
+    path = workbook(tmp_path / "a.xlsx", {"empty": [], "data": rows, "more": [["x"]]})
+    table = read_table(path)
+    assert table.cells.to_pydict() == {
+        "id": ["007", "8"],
+        "size": ["1.5", "2"],
+        "day": ["2024-02-29", "2024-03-01T12:30:00"],
+        "open": ["true", "false"],
+        "note": ["", "two\nlines"],
+    }
+    assert table.notes == ("sheet 'data', not 'empty', 'more'",)
+    assert table.frame["size"].tolist() == [1.5, 2]
+    assert (table.format, table.encoding) == ("csv", "utf-8-sig")
+
+
+def test_bad_excel_files_are_refused(tmp_path, monkeypatch):
+    with pytest.raises(InputError, match="is empty"):
+        read_table(workbook(tmp_path / "a.xlsx", {"empty": []}))
+    with pytest.raises(InputError, match="no rows below its header"):
+        read_table(workbook(tmp_path / "a.xlsx", {"one": [["a", "b"]]}))
+    with pytest.raises(InputError, match="two columns named 'a'"):
+        read_table(workbook(tmp_path / "a.xlsx", {"one": [["a", "a"], [1, 2]]}))
+    path = workbook(tmp_path / "a.xlsx", {"one": [["a", "b"], [1, 2]]})
+    path.write_bytes(path.read_bytes()[:-200])
+    with pytest.raises(InputError, match="is no readable Excel file"):
+        read_table(path)
+    workbook(path, {"one": [["a", "b"], *([1, 2] for _ in range(3000))]})
+    monkeypatch.setattr("gmpll.apps.tables.tables._MAX_SMALL", 10)
+    monkeypatch.setattr("gmpll.apps.tables.tables._MAX_RATIO", 2)
+    with pytest.raises(InputError, match="more than 2 times its size"):
+        read_table(path)
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    with pytest.raises(InputError, match=r"pip install 'gmpll\[excel\]'"):
+        read_table(path)

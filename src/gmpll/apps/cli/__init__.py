@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from gmpll.apps.cli.compare import compare
 from gmpll.apps.cli.datasets import datasets
 from gmpll.apps.cli.demo import demo
 from gmpll.apps.cli.disambiguate import disambiguate
@@ -65,7 +66,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for _command in (demo, disambiguate, predict, review, datasets, reproduce, report):
+for _command in (demo, disambiguate, predict, review, datasets, compare, reproduce, report):
     app.command(help=_paragraphs(_command))(_command)
 
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
@@ -13,13 +18,21 @@ from gmpll.apps.cli.outputs import check_file, table_stem
 
 __all__ = ["predict"]
 
+STANDARD = Path("-")
+STDOUT = Path("/dev/stdout")
+
 
 def predict(
     model: Annotated[
         Path, typer.Argument(metavar="MODEL", help="model.skops, or the folder it lies in.")
     ],
     input: Annotated[
-        Path, typer.Argument(metavar="INPUT", help="CSV, TSV, Parquet or JSON Lines file.")
+        Path,
+        typer.Argument(
+            metavar="INPUT",
+            help="CSV, TSV, Parquet or JSON Lines file; - reads CSV, or --format, from standard "
+            "input and writes to standard output.",
+        ),
     ],
     out: Annotated[
         Path | None,
@@ -45,7 +58,8 @@ def predict(
     ] = True,
 ) -> None:
     """Predict the labels of unseen rows with the model that gmpll disambiguate wrote."""
-    with plain_errors(out or input):
+    target = out or (STDOUT if input == STANDARD else None)
+    with plain_errors(target or input), _as_file(input, format) as file:
         import numpy as np
 
         from gmpll.apps.tables.output import check_suffix, table_suffix, write_table
@@ -54,14 +68,15 @@ def predict(
         from gmpll.apps.tables.tables import read_table
 
         saved = load_model(model)
-        table = read_table(input, format=format, delimiter=delimiter, encoding=encoding)
-        target = out or input.with_name(f"{table_stem(input)}-predicted{table_suffix(table)}")
-        check_suffix(target, table)
-        check_file(target, force=force)
+        table = read_table(file, format=format, delimiter=delimiter, encoding=encoding)
+        target = target or input.with_name(f"{table_stem(input)}-predicted{table_suffix(table)}")
+        if target != STDOUT:
+            check_suffix(target, table)
+            check_file(target, force=force)
+            target.parent.mkdir(parents=True, exist_ok=True)
         files = [Path(name) for name in split(features)]
         found = predict_table(saved, table, files, id or "")
         columns = result_columns(found, saved.model.classes_, set(table.frame.columns))
-        target.parent.mkdir(parents=True, exist_ok=True)
         with atomic_write(target) as temporary:
             write_table(table, columns, temporary, escape=escape_formulas)
         aside = is_stdout(target)  # the rows alone
@@ -70,4 +85,23 @@ def predict(
         n = len(found.labels)
         judged = "" if np.isnan(found.confidence).any() else f", {found.review.sum()} worth a look"
         typer.echo(f"Predicted {n} row{'s' * (n != 1)}{judged}.", err=aside)
-        typer.echo(str(target), err=aside)
+        if target != STDOUT:
+            typer.echo(str(target), err=aside)
+
+
+@contextmanager
+def _as_file(input: Path, format: str | None) -> Iterator[Path]:
+    """Give a file with what comes through standard input, where that is asked for."""
+    from gmpll.apps.tables.errors import InputError
+
+    if input != STANDARD:
+        yield input
+        return
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / f"input.{format or 'csv'}"
+        with file.open("wb") as content:
+            shutil.copyfileobj(sys.stdin.buffer, content)
+        try:
+            yield file
+        except InputError as error:
+            raise InputError(str(error).replace(str(file), "standard input")) from error

@@ -41,7 +41,9 @@ def report(
 
         scores = _scores(directory, data_home, keep=out is None)
         provenance = _provenance(directory)
-        page = write_report(scores, out or directory / "report", provenance=provenance)
+        page = write_report(
+            scores, out or directory / "report", provenance=provenance, own=directory / "data"
+        )
     except ImportError as error:
         if error.name is None or error.name.partition(".")[0] not in _EXTRAS:
             raise

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["reproduce"]
 
 #: What a shell expects of a program that Ctrl-C stopped.
-_INTERRUPTED = 130
-_SOME_JOBS_FAILED = 1
+INTERRUPTED = 130
+SOME_JOBS_FAILED = 1
 
 
 #: The experiments of the paper, and one with votes of annotators, which has to be named.
@@ -94,7 +94,7 @@ def reproduce(
         return experiment
 
     def cut(declaration: Declaration) -> Declaration:
-        kept = restricted(declaration, datasets=_names(datasets), methods=_names(methods))
+        kept = restricted(declaration, datasets=names_in(datasets), methods=names_in(methods))
         return kept.change(changed)
 
     try:
@@ -113,9 +113,9 @@ def reproduce(
         raise UserError(str(error)) from error
     except KeyboardInterrupt:
         _say(f"Stopped; give the same command (--out {out}) again to go on.")
-        raise typer.Exit(_INTERRUPTED) from None
+        raise typer.Exit(INTERRUPTED) from None
     if summary.failed:
-        raise typer.Exit(_SOME_JOBS_FAILED)
+        raise typer.Exit(SOME_JOBS_FAILED)
 
 
 def _declared(file: Path | None, only: Kind | None, quick: bool, embedded: bool) -> Declaration:
@@ -182,11 +182,13 @@ def _write_results(out: Path, data_home: Path | None, summary: RunSummary) -> No
     except ImportError as error:
         _say(f"No report is written, because it cannot be imported: {error}.")
         return
-    page = write_report(scores, out / "report", provenance=provenance_of_run(RunFolder(out)))
+    provenance = provenance_of_run(RunFolder(out))
+    page = write_report(scores, out / "report", provenance=provenance, own=out / "data")
     _say(f"Report: {page}")
 
 
-def _names(text: str | None) -> list[str] | None:
+def names_in(text: str | None) -> list[str] | None:
+    """Return names that are separated by commas, None if there is no text."""
     if text is None:
         return None
     names = [name.strip() for name in text.split(",") if name.strip()]

@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 from gmpll.apps.experiments.errors import ExperimentError
 from gmpll.apps.experiments.jobs import Job
 from gmpll.apps.experiments.methods import Method, find_method, known_methods
+from gmpll.apps.experiments.own_data import names_a_file
 from gmpll.apps.experiments.tuning import CRITERIA
 
 KINDS = ("real-world", "controlled", "sensitivity", "timing", "crowd")
@@ -105,7 +106,16 @@ def read_declaration(path: Path | str) -> Declaration:
     except (ValueError, RecursionError) as error:
         reason = " ".join(str(error).split())
         raise ExperimentError(f"The declaration {path} is not valid TOML: {reason}.") from error
-    return parse_declaration(content, where=str(path))
+    read = parse_declaration(content, where=str(path))
+    # Files are named as they lie beside the declaration.
+    folder = Path(path).parent
+    return read.change(
+        lambda item: replace(item, datasets=tuple(_from(folder, name) for name in item.datasets))
+    )
+
+
+def _from(folder: Path, dataset: str) -> str:
+    return str(folder / dataset) if names_a_file(dataset) else dataset
 
 
 def built_in_declaration(name: str) -> Declaration:

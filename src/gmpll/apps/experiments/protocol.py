@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from gmpll.apps.experiments.crowd import AGGREGATIONS, Aggregation, draw_items
 from gmpll.apps.experiments.errors import ExperimentError
 from gmpll.apps.experiments.jobs import Job, stable_seed
 from gmpll.apps.experiments.methods import FULL_SUPERVISION, FullSupervision, make_estimator
+from gmpll.apps.experiments.own_data import SUFFIX, read_own
 from gmpll.apps.experiments.store import Result
 from gmpll.apps.experiments.tuning import Choice, choose_parameters
 from gmpll.datasets import load_dataset, random_candidates
@@ -48,24 +50,29 @@ class Truth:
     data set they were made on, or not at all.
     """
 
-    target: NDArray[np.int64]  # number of the true label of every row
+    target: NDArray[np.int64]  # number of the true label of every row, -1 where it is not known
     fingerprint: str
     label_values: NDArray[np.float64] | None = None  # what labels stand for, where it is an order
 
 
-def load_problem(job: Job, data_home: str | None = None) -> Problem:
+def load_problem(job: Job, data_home: str | None = None, own: str | None = None) -> Problem:
     """Return features and candidates of a job's data set, corrupted where the job says so.
 
     The corruption depends on data set, p, r and seed, not on the method or the fold: every
-    method meets the same candidates.
+    method meets the same candidates. ``own`` is the folder of data sets that the catalogue lacks.
     """
-    bunch = _load(job.dataset, data_home)
+    bunch = _load(job.dataset, data_home, own)
     if job.p is None or job.r is None:
         if bunch.candidates is None:
             raise ExperimentError(
                 f"{job.dataset} has no candidate sets of its own: give p and r to draw them."
             )
         return Problem(bunch.data, np.asarray(bunch.candidates, dtype=bool))
+    if (bunch.target < 0).any():
+        raise ExperimentError(
+            f"{job.dataset} lacks true labels, from which candidates could be drawn: leave out p "
+            "and r."
+        )
     mask = random_candidates(
         bunch.target,
         job.p,
@@ -76,15 +83,15 @@ def load_problem(job: Job, data_home: str | None = None) -> Problem:
     return Problem(bunch.data, np.asarray(mask, dtype=bool))
 
 
-def load_truth(dataset: str, data_home: str | None = None) -> Truth:
+def load_truth(dataset: str, data_home: str | None = None, own: str | None = None) -> Truth:
     """Return the true labels of a data set, and their numbers where they are ordered."""
-    bunch = _load(dataset, data_home)
+    bunch = _load(dataset, data_home, own)
     parts = [bunch.target]
     if bunch.get("votes") is not None and bunch.target_test is not None:
         parts.append(bunch.target_test)  # its rows are numbered on from those of the items
     return Truth(
         np.concatenate(parts).astype(np.int64),
-        _fingerprint(dataset, data_home),
+        _fingerprint(dataset, data_home, own),
         np.asarray(bunch.target_names, dtype=np.float64) if bunch.get("ordered") else None,
     )
 
@@ -104,7 +111,10 @@ def split_rows(job: Job, n_samples: int) -> tuple[NDArray[np.int64], NDArray[np.
 
 
 def run_job(
-    job: Job, data_home: str | None = None, settled: Mapping[str, Any] | None = None
+    job: Job,
+    data_home: str | None = None,
+    settled: Mapping[str, Any] | None = None,
+    own: str | None = None,
 ) -> Result:
     """Carry out a job; errors are raised, not recorded.
 
@@ -112,7 +122,7 @@ def run_job(
     ``settled`` are the facts of the job that has already made this job's choice of parameters (the
     one of ``job.tune_fold``); without them the choice is made here, with the same outcome.
     """
-    bunch = _load(job.dataset, data_home)
+    bunch = _load(job.dataset, data_home, own)
     is_crowd = job.experiment == "crowd"
     given: Any
     if is_crowd:
@@ -122,7 +132,7 @@ def run_job(
         test = len(bunch.data) + np.arange(len(X_test))
         given = votes if job.estimator in AGGREGATIONS else votes.candidates()
     else:
-        problem = load_problem(job, data_home)
+        problem = load_problem(job, data_home, own)
         train, test = split_rows(job, problem.X.shape[0])
         X, given, X_test = problem.X[train], problem.mask[train], problem.X[test]
     with threadpool_limits(limits=1), warnings.catch_warnings(record=True) as caught:
@@ -134,7 +144,12 @@ def run_job(
             choice, tune_seconds = _timed(lambda: _tuned(job, problem))
         learner: Any
         if job.estimator == FULL_SUPERVISION:
-            learner, given = FullSupervision(), load_truth(job.dataset, data_home).target[train]
+            learner, given = FullSupervision(), bunch.target[train]
+            if (given < 0).any():
+                raise ExperimentError(
+                    f"{job.dataset} lacks true labels, which {FULL_SUPERVISION} is trained on: "
+                    "leave this method out."
+                )
         elif is_crowd and job.estimator in AGGREGATIONS:
             learner = Aggregation(job.estimator, job.seed)
         else:
@@ -152,7 +167,7 @@ def run_job(
         "tried": choice.tried,
         "status": "ok",
         "error": "",
-        "fingerprint": _fingerprint(job.dataset, data_home),
+        "fingerprint": _fingerprint(job.dataset, data_home, own),
         "warnings": sorted({str(item.message) for item in caught})[:_MAX_WARNINGS],
     }
     labels = np.asarray(getattr(learner, "labels_", ()), dtype=np.int64)
@@ -184,14 +199,17 @@ def _tuned(job: Job, problem: Problem) -> Choice:
 
 
 @lru_cache(maxsize=2)
-def _load(dataset: str, data_home: str | None) -> Any:
+def _load(dataset: str, data_home: str | None, own: str | None) -> Any:
+    file = Path(own, f"{dataset}{SUFFIX}") if own else None
+    if file is not None and file.exists():
+        return read_own(file)
     # Several workers that download one file at once would help nobody.
     return load_dataset(dataset, data_home=data_home, download_if_missing=False)
 
 
 @lru_cache(maxsize=32)
-def _fingerprint(dataset: str, data_home: str | None) -> str:
-    bunch = _load(dataset, data_home)
+def _fingerprint(dataset: str, data_home: str | None, own: str | None) -> str:
+    bunch = _load(dataset, data_home, own)
     digest = hashlib.sha256()
     parts = [bunch.data, bunch.candidates, np.asarray(bunch.target, dtype=np.int64)]
     if bunch.get("votes") is not None:

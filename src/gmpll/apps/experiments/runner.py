@@ -127,11 +127,12 @@ def run(
         run_dir = Path(run_dir).resolve()
         data_home = get_data_home(data_home).resolve()
     folder = RunFolder(run_dir)
-    declaration = named_in_full(declaration)
+    declaration = named_in_full(declaration, folder.data)
     progress = progress or RunProgress(Console(stderr=True))
-    jobs = expand(declaration)
     for experiment in declaration.experiments:
         check_packages(methods_of(experiment, declaration.variants))
+    declaration = folder.take_in(declaration)
+    jobs = expand(declaration)
     home = None if data_home is None else str(data_home)
     with nullcontext() if scheduler is None else Cluster(scheduler) as cluster:
         folder.declare(declaration)
@@ -257,7 +258,8 @@ def _attempt(task: _Task) -> _Report:
             return _Report(job, done=True)
         start = time.perf_counter()
         try:
-            result = run_job(job, task.data_home, _settled_by_another(task))
+            own = str(folder.data)
+            result = run_job(job, task.data_home, _settled_by_another(task), own)
             result.facts["attempt"] = attempt
         except Exception as error:
             text = f"{type(error).__name__}: {error}"

@@ -8,18 +8,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gmpll.apps.experiments.errors import ExperimentError
 from gmpll.apps.experiments.jobs import Job, canonical_json
-from gmpll.apps.experiments.protocol import Truth, load_truth
+from gmpll.apps.experiments.protocol import Truth, load_problem, load_truth
 from gmpll.apps.experiments.store import Result, RunFolder, write_atomically
+from gmpll.apps.experiments.tuning import CRITERIA
 from gmpll.metrics import mean_absolute_label_error
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _OF_JOB = ("experiment", "dataset", "p", "r", "method", "parameter", "value", "seed", "fold")
-_MEASURES = ("inductive", "transductive", "inductive_mae", "transductive_mae")
+_ERRORS = ("inductive_mae", "transductive_mae")
+#: Of data sets without true labels only.
+WITHOUT_TRUTH = "candidate_lift"
+_MEASURES = ("inductive", "transductive", *_ERRORS, WITHOUT_TRUTH)
 _SECONDS = ("fit_seconds", "predict_seconds")
 SCORE_COLUMNS = (*_OF_JOB, *_MEASURES, *_SECONDS, "chosen", "status", "error")
 
@@ -42,18 +47,23 @@ def scores(run_dir: Path | str, *, data_home: str | os.PathLike[str] | None = No
         fold, ``transductive`` the share of training rows whose found label is the true one
         (NaN for a method that finds none). ``inductive_mae`` and ``transductive_mae`` are the mean
         absolute errors on the same rows, in the unit of the labels; NaN where these are not
-        ordered.
+        ordered. ``candidate_lift`` is the label-free stand-in for the accuracy on unseen rows, see
+        :func:`gmpll.metrics.candidate_lift`, of data sets without any true label.
     """
     import pandas as pd
 
     folder = RunFolder(run_dir)
     home = None if data_home is None else str(data_home)
-    truth = cache(lambda dataset: load_truth(dataset, home))
+    own = str(folder.data)
+    truth = cache(lambda dataset: load_truth(dataset, home, own))
     rows = []
     for job in folder.jobs():
         result = folder.load(job)
         if result is not None:
             measures = {} if result.failed else _measures(job, result, truth(job.dataset))
+            if not result.failed and (truth(job.dataset).target < 0).all():
+                mask = load_problem(job, home, own).mask
+                measures[WITHOUT_TRUTH] = _lift(result, mask)
             rows.append(_row(job, result, measures))
     return pd.DataFrame(rows, columns=list(SCORE_COLUMNS))
 
@@ -91,12 +101,20 @@ def _measures(job: Job, result: Result, truth: Truth) -> dict[str, float]:
         ("inductive", result.predicted, result.test_rows),
         ("transductive", result.labels, result.train_rows),
     ):
-        if labels.size:
+        known = truth.target[rows] >= 0 if labels.size else np.zeros(0, dtype=bool)
+        if known.any():
+            labels, rows = labels[known], rows[known]
             target, values = truth.target[rows], truth.label_values
             measures[name] = float(np.mean(labels == target))
             if values is not None:
                 measures[f"{name}_mae"] = mean_absolute_label_error(values[target], values[labels])
     return measures
+
+
+def _lift(result: Result, mask: NDArray[np.bool_]) -> float:
+    """Compare the predictions with the candidates of the held-out rows, as tuning does."""
+    frequency = mask[result.train_rows].mean(axis=0)
+    return CRITERIA["candidate lift"](mask[result.test_rows], result.predicted, frequency)
 
 
 def _check(job: Job, result: Result, truth: Truth) -> None:

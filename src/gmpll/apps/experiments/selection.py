@@ -5,20 +5,25 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from gmpll.apps.experiments.declaration import Declaration, Experiment, methods_of
 from gmpll.apps.experiments.errors import ExperimentError
 from gmpll.apps.experiments.methods import Method, find_method, known_methods
+from gmpll.apps.experiments.own_data import SUFFIX, names_a_file
 from gmpll.datasets import is_available, list_datasets
 
 
-def named_in_full(declaration: Declaration) -> Declaration:
-    """Check all names, spell them as printed, and replace "all" by the methods that exist."""
+def named_in_full(declaration: Declaration, own: Path | None = None) -> Declaration:
+    """Check all names, spell them as printed, and replace "all" by the methods that exist.
+
+    ``own`` is the folder of data sets that a run holds itself.
+    """
 
     def named(experiment: Experiment) -> Experiment:
         methods = tuple(method.name for method in methods_of(experiment, declaration.variants))
-        datasets = tuple(map(_dataset_name, experiment.datasets))
+        datasets = tuple(_dataset_name(name, own) for name in experiment.datasets)
         return replace(experiment, methods=methods, datasets=datasets)
 
     return declaration.change(named)
@@ -65,7 +70,8 @@ def available_part(
     The declaration that is returned has no experiments if nothing is at hand.
     """
     declaration = named_in_full(declaration)
-    missing = [n for n in _named(declaration, "datasets") if not is_available(n, data_home)]
+    named = _named(declaration, "datasets")
+    missing = [n for n in named if not (names_a_file(n) or is_available(n, data_home))]
     return _cut(declaration, "datasets", lambda name: name not in missing), missing
 
 
@@ -87,10 +93,17 @@ def _cut(declaration: Declaration, part: str, keeps: Callable[[str], bool]) -> D
     return replace(cut, experiments=full)
 
 
-def _dataset_name(name: str) -> str:
+def _dataset_name(name: str, own: Path | None = None) -> str:
+    if names_a_file(name):
+        if not Path(name).is_file():
+            raise ExperimentError(f"There is no data file {name}.")
+        return name
+    if own is not None and (own / f"{name}{SUFFIX}").is_file():
+        return name
     known = [info.name for info in list_datasets()]
     if name.strip().lower() not in known:
         raise ExperimentError(
-            f"There is no data set {name!r}; the data sets are {', '.join(known)}."
+            f"There is no data set {name!r}; the data sets are {', '.join(known)}, and files that "
+            f"end in {SUFFIX}."
         )
     return name.strip().lower()

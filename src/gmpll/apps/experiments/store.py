@@ -10,7 +10,7 @@ import io
 import json
 import os
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from gmpll.apps.experiments.claims import claimed
 from gmpll.apps.experiments.declaration import Declaration, expand, parse_declaration
 from gmpll.apps.experiments.errors import ExperimentError
 from gmpll.apps.experiments.jobs import Job, canonical_json
+from gmpll.apps.experiments.own_data import SUFFIX, name_of, names_a_file, read_own
 
 #: Of the files in a run folder.
 FORMAT_VERSION = 1
@@ -66,6 +67,31 @@ class RunFolder:
     def lock_file(self) -> Path:
         """The file that claims are made in."""
         return self.path / "claims.lock"
+
+    @property
+    def data(self) -> Path:
+        """Where the data sets lie that the catalogue does not know."""
+        return self.path / "data"
+
+    def take_in(self, declaration: Declaration) -> Declaration:
+        """Copy the files that a declaration names into the folder; return it with their names."""
+        files = {name for item in declaration.experiments for name in item.datasets}
+        names = {file: name_of(file) for file in sorted(files) if names_a_file(file)}
+        for file, name in names.items():
+            kept, given = self.data / f"{name}{SUFFIX}", Path(file).read_bytes()
+            if kept.exists() and kept.read_bytes() != given:
+                raise ExperimentError(
+                    f"{self.path} holds results on another data set named {name}: choose another "
+                    "folder, or give the file another name."
+                )
+            read_own(Path(file))
+            self.data.mkdir(parents=True, exist_ok=True)
+            write_atomically(kept, given)
+        return declaration.change(
+            lambda item: replace(
+                item, datasets=tuple(names.get(name, name) for name in item.datasets)
+            )
+        )
 
     def file_of(self, job: Job) -> Path:
         """Return where a job's result lies."""

@@ -24,29 +24,15 @@ class Choice:
     tried: list[tuple[dict[str, Any], float | None]]
 
 
-def lift_of_columns(
-    candidates: NDArray[np.bool_], y_pred: NDArray[np.integer], frequency: NDArray[np.floating]
-) -> float:
-    """Candidate lift of predicted columns, see :func:`gmpll.metrics.candidate_lift`.
-
-    ``frequency`` is the share of the training candidate sets that contain each label.
-    """
-    return float(row_lifts(candidates, y_pred, frequency).mean())
-
-
-def covering_rate_of_columns(
-    candidates: NDArray[np.bool_], y_pred: NDArray[np.integer], frequency: NDArray[np.floating]
-) -> float:
-    """Share of rows whose predicted column is a candidate; the frequencies are not used."""
-    return float(candidates[np.arange(candidates.shape[0]), y_pred].mean())
-
-
+#: Takes candidates of held-out rows, the predicted columns, and the share of the training candidate
+#: sets that contain each label.
 Criterion = Callable[[NDArray[np.bool_], NDArray[np.integer], NDArray[np.floating]], float]
-
 #: Label-free criteria by name; larger is better.
 CRITERIA: dict[str, Criterion] = {
-    "candidate lift": lift_of_columns,
-    "covering rate": covering_rate_of_columns,
+    "candidate lift": lambda mask, predicted, frequency: float(
+        row_lifts(mask, predicted, frequency).mean()
+    ),
+    "covering rate": lambda mask, predicted, _: float(mask[np.arange(len(mask)), predicted].mean()),
 }
 
 

@@ -1,5 +1,6 @@
 """The report of a run: facts first, the page after."""
 
+from gmpll.apps.report.comparisons import ranking
 from gmpll.apps.report.write import write_report
 
-__all__ = ["write_report"]
+__all__ = ["ranking", "write_report"]

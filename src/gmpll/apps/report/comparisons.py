@@ -19,6 +19,7 @@ from gmpll.apps.report.names import BASELINES, DEFAULT, OURS, ordered_data_sets,
 from gmpll.apps.report.scores_table import (
     METHOD_IN_SETTING,
     SETTING,
+    checked_scores,
     groups_of,
     of_experiment,
     rows_of,
@@ -29,6 +30,8 @@ from gmpll.apps.report.summaries import fold_summary
 ALPHA = 0.05
 #: Means that differ by less are the same.
 _ROUNDING = 1e-12
+#: What the ranking shows of every method; it ranks by the first, else by the last.
+RANKED_MEASURES = ("inductive", "transductive", "candidate_lift")
 _VERDICTS = ("win", "tie", "loss")
 _TEST_FACTS = ["pairs", "lead", "p_value", "verdict", "corrected_p_value", "corrected_verdict"]
 
@@ -42,7 +45,8 @@ def accuracy_facts(scores: pd.DataFrame, measure: str) -> pd.DataFrame:
     facts = _compared_summary(of_experiment(scores, "real-world"), measure)
     nothing = paper.PrintedAccuracy(math.nan, math.nan)
     printed = [
-        paper.ACCURACY[measure].get((row.method, row.dataset), nothing) for row in rows_of(facts)
+        paper.ACCURACY.get(measure, {}).get((row.method, row.dataset), nothing)
+        for row in rows_of(facts)
     ]
     for name in ("mean", "std", "mark"):
         facts[f"paper_{name}"] = [getattr(figure, name) for figure in printed]
@@ -163,8 +167,7 @@ def rank_facts(scores: pd.DataFrame, experiment: str, measure: str) -> RankFacts
     or two data sets to rank on.
     """
     matrix = _mean_accuracy(of_experiment(scores, experiment), measure)
-    # The gappy data sets go, or the gappy methods, whichever keeps more figures.
-    block = max(matrix.dropna(axis=0), matrix.dropna(axis=1), key=lambda kept: kept.size)
+    block = _without_gaps(matrix)
     if block.shape[0] < 2 or block.shape[1] < 3:
         return None
     ranked = friedman_nemenyi(block, level=ALPHA)
@@ -180,10 +183,40 @@ def rank_facts(scores: pd.DataFrame, experiment: str, measure: str) -> RankFacts
     )
 
 
-def _mean_accuracy(scores: pd.DataFrame, measure: str) -> pd.DataFrame:
+def ranking(scores: pd.DataFrame) -> pd.DataFrame:
+    """Rank the methods over all data sets, real-world and controlled ones, by unseen rows.
+
+    A row per method, best first: its ``average_rank`` by accuracy (by candidate lift where there
+    are no true labels) over so many ``data_sets``, and the mean of every measure over data sets. A
+    method that lacks figures on some data set, and the baselines, have no rank.
+    """
+    scores = checked_scores(scores)
+    parts = [of_experiment(scores, experiment) for experiment in ("real-world", "controlled")]
+    methods = ordered_methods(pd.concat(parts)["method"])
+    by_measure = {
+        measure: pd.concat([_mean_accuracy(part, measure, baselines=True) for part in parts])
+        for measure in RANKED_MEASURES
+    }
+    unseen = pd.concat([by_measure["inductive"], by_measure["candidate_lift"]])
+    block = _without_gaps(unseen[[name for name in unseen.columns if name not in BASELINES]])
+    facts = pd.DataFrame(index=pd.Index(methods, name="method"))
+    facts["average_rank"] = block.rank(axis=1, ascending=False).mean().astype(float)
+    facts["data_sets"] = len(block)
+    for measure, matrix in by_measure.items():
+        facts[measure] = matrix.mean().astype(float)
+    return facts.sort_values("average_rank", kind="stable").reset_index()
+
+
+def _without_gaps(matrix: pd.DataFrame) -> pd.DataFrame:
+    """Leave out the gappy data sets, or the gappy methods, whichever keeps more figures."""
+    return max(matrix.dropna(axis=0), matrix.dropna(axis=1), key=lambda kept: kept.size)
+
+
+def _mean_accuracy(scores: pd.DataFrame, measure: str, *, baselines: bool = False) -> pd.DataFrame:
     """Data sets by methods; NaN where a method lacks a configuration that others have."""
-    summary = fold_summary(scores, METHOD_IN_SETTING, measure)
-    summary = summary[~summary["method"].isin(BASELINES)].fillna({"p": -1.0, "r": -1.0})
+    summary = fold_summary(scores, METHOD_IN_SETTING, measure).fillna({"p": -1.0, "r": -1.0})
+    if not baselines:
+        summary = summary[~summary["method"].isin(BASELINES)]
     by_setting = summary.set_index(METHOD_IN_SETTING)["mean"].unstack("method").dropna(how="all")
     if by_setting.empty:
         return by_setting

@@ -17,7 +17,7 @@ from matplotlib.ticker import MaxNLocator
 
 from gmpll.apps.pages.svg import INK, PALETTE, drawing_style, to_svg
 from gmpll.apps.report.comparisons import ALPHA, RankFacts
-from gmpll.apps.report.layouts import setting_name
+from gmpll.apps.report.layouts import counted, setting_name
 from gmpll.apps.report.names import (
     BASELINES,
     COMPARED,
@@ -27,9 +27,10 @@ from gmpll.apps.report.names import (
     ordered_data_sets,
     ordered_methods,
 )
-from gmpll.apps.report.scores_table import SETTING, groups_of
+from gmpll.apps.report.scores_table import SETTING, groups_of, rows_of
 
 _MARKERS = "osD^vP<>X"
+_BASELINE_MARKERS = "sdx+"
 _DASHES = ("-", "--", "-.", ":")
 _PANELS_PER_ROW = 3
 _PANEL_SIZE = (3.5, 2.6)
@@ -67,8 +68,16 @@ def _line_styles(methods: Sequence[str]) -> dict[str, dict[str, Any]]:
             "linewidth": 1.2,
             "markersize": 3.6,
         }
-    for method, dash in zip((m for m in methods if m in BASELINES), cycle(_DASHES[1:])):
-        styles[method] = {"color": INK, "alpha": 0.55, "linestyle": dash, "linewidth": 0.9}
+    for method, marker, dash in zip(BASELINES, _BASELINE_MARKERS, cycle(_DASHES[1:]), strict=False):
+        styles[method] = {
+            "color": INK,
+            "alpha": 0.65,
+            "marker": marker,
+            "markerfacecolor": "none",
+            "markersize": 4.5,
+            "linestyle": dash,
+            "linewidth": 0.9,
+        }
     ours = {"color": INK, "marker": "*", "markersize": 7, "linewidth": 2.2, "zorder": 5}
     variant = {**ours, "linestyle": "--", "linewidth": 1.5, "markerfacecolor": "none"}
     return {**styles, OURS: ours, DEFAULT: variant}
@@ -154,8 +163,13 @@ def _short(name: str) -> str:
 
 
 def curve_figure(facts: pd.DataFrame, r: int) -> Drawing:
-    """Draw accuracy over p for one r: a panel per data set, a line per method."""
+    """Draw accuracy over p for one r: a panel per data set, a line per method.
+
+    With one p for every data set there is no line to draw, but a dot per method.
+    """
     part = facts[(facts["r"] == r) & (facts["measured"] > 0)]
+    if part.groupby("dataset")["p"].nunique().max() == 1:
+        return _dot_figure(part, r)
     return _line_figure(
         f"curves-r{r}",
         f"Accuracy over p, r = {r}",
@@ -170,6 +184,49 @@ def curve_figure(facts: pd.DataFrame, r: int) -> Drawing:
         "share p of partially labelled rows",
         0.045,
     )
+
+
+def _dot_figure(part: pd.DataFrame, r: int) -> Drawing:
+    """Draw accuracy by method: a panel per data set, a row per method."""
+    methods = ordered_methods(part["method"])
+    panels = [
+        (key, group)
+        for name in ordered_data_sets(part["dataset"])
+        for key, group in groups_of(part[part["dataset"] == name], ["dataset", "p"])
+    ]
+    n_columns = min(len(panels), _PANELS_PER_ROW)
+    n_rows = math.ceil(len(panels) / n_columns)
+    height = 0.7 + 0.21 * len(methods)
+    name, title = f"curves-r{r}", f"Accuracy by method, r = {r}"
+    with rc_context(drawing_style()):
+        figure = Figure(
+            figsize=(max(_PANEL_SIZE[0] * n_columns, 6.0), height * n_rows), layout="constrained"
+        )
+        axes = figure.subplots(n_rows, n_columns, squeeze=False, sharey=True)
+        styles = _line_styles(methods)
+        for panel, ((data_set, p), group) in zip(axes.flat, panels, strict=False):
+            for row in rows_of(group):
+                panel.errorbar(
+                    row.mean,
+                    methods.index(row.method),
+                    xerr=0.0 if math.isnan(row.std) else row.std,
+                    elinewidth=0.8,
+                    capsize=1.8,
+                    **styles[row.method],
+                )
+            panel.set_title(_short(f"{data_set_name(data_set)}, p = {p:g}"))
+            panel.set_xlabel("accuracy")
+        axes[0, 0].set_yticks(range(len(methods)), [_short(method) for method in methods])
+        axes[0, 0].invert_yaxis()
+        for unused in axes.flat[len(panels) :]:
+            unused.set_visible(False)
+        names = ", ".join(data_set_name(data_set) for (data_set, _), _ in panels)
+        svg = to_svg(figure, name, title, f"Dots for {', '.join(methods)} on {names}.")
+    caption = (
+        f"Inductive accuracy of every method, with r = {counted(r, 'false candidate')}. Bars: "
+        "standard deviation over the folds."
+    )
+    return Drawing(name, caption, svg)
 
 
 def sensitivity_figure(facts: pd.DataFrame, parameter: str, symbol: str) -> Drawing:

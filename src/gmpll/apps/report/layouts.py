@@ -23,12 +23,18 @@ from gmpll.apps.report.names import (
 from gmpll.apps.report.scores_table import groups_of, rows_of
 
 _MARKS = {"win": "•", "loss": "∘"}
+_BEST_EXPLAINED = "Bold: best mean of the methods."
 _MARKS_EXPLAINED = (
     "• / ∘: gmpll (GM-PLL in a run without it) is significantly better / worse (paired t-test over "
-    "the folds, 0.05); in brackets where the corrected resampled t-test does not confirm it. Bold: "
-    "best mean of the methods."
+    f"the folds, 0.05); in brackets where the corrected resampled t-test does not confirm it. "
+    f"{_BEST_EXPLAINED}"
 )
 _SPREAD_EXPLAINED = "± is the standard deviation over the folds."
+
+
+def _marks_explained(facts: pd.DataFrame) -> str:
+    """Explain the marks where there are any."""
+    return _MARKS_EXPLAINED if facts["verdict"].isin(list(_MARKS)).any() else _BEST_EXPLAINED
 
 
 def setting_name(data_set: str, p: float, r: float, method: str = OURS) -> str:
@@ -50,27 +56,57 @@ def overview_table(facts: pd.DataFrame) -> Table:
     return Table("overview", "Jobs of each experiment", header, rows, facts)
 
 
-def data_tables(facts: pd.DataFrame) -> list[Table]:
-    """Lay out the paper's tables 1 and 2 beside our data."""
-    tables = []
-    for place, kind in enumerate(("controlled", "real-world"), start=1):
-        part = facts[facts["kind"] == kind]
-        columns = {"n_samples": "Rows", "n_features": "Features", "n_classes": "Labels"}
-        if part["mean_candidates"].notna().any():
-            columns["mean_candidates"] = "Mean candidates"
-        else:
-            part = part.drop(columns=["mean_candidates", "paper_mean_candidates", "task"])
-        tables.append(
-            Table(
-                f"data-{kind}",
-                f"{kind.capitalize()} data sets: ours, and what Table {place} of the paper prints",
-                ["Data set", *columns.values()],
-                [_data_row(row, list(columns)) for row in rows_of(part)],
-                part,
-                ["The paper's figure is printed below ours where it differs."],
-            )
-        )
-    return tables
+def counted(number: float, thing: str) -> str:
+    """Say how many there are, in the singular where there is one."""
+    return f"{count(number)} {thing}{'' if number == 1 else 's'}"
+
+
+def ranking_table(facts: pd.DataFrame) -> Table:
+    """Lay out the headline: methods by average rank, with their means over data sets."""
+    names = {
+        "inductive": "Inductive accuracy",
+        "transductive": "Transductive accuracy",
+        "candidate_lift": "Candidate lift",
+    }
+    shown = {name: title for name, title in names.items() if facts[name].notna().any()}
+    best = {name: facts.loc[facts["average_rank"].notna(), name].max() for name in shown}
+    rows: list[Row] = []
+    for row in rows_of(facts):
+        is_ranked = not math.isnan(row.average_rank)
+        cells = [Cell(row.method), Cell(number(row.average_rank, 2))]
+        for name in shown:
+            value = getattr(row, name)
+            cells.append(Cell(number(value), strong=is_ranked and value >= best[name]))
+        is_first_unranked = not is_ranked and bool(rows) and rows[-1].cells[1].text != MISSING
+        rows.append(Row(cells, is_apart=is_first_unranked))
+    n_sets = facts["data_sets"].iloc[0]
+    return Table(
+        "ranking",
+        f"Methods by average rank over {counted(n_sets, 'data set')}",
+        ["Method", "Average rank", *shown.values()],
+        rows,
+        facts,
+        [
+            "1 is best; ranked by what is predicted for unseen rows. Means over data sets, each "
+            "with the mean of its configurations; bold: best of the ranked methods. Methods "
+            "without a rank are baselines or lack figures on some data set."
+        ],
+    )
+
+
+def data_table(facts: pd.DataFrame) -> Table:
+    """Lay out the data sets that ran, with what the paper prints where it differs."""
+    columns = {"n_samples": "Rows", "n_features": "Features", "n_classes": "Labels"}
+    if facts["mean_candidates"].notna().any():
+        columns["mean_candidates"] = "Mean candidates"
+    ordered = facts.set_index("dataset").loc[ordered_data_sets(facts["dataset"])].reset_index()
+    rows = [_data_row(row, list(columns)) for row in rows_of(ordered)]
+    differs = any(cell.detail for row in rows for cell in row.cells[1:])
+    notes = ["The paper's figure is printed below ours where it differs."] if differs else []
+    if facts["mean_candidates"].isna().any():
+        notes.append("Without a mean number of candidates: plain labels, candidates are drawn.")
+    header = ["Data set", *columns.values()]
+    return Table("data", "Data sets of this run", header, rows, ordered, notes)
 
 
 def _data_row(row: Any, statistics: Sequence[str]) -> Row:
@@ -157,10 +193,12 @@ def win_tie_loss_table(facts: pd.DataFrame, *, corrected: bool) -> Table:
     ]
     rows.append(row("sum", facts, is_apart=True))
     test = "corrected resampled t-test" if corrected else "paired t-test"
-    notes = [
-        "The first line is ours. The second is the paper's (Table 3), for the same data sets; its "
-        "sums are those of the printed counts, not the printed sums."
-    ]
+    notes = []
+    if facts["paper_win"].notna().any():
+        notes.append(
+            "The first line is ours. The second is the paper's (Table 3), for the same data sets; "
+            "its sums are those of the printed counts, not the printed sums."
+        )
     if corrected:
         notes.append("The paper used the plain paired t-test.")
     return Table(
@@ -188,22 +226,26 @@ def _counts_cell(part: pd.DataFrame, columns: Sequence[str]) -> Cell:
 def accuracy_table(facts: pd.DataFrame, measure: str) -> Table:
     """Lay out the inductive or the transductive table of the real-world sets."""
     # Full supervision, for one, has no transductive accuracy: its row would be all dashes.
-    facts = facts[(facts["measured"] > 0) | (facts["failed"] > 0)]
+    has_figure = facts.groupby("dataset")["measured"].transform("sum") > 0
+    facts = facts[has_figure & ((facts["measured"] > 0) | (facts["failed"] > 0))]
     data_sets = ordered_data_sets(facts["dataset"])
+    title = f"{measure.replace('_', ' ').capitalize()}"
+    notes = [_marks_explained(facts)]
+    if measure in paper.TABLE_NUMBERS:
+        title += " accuracy"
+    if facts["paper_mean"].notna().any():
+        title += f" on the real-world sets (Table {paper.TABLE_NUMBERS[measure]} of the paper)"
+        notes[0] += " The second line of a cell is the paper's figure and ours minus the paper's."
+        notes += _not_run(ordered_methods(facts["method"]), data_sets, measure)
+    notes.insert(1, _SPREAD_EXPLAINED)
     return _table_by_method(
         measure,
-        f"{measure.capitalize()} accuracy on the real-world sets (Table "
-        f"{paper.TABLE_NUMBERS[measure]} of the paper)",
+        title,
         facts,
         {(name,): data_set_name(name) for name in data_sets},
         ["dataset"],
         _accuracy_cell,
-        [
-            f"{_MARKS_EXPLAINED} The second line of a cell is the paper's figure and ours minus "
-            "the paper's.",
-            _SPREAD_EXPLAINED,
-            *_not_run(ordered_methods(facts["method"]), data_sets, measure),
-        ],
+        notes,
     )
 
 
@@ -253,7 +295,7 @@ def error_table(facts: pd.DataFrame) -> Table:
         },
         ["dataset", "rows"],
         lambda row: _compared_cell(row, decimals=2),
-        [_MARKS_EXPLAINED, _SPREAD_EXPLAINED],
+        [_marks_explained(facts), _SPREAD_EXPLAINED],
     )
 
 
@@ -266,7 +308,7 @@ def error_by_setting_table(facts: pd.DataFrame) -> Table:
         ["rows", "p", "r"],
         lambda data_set, rows, p, r: f"{setting_name(data_set, p, r)}, {rows} rows",
         lambda row: _compared_cell(row, decimals=2),
-        [_MARKS_EXPLAINED, _SPREAD_EXPLAINED],
+        [_marks_explained(facts), _SPREAD_EXPLAINED],
     )
 
 

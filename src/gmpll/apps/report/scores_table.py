@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pandas as pd
 
-from gmpll.apps.experiments.scoring import SCORE_COLUMNS
+from gmpll.apps.experiments.scoring import SCORE_COLUMNS, WITHOUT_TRUTH
 
 _TEXT_COLUMNS = ("experiment", "dataset", "method", "parameter", "chosen", "status", "error")
 _NUMBER_COLUMNS = tuple(column for column in SCORE_COLUMNS if column not in _TEXT_COLUMNS)
@@ -36,6 +36,8 @@ def checked_scores(scores: pd.DataFrame) -> pd.DataFrame:
     Text columns hold text (unprintable characters replaced), number columns hold floats. It is a
     ValueError if columns are missing or a number column holds something else.
     """
+    if WITHOUT_TRUTH not in scores.columns:  # of an older run
+        scores = scores.assign(**{WITHOUT_TRUTH: float("nan")})
     missing = [column for column in SCORE_COLUMNS if column not in scores.columns]
     if missing:
         raise ValueError(

@@ -5,7 +5,7 @@ What the scores say nothing about has no section.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 import pandas as pd
@@ -19,6 +19,24 @@ from gmpll.apps.report.scores_table import METHOD_IN_SETTING, of_experiment
 from gmpll.datasets import PAPER_DIFFERENCES, DatasetInfo
 
 _SYMBOLS = {"beta": "β", "r": "r"}
+#: What real-world sets are measured by -> title and explanation.
+_MEASURES = {
+    "inductive": (
+        "Real-world sets: inductive accuracy",
+        "The share of unseen rows whose label was predicted.",
+    ),
+    "transductive": (
+        "Real-world sets: transductive accuracy",
+        "The share of training rows whose label was found among their candidates; guessing among "
+        "the candidates (“Random candidate”) is the floor.",
+    ),
+    "candidate_lift": (
+        "Sets without true labels: candidate lift",
+        "How much oftener than by chance the predicted label lies in the candidate set of an "
+        "unseen row: 1 is always, 0 is chance. It ranks methods without true labels; it is no "
+        "accuracy.",
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -39,11 +57,11 @@ def make_sections(scores: pd.DataFrame, infos: Sequence[DatasetInfo]) -> list[Se
         return [Section("overview", "Overview", ["The table of scores is empty."])]
     made = (
         _overview(scores),
-        _data(infos),
+        _data(scores, infos),
+        _ranking(scores),
         _curves(scores),
         _win_tie_loss(scores),
-        _accuracy(scores, "inductive"),
-        _accuracy(scores, "transductive"),
+        *(_accuracy(scores, measure) for measure in _MEASURES),
         _errors(scores),
         _ranks(scores),
         *(_sensitivity(scores, infos, parameter) for parameter in _SYMBOLS),
@@ -58,22 +76,53 @@ def make_sections(scores: pd.DataFrame, infos: Sequence[DatasetInfo]) -> list[Se
 def _overview(scores: pd.DataFrame) -> Section:
     facts = summaries.overview_facts(scores)
     text = [
+        *_headline(comparisons.ranking(scores)),
         f"{facts['jobs'].sum()} jobs, {facts['failed'].sum()} of them failed. Every figure is "
         "computed from predictions that were saved before they were scored; a figure that rests on "
-        "fewer folds than the others of its setting says so."
+        "fewer folds than the others of its setting says so.",
     ]
     return Section("overview", "Overview", text, tables=[layouts.overview_table(facts)])
 
 
-def _data(infos: Sequence[DatasetInfo]) -> Section:
-    reasons = [
+def _ranking(scores: pd.DataFrame) -> Section:
+    facts = comparisons.ranking(scores)
+    tables = [layouts.ranking_table(facts)] if _headline(facts) else []
+    return Section("ranking", "Ranking", tables=tables)
+
+
+def _headline(ranking: pd.DataFrame) -> list[str]:
+    """Say who is best, if there is anything to compare."""
+    ranked = ranking[ranking["average_rank"].notna()]
+    if len(ranked) < 2:
+        return []
+    smallest = ranked["average_rank"].min()
+    best = ranked.loc[ranked["average_rank"] <= smallest + 1e-9, "method"]
+    verb = "has" if len(best) == 1 else "share"
+    data_sets = layouts.counted(ranked["data_sets"].iloc[0], "data set")
+    return [
+        f"{' and '.join(best)} {verb} the best average rank of {len(ranked)} methods on unseen "
+        f"rows: {smallest:.2f} over {data_sets}."
+    ]
+
+
+def _data(scores: pd.DataFrame, infos: Sequence[DatasetInfo]) -> Section:
+    ran = set(scores["dataset"])
+    remarks = [
         f"{data_set_name(data_set)}: {reason}"
         for data_set, by_statistic in PAPER_DIFFERENCES.items()
         for reason in by_statistic.values()
+        if data_set in ran
     ]
-    tables = layouts.data_tables(summaries.data_facts(infos))
-    remarks = [*reasons, *paper.REMARKS["data"]]
+    remarks += [text for text in paper.REMARKS["data"] if _speaks_of(text, ran)]
+    facts = summaries.data_facts([info for info in infos if info.name in ran])
+    tables = [] if facts.empty else [layouts.data_table(facts)]
     return Section("data", "Data sets", tables=tables, remarks=remarks)
+
+
+def _speaks_of(sentence: str, data_sets: Collection[str]) -> bool:
+    """Whether a remark is about one of the data sets, or about none at all."""
+    named = {name for name, printed in paper.PRINTED_NAMES.items() if printed in sentence}
+    return not named or not named.isdisjoint(data_sets)
 
 
 def _curves(scores: pd.DataFrame) -> Section:
@@ -82,8 +131,7 @@ def _curves(scores: pd.DataFrame) -> Section:
     numbers = sorted(int(r) for r in facts.loc[facts["measured"] > 0, "r"].dropna().unique())
     return Section(
         "controlled",
-        "Controlled sets: accuracy over p",
-        ["The counterparts of the paper's three figures over p, one for each r."],
+        "Controlled sets: accuracy over p" if facts["p"].nunique() > 1 else "Controlled sets",
         drawings=[figures.curve_figure(facts, r) for r in numbers],
         tables=[layouts.curve_table(facts, r) for r in numbers],
     )
@@ -100,23 +148,23 @@ def _win_tie_loss(scores: pd.DataFrame) -> Section:
     ]
     tests = () if facts.empty else (False, True)
     tables = [layouts.win_tie_loss_table(facts, corrected=corrected) for corrected in tests]
-    title, remarks = "Controlled sets: win/tie/loss", paper.REMARKS["win-tie-loss"]
+    title = "Controlled sets: win/tie/loss"
+    remarks = paper.REMARKS["win-tie-loss"] if facts["paper_win"].notna().any() else []
     return Section("win-tie-loss", title, text, tables=tables, remarks=remarks)
 
 
 def _accuracy(scores: pd.DataFrame, measure: str) -> Section:
     facts = comparisons.accuracy_facts(scores, measure)
-    text = {
-        "inductive": "The share of unseen rows whose label was predicted.",
-        "transductive": "The share of training rows whose label was found among their candidates; "
-        "guessing among the candidates (“Random candidate”) is the floor.",
-    }[measure]
+    title, text = _MEASURES[measure]
+    if facts["paper_mean"].isna().all():
+        title = title.removeprefix("Real-world sets: ").capitalize()
+    ran = set(facts["dataset"])
     return Section(
         measure,
-        f"Real-world sets: {measure} accuracy",
+        title,
         [text],
         tables=[layouts.accuracy_table(facts, measure)] if facts["measured"].any() else [],
-        remarks=paper.REMARKS[measure],
+        remarks=[remark for remark in paper.REMARKS.get(measure, []) if _speaks_of(remark, ran)],
     )
 
 
@@ -157,14 +205,13 @@ def _ranks(scores: pd.DataFrame) -> Section:
 
 def _sensitivity(scores: pd.DataFrame, infos: Sequence[DatasetInfo], parameter: str) -> Section:
     symbol = _SYMBOLS[parameter]
-    section = Section(
-        f"sensitivity-{parameter}",
-        f"Sensitivity to {symbol}",
-        remarks=paper.REMARKS[parameter],
-    )
+    section = Section(f"sensitivity-{parameter}", f"Sensitivity to {symbol}")
     facts = summaries.sensitivity_facts(scores, infos)
     if facts.loc[facts["parameter"] == parameter, "measured"].any():
-        section.drawings.append(figures.sensitivity_figure(facts, parameter, symbol))
+        ran = set(facts["dataset"])
+        section.remarks.extend(r for r in paper.REMARKS[parameter] if _speaks_of(r, ran))
+        if facts.loc[facts["parameter"] == parameter, "value"].nunique() > 1:
+            section.drawings.append(figures.sensitivity_figure(facts, parameter, symbol))
         section.tables.append(layouts.sensitivity_table(facts, parameter, symbol))
     return section
 

@@ -19,19 +19,18 @@ _JOB = [*METHOD_IN_SETTING, "parameter", "value"]
 
 
 def data_facts(infos: Sequence[DatasetInfo]) -> pd.DataFrame:
-    """Put the statistics of the paper's data sets beside the printed ones (prefix ``paper_``)."""
+    """Put the statistics of data sets beside the printed ones (prefix ``paper_``)."""
     rows = []
-    for info in sorted(infos, key=lambda info: info.kind == "real-world"):
-        if info.kind not in ("uci", "real-world"):
-            continue
-        kind = "controlled" if info.kind == "uci" else info.kind
-        row: dict[str, Any] = {"dataset": info.name, "kind": kind}
+    for info in infos:
+        row: dict[str, Any] = {"dataset": info.name, "kind": info.kind}
         for statistic in _STATISTICS:
             row[statistic] = getattr(info, statistic)
             row[f"paper_{statistic}"] = getattr(info.paper, statistic, None)
         rows.append(row | {"task": paper.TASKS.get(info.name, "")})
     numbers = [f"{prefix}{statistic}" for statistic in _STATISTICS for prefix in ("", "paper_")]
-    return pd.DataFrame(rows).astype(dict.fromkeys(numbers, float))
+    return pd.DataFrame(rows, columns=["dataset", "kind", *numbers, "task"]).astype(
+        dict.fromkeys(numbers, float)
+    )
 
 
 def fold_summary(scores: pd.DataFrame, keys: Sequence[str], measure: str) -> pd.DataFrame:

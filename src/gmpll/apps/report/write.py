@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from gmpll.apps.experiments.own_data import own_infos
 from gmpll.apps.experiments.store import write_atomically
 from gmpll.apps.pages import render_template
 from gmpll.apps.report import paper
@@ -24,14 +25,19 @@ GENERAL = "General"
 
 
 def write_report(
-    scores: pd.DataFrame, out_dir: str | PathLike[str], *, provenance: Mapping[str, Any]
+    scores: pd.DataFrame,
+    out_dir: str | PathLike[str],
+    *,
+    provenance: Mapping[str, Any],
+    own: Path | None = None,
 ) -> Path:
     """Render a table of scores as a report; return the path of the page.
 
     The scores have a row per job, as :func:`gmpll.apps.experiments.scores` returns them. The folder
     is made where needed and gets ``index.html`` (self-contained), ``tables/NAME.csv``, ``.md`` and
     ``.tex`` for every table, and ``figures/NAME.svg``. The provenance (command, versions, commit,
-    class of machine) is listed at the end of the page.
+    class of machine) is listed at the end of the page. ``own`` is the folder of data sets that the
+    catalogue does not know.
 
     Examples
     --------
@@ -46,7 +52,8 @@ def write_report(
     True
     """
     folder = Path(out_dir)
-    sections = make_sections(checked_scores(scores), list_datasets())
+    infos = [*list_datasets(), *(own_infos(own) if own is not None else ())]
+    sections = make_sections(checked_scores(scores), infos)
     formats = {"csv": to_csv, "md": to_markdown, "tex": to_latex}
     for section in sections:
         for table in section.tables:
@@ -61,7 +68,7 @@ def write_report(
         "report.html",
         sections=sections,
         provenance=provenance_groups(provenance),
-        citation=paper.CITATION,
+        citation=paper.CITATION if set(scores["dataset"]) & paper.PRINTED_NAMES.keys() else "",
         max_rows=MAX_ROWS,
     )
     _write(page, text)

@@ -6,14 +6,17 @@ and ``features`` -> ``resolving`` -> ``saved``, ``page`` and ``output``.
 
 from gmpll.apps.tables.disambiguation import Disambiguation
 from gmpll.apps.tables.errors import InputError
+from gmpll.apps.tables.loaded import LoadedModel, load
 from gmpll.apps.tables.resolving import disambiguate
 from gmpll.apps.tables.saved import SavedMatching, read_matching, rematch
 
 __all__ = [
     "Disambiguation",
     "InputError",
+    "LoadedModel",
     "SavedMatching",
     "disambiguate",
+    "load",
     "read_matching",
     "rematch",
 ]

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.impute import SimpleImputer
+from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, OneHotEncoder
 
@@ -36,6 +36,9 @@ TEXT_DIMENSIONS = 50
 #: hold more than noise.
 ROWS_PER_DIMENSION = 10
 MAX_CATEGORIES = 50
+#: Where this share of a column is missing, and so many cells of it, a feature tells where.
+_MUCH_MISSING = 0.1
+_MIN_GAPS = 5
 #: Rows whose numbers are encoded at a time.
 _BLOCK_ROWS = 20_000
 
@@ -178,7 +181,9 @@ def feature_table(
     missing = sum(int(np.isnan(column).sum()) for column in columns.values())
     if missing:
         what = counted(missing, "number", "is")
-        problems.append(f"{what} missing: the median of the column stands in")
+        gaps = [] if fixed else often_missing(columns)
+        told = f", and a feature tells where of {listed(gaps)}" if gaps else ""
+        problems.append(f"{what} missing: the median of the column stands in{told}")
     columns |= {name: table.text(name) for name in (*roles.text, *roles.categorical)}
     for name in () if fixed else roles.text:
         if table.frame[name].dtype.kind in "fiub":
@@ -192,6 +197,16 @@ def feature_table(
     vectors += [read_embeddings(path, ids) for path in roles.files]
     frame = pd.DataFrame(columns, index=range(len(table.frame)), copy=False)
     return FeatureTable(frame, tuple(vectors), tuple(problems))
+
+
+def often_missing(columns: dict[str, NDArray[np.float64]]) -> list[str]:
+    """Return the columns of numbers in which so many are missing that it may mean something."""
+    gaps = {name: int(np.isnan(column).sum()) for name, column in columns.items()}
+    return [
+        name
+        for name, n_gaps in gaps.items()
+        if max(_MIN_GAPS, _MUCH_MISSING * len(columns[name])) <= n_gaps < len(columns[name])
+    ]
 
 
 def _numbers(
@@ -221,7 +236,8 @@ def _numbers(
 class FeatureEncoder(BaseEstimator):
     """Numbers, texts and categories as one table of numbers; embeddings are put beside them.
 
-    Missing numbers become the median of their column; a text becomes TF-IDF of its words and
+    Missing numbers become the median of their column, and where many are missing a feature tells
+    which; a text becomes TF-IDF of its words and
     pairs of words, reduced by a truncated SVD; a category becomes one column for each of its
     values. The styles tell how the numbers of a column are written in files, unless with a point.
     """
@@ -240,6 +256,9 @@ class FeatureEncoder(BaseEstimator):
         parts: list[tuple[str, Any, Any]] = []
         if self.numeric:
             parts.append(("numbers", SimpleImputer(strategy="median"), list(self.numeric)))
+        gaps = often_missing({name: frame[name].to_numpy() for name in self.numeric})
+        if gaps:
+            parts.append(("gaps", MissingIndicator(features="all"), gaps))
         for name in self.text:
             parts.append((f"text {name}", self._text_steps(frame[name]), name))
         if self.categorical:

@@ -11,10 +11,13 @@ import copy
 import importlib
 import json
 import os
+import platform
 import sys
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 from types import FunctionType
 from typing import Any
@@ -23,6 +26,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from gmpll import __version__
 from gmpll.apps.decisions.store import Rows
 from gmpll.apps.tables.decided import input_settings
 from gmpll.apps.tables.errors import InputError
@@ -55,6 +59,7 @@ TRUSTED_MODULES = (
     "gmpll.apps.tables.features.",
 )
 TRUSTED_TYPES = {
+    "gmpll.graph.views._unit_rows",  # a function of an array, a step of the views
     *("numpy.dtype", "numpy.float32", "numpy.float64", "numpy.int64"),
     *("numpy.random.mtrand.RandomState", "scipy.sparse._csr.csr_array"),
 }
@@ -126,7 +131,8 @@ class SavedModel:
     """What prediction needs: how columns become features, and the fitted model.
 
     ``vectors`` are the columns that hold embeddings, ``n_files`` is the number of embedding files
-    that go with an input; rows with a margin smaller than ``review_below`` are flagged.
+    that go with an input; rows with a margin smaller than ``review_below`` are flagged. A file also
+    tells when it was written, and with which versions.
     """
 
     encoder: FeatureEncoder
@@ -134,6 +140,8 @@ class SavedModel:
     vectors: tuple[str, ...]
     n_files: int
     review_below: float
+    created: str = ""
+    versions: dict[str, str] = field(default_factory=dict)
 
 
 def save_model(saved: SavedModel, path: Path) -> None:
@@ -144,6 +152,12 @@ def save_model(saved: SavedModel, path: Path) -> None:
     vars(model).pop("annotators_", None)
     content = {field.name: getattr(saved, field.name) for field in fields(saved)}
     content |= {"format": MODEL_FORMAT, "vectors": list(saved.vectors), "model": model}
+    content["created"] = datetime.now(UTC).isoformat(timespec="seconds")
+    content["versions"] = {
+        "gmpll": __version__,
+        "python": platform.python_version(),
+        **{name: version(name) for name in ("numpy", "scikit-learn")},
+    }
     dump(content, path, compression=zipfile.ZIP_DEFLATED, compresslevel=1)
 
 
@@ -184,6 +198,8 @@ def load_model(path: str | Path) -> SavedModel:
             and all(isinstance(name, str) for name in saved.vectors)
             and isinstance(saved.n_files, int)
             and isinstance(saved.review_below, (int, float))
+            and isinstance(saved.created, str)
+            and isinstance(saved.versions, dict)
         )
     except TypeError:
         fits = False
@@ -212,6 +228,22 @@ def predict_table(
     ``id_column`` holds ids that embedding files may refer to. A method without probabilities
     leaves ``confidence`` and ``margin`` as NaN.
     """
+    labels, shares, notes = predictions(saved, table, files, id_column)
+    n = len(labels)
+    codes, nobody = codes_of(labels, saved.model.classes_), np.full(n, -1, dtype=np.int64)
+    if shares is None:
+        nothing = np.full(n, np.nan)
+        notes += ("the method gives no probabilities: confidence, margin and review stay empty",)
+        return Verdicts(codes, nobody, nothing, nothing, np.zeros(n, dtype=bool), notes)
+    possible = shares > 0
+    possible[np.arange(n), codes] = True
+    return replace(verdicts(shares, possible, codes, nobody, saved.review_below), notes=notes)
+
+
+def predictions(
+    saved: SavedModel, table: Table, files: Sequence[Path] = (), id_column: str = ""
+) -> tuple[NDArray[Any], NDArray[np.float64] | None, tuple[str, ...]]:
+    """Return labels, probabilities where the method has them, and what is odd about the rows."""
     if len(files) != saved.n_files:
         raise InputError(
             f"The model was made with {saved.n_files} embedding files but got {len(files)}: "
@@ -234,18 +266,9 @@ def predict_table(
     inputs = feature_table(table, roles, cells.astype(str), fixed=True)
     features = encoder.encode(inputs)
     notes = (*inputs.problems, *encoder.unseen(inputs))
-    model = saved.model
-    labels = codes_of(model.predict(features), model.classes_)
-    nobody = np.full(n, -1, dtype=np.int64)
-    if not hasattr(model, "predict_proba"):
-        nothing = np.full(n, np.nan)
-        notes += ("the method gives no probabilities: confidence, margin and review stay empty",)
-        return Verdicts(labels, nobody, nothing, nothing, np.zeros(n, dtype=bool), notes)
-    shares = model.predict_proba(features)
-    possible = shares > 0
-    possible[np.arange(n), labels] = True
-    found = verdicts(shares, possible, labels, nobody, saved.review_below)
-    return replace(found, notes=notes)
+    if hasattr(saved.model, "predict_proba"):
+        return *saved.model.predict_both(features), notes
+    return saved.model.predict(features), None, notes
 
 
 @dataclass(frozen=True)

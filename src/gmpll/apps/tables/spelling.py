@@ -102,7 +102,7 @@ def _counts(group: Mapping[str, int]) -> str:
 def _shown(name: str) -> str:
     """Show a name, with codes for its characters where something of it cannot be seen."""
     seen = unicodedata.normalize("NFC", " ".join(name.split()))
-    return quoted(name) if name == seen and name.isprintable() else ascii(name)
+    return quoted(name) if name == seen and name.isprintable() else ascii(name)[:60]
 
 
 def _few(texts: Any) -> str:

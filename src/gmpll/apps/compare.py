@@ -1,0 +1,306 @@
+"""Comparing methods on data of your own: what :mod:`gmpll.experiments` offers as ``compare``."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_array
+
+from gmpll.apps.experiments import ExperimentError, run, write_scores
+from gmpll.apps.experiments.declaration import Declaration, methods_of, parse_declaration
+from gmpll.apps.experiments.methods import FULL_SUPERVISION
+from gmpll.apps.experiments.own_data import SUFFIX, name_of, names_a_file, read_own, write_own
+from gmpll.apps.experiments.provenance import provenance_of_run
+from gmpll.apps.experiments.store import RunFolder
+from gmpll.candidates import as_candidates
+from gmpll.datasets import dataset_info, list_datasets
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from gmpll.apps.experiments.progress import RunProgress
+
+#: Corruption of data sets that have plain labels, where none is asked for.
+DEFAULT_P = (0.1, 0.4, 0.7)
+DEFAULT_R = (1,)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What :func:`compare` found.
+
+    Attributes
+    ----------
+    scores : DataFrame
+        One row per method, fold and setting, see :func:`gmpll.apps.experiments.scores`.
+    ranking : DataFrame
+        One row per method, best first: ``average_rank`` over the data sets, on how many it rests,
+        and the mean of every measure. Floors and the ceiling come last and have no rank.
+    folder : Path or None
+        The run folder, None if nothing was kept.
+    report : Path or None
+        The page with the report, None if nothing was kept.
+    """
+
+    scores: pd.DataFrame
+    ranking: pd.DataFrame
+    folder: Path | None = None
+    report: Path | None = None
+
+
+def compare(
+    data: Any,
+    candidates: Any = None,
+    truth: Any = None,
+    *,
+    methods: Sequence[str] = ("all",),
+    p: Sequence[float] = (),
+    r: Sequence[int] = (),
+    folds: int = 10,
+    seeds: Sequence[int] = (0,),
+    tune: bool = True,
+    out: str | PathLike[str] | None = None,
+    n_jobs: int | None = None,
+    retry_failed: bool = False,
+    data_home: str | PathLike[str] | None = None,
+    progress: RunProgress | None = None,
+    separator: str | None = None,
+    text: str | Sequence[str] = (),
+    features: str | Sequence[str] = (),
+    exclude: str | Sequence[str] = (),
+    id: str | None = None,
+) -> Comparison:
+    """Compare methods on your own data by the protocol of the experiments.
+
+    Cross-validation with the same folds for all methods, tuning on the training folds without true
+    labels, saved predictions that are scored afterwards, significance tests, and one report.
+
+    Parameters
+    ----------
+    data : array-like, DataFrame, path, name or a list of paths and names
+        The features; or a table with a row per item; or a ``.npz`` archive with ``X``, ``S``
+        (candidate sets, 0 and 1), ``y`` (numbers of true labels) and ``names`` of the labels, of
+        which ``S`` or ``y`` may be missing; or a data set of :func:`gmpll.datasets.list_datasets`.
+    candidates : candidate sets or column names, default=None
+        With features: the sets in any form that :func:`gmpll.as_candidates` reads. With a table:
+        the column of the sets, or several of 0 and 1; guessed by default.
+    truth : array-like or str, default=None
+        The true labels, with a table their column. They are used for scoring, and to draw
+        candidates where there are none. Where no true label is known, methods are compared by the
+        candidate lift on held-out rows, see :func:`gmpll.metrics.candidate_lift`.
+    methods : sequence of str, default=("all",)
+        Printed names, see :func:`gmpll.apps.experiments.known_methods`.
+    p, r : sequences of numbers, default=()
+        Draw candidates from the true labels: the share of rows that get wrong ones, and how many.
+        By default 0.1, 0.4 and 0.7 with 1 where the data has no candidates.
+    folds : int, default=10
+        Folds of the cross-validation.
+    seeds : sequence of int, default=(0,)
+        Seeds of the shufflings.
+    tune : bool, default=True
+        Whether hyper-parameters are chosen on the training folds.
+    out : path-like, default=None
+        The run folder. Given again, the run goes on where it was stopped or killed. By default
+        nothing is kept and no report is written.
+    n_jobs : int, default=None
+        Number of processes.
+    retry_failed : bool, default=False
+        Run the jobs again that failed earlier.
+    data_home : path-like, default=None
+        Folder of the data sets that are given by name.
+    progress : RunProgress, default=None
+        Told what happens; by default lines or a bar on the standard error output.
+    separator, text, features, exclude, id : default=None or ()
+        What the columns of a table are, as in :func:`gmpll.disambiguate`; guessed by default.
+
+    Returns
+    -------
+    Comparison
+
+    Examples
+    --------
+    >>> import io
+    >>> from rich.console import Console
+    >>> from gmpll.apps.experiments.progress import RunProgress
+    >>> from gmpll.datasets import make_partial_label_problem
+    >>> from gmpll.experiments import compare
+    >>> problem = make_partial_label_problem(n_samples=60, random_state=0)
+    >>> found = compare(
+    ...     problem.data,
+    ...     problem.candidates,
+    ...     problem.target,
+    ...     methods=["PL-KNN", "Random candidate"],
+    ...     folds=3,
+    ...     progress=RunProgress(Console(file=io.StringIO())),
+    ... )
+    >>> found.ranking["method"].tolist()
+    ['PL-KNN', 'Random candidate']
+    """
+    with ExitStack() as stack:
+        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        several = data if isinstance(data, (list, tuple)) and _all_named(data) else [data]
+        columns = {"separator": separator, "text": text, "features": features, "id": id}
+        columns |= {"exclude": exclude}
+        columns = {name: value for name, value in columns.items() if value}
+        sets = [_file_of(item, candidates, truth, columns, scratch) for item in several]
+        declaration = _declared(sets, methods, p, r, folds, seeds, tune)
+        folder = Path(out) if out is not None else scratch / "run"
+        run(
+            declaration,
+            folder,
+            n_jobs=n_jobs,
+            retry_failed=retry_failed,
+            data_home=data_home,
+            progress=progress,
+        )
+        table = write_scores(folder, data_home=data_home)
+        from gmpll.apps.report import ranking, write_report
+
+        if out is None:
+            return Comparison(table, ranking(table))
+        provenance = provenance_of_run(RunFolder(folder))
+        page = write_report(table, folder / "report", provenance=provenance, own=folder / "data")
+        return Comparison(table, ranking(table), folder, page)
+
+
+def _all_named(data: Sequence[Any]) -> bool:
+    return bool(data) and all(isinstance(item, (str, PathLike)) for item in data)
+
+
+def _file_of(data: Any, candidates: Any, truth: Any, columns: dict[str, Any], scratch: Path) -> str:
+    """Return what a declaration calls the data: a name of the catalogue, or an archive."""
+    if isinstance(data, (str, PathLike)):
+        name = str(data)
+        known = {info.name for info in list_datasets()}
+        if name.strip().lower() in known or names_a_file(name):
+            if candidates is not None or truth is not None or columns:
+                raise ExperimentError(
+                    f"{name} says itself what its candidates and true labels are: columns are "
+                    "named for tables only."
+                )
+            return name
+        return _archive_of_table(Path(name), candidates, truth, columns, scratch)
+    if hasattr(data, "columns") and (truth is None or isinstance(truth, str)):
+        return _archive_of_table(data, candidates, truth, columns, scratch)
+    if columns:
+        raise ExperimentError(f"{next(iter(columns))}= goes with a table only.")
+    X = check_array(data, dtype=np.float64)
+    if candidates is None and truth is None:
+        raise ExperimentError("Give candidates, or truth to draw them from, beside the features.")
+    mask = None if candidates is None else as_candidates(candidates)
+    classes = np.unique(np.asarray(truth)) if mask is None else mask.classes
+    return _archive(scratch / f"data{SUFFIX}", X, classes, mask and mask.mask, truth)
+
+
+def _archive(
+    file: Path, X: NDArray[Any], classes: NDArray[Any], mask: Any, truth: ArrayLike | None
+) -> str:
+    """Write an archive; true labels that are in no set become labels of their own."""
+    codes = None
+    if truth is not None:
+        labels = np.asarray(truth)
+        if labels.shape != (len(X),):
+            raise ExperimentError(
+                f"truth has the shape {labels.shape}, but there are {len(X)} rows: give one true "
+                "label a row."
+            )
+        missing = np.array([label is None or label != label or label == "" for label in labels])
+        place = {label: code for code, label in enumerate(classes.tolist())}
+        for label in labels[~missing].tolist():
+            place.setdefault(label, len(place))
+        found = [place.get(label, -1) for label in labels.tolist()]
+        codes = np.array(found, dtype=np.int64)
+        if mask is not None:
+            mask = np.pad(mask, ((0, 0), (0, len(place) - mask.shape[1])))
+        classes = np.array(list(place))
+    write_own(file, X, np.asarray(classes, dtype=np.str_), mask, codes)
+    return str(file)
+
+
+def _archive_of_table(
+    data: Any, candidates: Any, truth: str | None, columns: dict[str, Any], scratch: Path
+) -> str:
+    """Encode a table as ``gmpll disambiguate`` does, its true labels left out."""
+    from gmpll.apps.tables.features import FeatureEncoder
+    from gmpll.apps.tables.guesses import guess_roles
+    from gmpll.apps.tables.labels import NONE, options_of
+    from gmpll.apps.tables.resolving import prepare
+    from gmpll.apps.tables.tables import read_table, table_from_frame
+
+    table = read_table(data) if isinstance(data, Path) else table_from_frame(data)
+    if truth is not None and truth not in table.frame.columns:
+        raise ExperimentError(
+            f"{table.name} has no column {truth!r} for the true labels; it has "
+            f"{', '.join(map(str, table.frame.columns))}."
+        )
+    exclude = (*_several(columns.get("exclude")), *_several(truth))
+    given = {"candidates": candidates, **columns, "exclude": exclude, "gold": NONE}
+    options = options_of(given, _several)
+    roles = guess_roles(table, options)
+    prepared = prepare(table, roles, options)
+    encoder = FeatureEncoder(
+        numeric=roles.numeric,
+        text=roles.text,
+        categorical=roles.categorical,
+        styles=roles.styles,
+        random_state=0,
+    )
+    X = encoder.fit(prepared.inputs).encode(prepared.inputs).astype(np.float64)
+    labels = None if truth is None else table.text(truth).str.strip().to_numpy(dtype=object)
+    name = name_of(data) if isinstance(data, Path) else "data"
+    sets = prepared.sets
+    return _archive(scratch / f"{name}{SUFFIX}", X, sets.classes, sets.mask, labels)
+
+
+def _several(value: str | Sequence[str] | None) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else tuple(value or ())
+
+
+def _declared(
+    sets: Sequence[str],
+    methods: Sequence[str],
+    p: Sequence[float],
+    r: Sequence[int],
+    folds: int,
+    seeds: Sequence[int],
+    tune: bool,
+) -> Declaration:
+    """Declare one experiment for the sets with candidates, and one for those with plain labels."""
+    if bool(p) != bool(r):
+        raise ExperimentError("p and r belong together: give both or none.")
+    kinds: dict[str, list[str]] = {}
+    is_blind = False
+    for name in sets:
+        if names_a_file(name):
+            own = read_own(Path(name))
+            plain, is_blind = own.candidates is None, is_blind or bool((own.target < 0).any())
+            if isinstance(folds, int) and len(own.data) < folds:
+                raise ExperimentError(
+                    f"{name} has {len(own.data)} rows, fewer than the {folds} folds: give fewer."
+                )
+        else:
+            plain = dataset_info(name).mean_candidates is None
+        kinds.setdefault("controlled" if plain or p else "real-world", []).append(name)
+    common = {"methods": list(methods), "folds": folds, "seeds": list(seeds)}
+    common["tune"] = "candidate lift" if tune else ""
+    drawn = {"p": list(p or DEFAULT_P), "r": list(r or DEFAULT_R)}
+    content = [
+        {"kind": kind, "datasets": names, **common, **(drawn if kind == "controlled" else {})}
+        for kind, names in kinds.items()
+    ]
+    declaration = parse_declaration({"experiment": content}, where="The comparison")
+    if not is_blind or tuple(methods) != ("all",):
+        return declaration
+    # The ceiling is trained on true labels, of which some are not known.
+    known = methods_of(declaration.experiments[0], {})
+    names = [method.name for method in known if method.name != FULL_SUPERVISION]
+    content = [item | {"methods": names} for item in content]
+    return parse_declaration({"experiment": content}, where="The comparison")
