@@ -28,6 +28,7 @@ from gmpll.apps.experiments import (
     read_declaration,
 )
 from gmpll.apps.experiments.jobs import canonical_json
+from gmpll.apps.experiments.own_data import read_own
 from gmpll.apps.experiments.provenance import provenance_of_run
 from gmpll.apps.experiments.store import FORMAT_VERSION, RunFolder
 from gmpll.apps.report.scores_table import SCORE_COLUMNS, checked_scores, read_scores
@@ -135,6 +136,26 @@ def _scores_seeds() -> list[bytes]:
     return [table.to_csv(index=False).encode()]
 
 
+def _read_own(data: bytes) -> None:
+    bunch = read_own(written("own", "mine.npz", data))
+    assert np.isfinite(bunch.data).all()
+    assert len(bunch.data) == len(bunch.target)
+    assert (bunch.target < len(bunch.target_names)).all()
+    assert bunch.candidates is not None or (bunch.target >= 0).all()
+
+
+def _own_seeds() -> list[bytes]:
+    X, sets, y = np.arange(8.0).reshape(4, 2), np.eye(4, 3) + 1 > 1, np.array([0, 1, -1, 2])
+    sets[3] = True
+    names = np.array(["a", "b", "c"])
+    seeds = []
+    for arrays in ({"S": sets, "y": y, "names": names}, {"S": sets}, {"y": abs(y)}):
+        file = io.BytesIO()
+        np.savez(file, X=X, **arrays)
+        seeds.append(file.getvalue())
+    return seeds
+
+
 _EXPERIMENT = (ExperimentError,)
 TARGETS = (
     Target("declaration", _read_declaration, _declaration_seeds, _EXPERIMENT, toml_changed),
@@ -142,6 +163,7 @@ TARGETS = (
     Target(
         "result", _read_result, _result_seeds, _EXPERIMENT, zip_changed(lambda name: npy_changed)
     ),
+    Target("own-data", _read_own, _own_seeds, _EXPERIMENT, zip_changed(lambda name: npy_changed)),
     Target("starts", _read_starts, _starts_seeds, _EXPERIMENT, json_changed),
     Target("scores", _read_scores, _scores_seeds, (ValueError,), csv_changed),
 )

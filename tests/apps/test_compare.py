@@ -128,6 +128,24 @@ def test_a_table_with_its_truth_in_a_column(problem, tmp_path, silent):
     assert of_file.ranking["inductive"].iloc[0] < 0.9
 
 
+def test_a_table_of_plain_labels_gets_candidates(problem, silent):
+    frame = pd.DataFrame(problem.data, columns=list("abcde"))
+    frame["correct"] = [f"class {label}" for label in problem.target]
+    found = compare(frame, truth="correct", p=[0.5], r=[1], name="Plain", progress=silent, **QUICK)
+    assert found.scores["status"].unique().tolist() == ["ok"]
+    assert found.scores["dataset"].unique().tolist() == ["plain"]
+
+
+def test_arrays_resume_too(problem, tmp_path, silent):
+    arguments = (problem.data, problem.candidates, problem.target)
+    for _ in range(2):
+        found = compare(*arguments, name="mine", out=tmp_path, progress=silent, **QUICK)
+    assert len(found.scores) == len(list((tmp_path / "jobs").iterdir())) == 4
+    assert found.scores["dataset"].unique().tolist() == ["mine"]
+    with pytest.raises(ExperimentError, match="holds results on another data set named mine"):
+        compare(*arguments[:2], name="mine", out=tmp_path, progress=silent, **QUICK)
+
+
 def test_a_run_goes_on_where_it_was(archive, tmp_path, silent):
     file, out = archive("mine.npz", "X", "S", "y"), tmp_path / "run"
     compare(file, out=out, progress=silent, **{**QUICK, "methods": ("PL-KNN",)})

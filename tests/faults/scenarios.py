@@ -384,9 +384,10 @@ def _write_inputs(sandbox: Path) -> None:
             writer.writerow(["id", "size", "weight", "tags"][:columns])
             writer.writerows(row[:columns] for row in rows)
     (sandbox / "run.toml").write_text(
-        '[[experiment]]\nkind = "controlled"\ndatasets = ["iris"]\n'
+        '[[experiment]]\nkind = "controlled"\ndatasets = ["mine.npz"]\n'
         'methods = ["Any candidate"]\np = [0.5]\nr = [1]\nfolds = 3\n'
     )
+    np.savez(sandbox / "mine.npz", X=rng.normal(size=(60, 3)), y=np.arange(60) % 3)
     (sandbox / "origin").mkdir()
     target = np.eye(3)[np.arange(300) % 3].T
     arrays = {"data": rng.normal(size=(300, 20)), "partial_target": target, "target": target}
@@ -406,7 +407,10 @@ _RESOLVED_FILES = (
     "out/matching.npz",
 )
 _RUN = ("reproduce", "--declaration", "run.toml", "--out", "run", "--jobs", "1")
-_RUN_FILES = ("run/declaration.json", "run/jobs/*.npz", "run/starts/*.json", "run/scores.csv")
+_RUN_FILES = tuple(
+    f"run/{name}"
+    for name in ("declaration.json", "data/*.npz", "jobs/*.npz", "starts/*.json", "scores.csv")
+)
 
 
 def _pages(folder: str) -> tuple[str, ...]:

@@ -72,6 +72,7 @@ def compare(
     retry_failed: bool = False,
     data_home: str | PathLike[str] | None = None,
     progress: RunProgress | None = None,
+    name: str = "data",
     separator: str | None = None,
     text: str | Sequence[str] = (),
     features: str | Sequence[str] = (),
@@ -94,8 +95,9 @@ def compare(
         the column of the sets, or several of 0 and 1; guessed by default.
     truth : array-like or str, default=None
         The true labels, with a table their column. They are used for scoring, and to draw
-        candidates where there are none. Where no true label is known, methods are compared by the
-        candidate lift on held-out rows, see :func:`gmpll.metrics.candidate_lift`.
+        candidates where there are none (of a table: where p and r are given). Where no true label
+        is known, methods are compared by the candidate lift on held-out rows, see
+        :func:`gmpll.metrics.candidate_lift`.
     methods : sequence of str, default=("all",)
         Printed names, see :func:`gmpll.apps.experiments.known_methods`.
     p, r : sequences of numbers, default=()
@@ -118,6 +120,8 @@ def compare(
         Folder of the data sets that are given by name.
     progress : RunProgress, default=None
         Told what happens; by default lines or a bar on the standard error output.
+    name : str, default="data"
+        What the report calls arrays or a DataFrame.
     separator, text, features, exclude, id : default=None or ()
         What the columns of a table are, as in :func:`gmpll.disambiguate`; guessed by default.
 
@@ -150,7 +154,9 @@ def compare(
         columns = {"separator": separator, "text": text, "features": features, "id": id}
         columns |= {"exclude": exclude}
         columns = {name: value for name, value in columns.items() if value}
-        sets = [_file_of(item, candidates, truth, columns, scratch) for item in several]
+        target = scratch / f"{name_of(f'{name}{SUFFIX}')}{SUFFIX}"
+        draws = bool(p)
+        sets = [_file_of(item, candidates, truth, columns, target, draws) for item in several]
         declaration = _declared(sets, methods, p, r, folds, seeds, tune)
         folder = Path(out) if out is not None else scratch / "run"
         run(
@@ -175,8 +181,14 @@ def _all_named(data: Sequence[Any]) -> bool:
     return bool(data) and all(isinstance(item, (str, PathLike)) for item in data)
 
 
-def _file_of(data: Any, candidates: Any, truth: Any, columns: dict[str, Any], scratch: Path) -> str:
-    """Return what a declaration calls the data: a name of the catalogue, or an archive."""
+def _file_of(
+    data: Any, candidates: Any, truth: Any, columns: dict[str, Any], target: Path, draws: bool
+) -> str:
+    """Return what a declaration calls the data: a name of the catalogue, or an archive.
+
+    An archive is written as ``target``, of a file beside it. With ``draws`` a table needs no
+    candidates.
+    """
     if isinstance(data, (str, PathLike)):
         name = str(data)
         known = {info.name for info in list_datasets()}
@@ -187,9 +199,10 @@ def _file_of(data: Any, candidates: Any, truth: Any, columns: dict[str, Any], sc
                     "named for tables only."
                 )
             return name
-        return _archive_of_table(Path(name), candidates, truth, columns, scratch)
+        beside = target.with_name(f"{name_of(name)}{SUFFIX}")
+        return _archive_of_table(Path(name), candidates, truth, columns, beside, draws)
     if hasattr(data, "columns") and (truth is None or isinstance(truth, str)):
-        return _archive_of_table(data, candidates, truth, columns, scratch)
+        return _archive_of_table(data, candidates, truth, columns, target, draws)
     if columns:
         raise ExperimentError(f"{next(iter(columns))}= goes with a table only.")
     X = check_array(data, dtype=np.float64)
@@ -197,7 +210,7 @@ def _file_of(data: Any, candidates: Any, truth: Any, columns: dict[str, Any], sc
         raise ExperimentError("Give candidates, or truth to draw them from, beside the features.")
     mask = None if candidates is None else as_candidates(candidates)
     classes = np.unique(np.asarray(truth)) if mask is None else mask.classes
-    return _archive(scratch / f"data{SUFFIX}", X, classes, mask and mask.mask, truth)
+    return _archive(target, X, classes, mask and mask.mask, truth)
 
 
 def _archive(
@@ -226,13 +239,18 @@ def _archive(
 
 
 def _archive_of_table(
-    data: Any, candidates: Any, truth: str | None, columns: dict[str, Any], scratch: Path
+    data: Any,
+    candidates: Any,
+    truth: str | None,
+    columns: dict[str, Any],
+    target: Path,
+    draws: bool,
 ) -> str:
     """Encode a table as ``gmpll disambiguate`` does, its true labels left out."""
-    from gmpll.apps.tables.features import FeatureEncoder
+    from gmpll.apps.tables.candidate_sets import label_sets, row_ids
+    from gmpll.apps.tables.features import FeatureEncoder, feature_table
     from gmpll.apps.tables.guesses import guess_roles
     from gmpll.apps.tables.labels import NONE, options_of
-    from gmpll.apps.tables.resolving import prepare
     from gmpll.apps.tables.tables import read_table, table_from_frame
 
     table = read_table(data) if isinstance(data, Path) else table_from_frame(data)
@@ -241,11 +259,14 @@ def _archive_of_table(
             f"{table.name} has no column {truth!r} for the true labels; it has "
             f"{', '.join(map(str, table.frame.columns))}."
         )
-    exclude = (*_several(columns.get("exclude")), *_several(truth))
-    given = {"candidates": candidates, **columns, "exclude": exclude, "gold": NONE}
+    is_plain = draws and candidates is None and truth is not None
+    exclude = _several(columns.get("exclude")) + (() if is_plain else _several(truth))
+    sets_in = truth if is_plain else candidates
+    given = {"candidates": sets_in, **columns, "exclude": exclude, "gold": NONE}
     options = options_of(given, _several)
     roles = guess_roles(table, options)
-    prepared = prepare(table, roles, options)
+    ids = row_ids(table, roles)
+    inputs = feature_table(table, roles, ids)
     encoder = FeatureEncoder(
         numeric=roles.numeric,
         text=roles.text,
@@ -253,11 +274,12 @@ def _archive_of_table(
         styles=roles.styles,
         random_state=0,
     )
-    X = encoder.fit(prepared.inputs).encode(prepared.inputs).astype(np.float64)
+    X = encoder.fit(inputs).encode(inputs).astype(np.float64)
     labels = None if truth is None else table.text(truth).str.strip().to_numpy(dtype=object)
-    name = name_of(data) if isinstance(data, Path) else "data"
-    sets = prepared.sets
-    return _archive(scratch / f"{name}{SUFFIX}", X, sets.classes, sets.mask, labels)
+    if is_plain:
+        return _archive(target, X, np.unique(np.asarray(labels, dtype=np.str_)), None, labels)
+    sets = label_sets(table, roles, options, ids)
+    return _archive(target, X, sets.classes, sets.mask, labels)
 
 
 def _several(value: str | Sequence[str] | None) -> tuple[str, ...]:

@@ -12,8 +12,9 @@ import pandas as pd
 import pytest
 
 from gmpll.apps.pages.tables import MISSING, Cell, Row, Table
-from gmpll.apps.report import write_report
+from gmpll.apps.report import figures, ranking, write_report
 from gmpll.apps.report.formats import latex_text, markdown_text, to_latex, to_markdown
+from gmpll.apps.report.names import BASELINES
 from gmpll.apps.report.scores_table import SCORE_COLUMNS
 
 HEADINGS = (
@@ -340,3 +341,69 @@ def test_bars_of_a_rank_diagram_run_from_left_to_right(full_report):
         places = [float(x) for x in re.findall(r"[ML] ([\d.]+)", bar)]
         assert len(places) > 1
         assert places == sorted(places)
+
+
+def _real_world(made_up, **figures):
+    """Three folds of every method on one data set that the paper does not have."""
+    return [
+        made_up.job(dataset="mine", method=method, fold=fold, inductive=figure + fold / 100)
+        for method, figure in figures.items()
+        for fold in range(3)
+    ]
+
+
+def test_a_run_on_other_data_has_a_ranking_and_says_nothing_of_the_paper(made_up, tmp_path):
+    rows = _real_world(made_up, CLPL=0.5, IPAL=0.7)
+    page = write_report(made_up.table(*rows), tmp_path, provenance={})
+    text = page.read_text(encoding="utf-8")
+    assert outline(page).headings == ["Contents", "Overview", "Ranking", "Inductive accuracy"]
+    sentence = "IPAL has the best average rank of 2 methods on unseen rows: 1.00 over 1 data set."
+    assert sentence in text
+    assert "paper" not in text.partition("<body>")[2]
+    assert "•" not in text  # neither gmpll nor GM-PLL ran
+    ranking = pd.read_csv(tmp_path / "tables" / "ranking.csv")
+    assert ranking["method"].tolist() == ["IPAL", "CLPL"]
+    assert ranking["average_rank"].tolist() == [1.0, 2.0]
+    assert ranking["inductive"].tolist() == pytest.approx([0.71, 0.51])
+
+
+def test_methods_that_share_the_first_rank_are_both_named(made_up, tmp_path):
+    rows = _real_world(made_up, CLPL=0.7, IPAL=0.7, M3PL=0.1)
+    text = write_report(made_up.table(*rows), tmp_path, provenance={}).read_text(encoding="utf-8")
+    assert "CLPL and IPAL share the best average rank of 3 methods on unseen rows: 1.50" in text
+
+
+def test_a_method_that_lacks_a_data_set_is_not_ranked(made_up, tmp_path):
+    rows = _real_world(made_up, CLPL=0.5, IPAL=0.7)
+    rows += [row | {"dataset": "other"} for row in rows]
+    rows += _real_world(made_up, M3PL=0.9)
+    found = ranking(made_up.table(*rows)).set_index("method")
+    assert found["average_rank"].dropna().to_dict() == {"IPAL": 1.0, "CLPL": 2.0}
+
+
+@pytest.mark.parametrize(("shares", "drawn"), [((0.5,), "Dots for"), ((0.1, 0.5), "Line charts")])
+def test_one_p_is_no_curve(made_up, tmp_path, shares, drawn):
+    rows = [
+        made_up.job(experiment="controlled", dataset="glass", method=method, p=p, r=1, fold=fold)
+        for method in ("CLPL", "Random candidate", "Any candidate")
+        for p in shares
+        for fold in (0, 1)
+    ]
+    page = write_report(made_up.table(*rows), tmp_path, provenance={})
+    svg = (tmp_path / "figures" / "curves-r1.svg").read_text(encoding="utf-8")
+    assert drawn in svg
+    assert ("accuracy over p" in page.read_text(encoding="utf-8")) == (len(shares) > 1)
+
+
+def test_baselines_are_told_apart():
+    styles = figures._line_styles([*BASELINES])
+    looks = {(styles[name]["marker"], styles[name]["linestyle"]) for name in BASELINES}
+    assert len(looks) == len(BASELINES) == len({styles[name]["marker"] for name in BASELINES})
+
+
+def test_the_data_sets_of_a_run_are_listed_and_no_others(full_report, made_up, tmp_path):
+    page = write_report(made_up.table(made_up.job()), tmp_path, provenance={})
+    assert pd.read_csv(tmp_path / "tables" / "data.csv")["dataset"].tolist() == ["lost"]
+    assert "FG-NET" not in page.read_text(encoding="utf-8").partition('id="inductive"')[0]
+    ran = pd.read_csv(full_report.parent / "tables" / "data.csv")["dataset"]
+    assert len(ran) == 13
