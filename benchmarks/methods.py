@@ -1,6 +1,6 @@
 """Seconds of one fit of every method at three sizes, beside the neighbour search.
 
-    python benchmarks/methods.py [--out CSV]
+    python benchmarks/methods.py [--methods SURE LALO] [--out CSV]
 
 Synthetic problems of 20 features, 10 labels, 2.5 candidates on average. The ratio is to one exact
 search for 40 neighbours of every row, run right before in the same process.
@@ -26,6 +26,7 @@ def seconds(action):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS, metavar="METHOD")
     parser.add_argument("--out", help="also write the table to this CSV file")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -35,8 +36,8 @@ def main():
         X, mask = problem.data, problem.candidates
         search = seconds(lambda X=X: nearest_neighbors(X, 40))
         print(f"{size} rows, neighbour search {search:.3f} s")
-        for name, Method in METHODS.items():
-            model = Method(random_state=0)
+        for name in options.methods:
+            model = METHODS[name](random_state=0)
             spent = seconds(lambda model=model, X=X, mask=mask: model.fit(X, mask))
             found = (model.labels_ == problem.target).mean()
             print(f"  {name:8s} {spent:8.2f} s  {spent / search:8.1f} x   {found:.3f}", flush=True)

@@ -60,7 +60,7 @@ def literal_plecoc(X, mask, code, queries):
 def test_agrees_with_the_literal_method(kernel_limit, monkeypatch):
     """With the kernel shared by the columns, and with each machine computing its own."""
     monkeypatch.setattr(module, "KERNEL_LIMIT_BYTES", kernel_limit)
-    monkeypatch.setattr(module, "BLOCK_BYTES", 10_000)  # several blocks of queries
+    monkeypatch.setattr("gmpll.methods._regression.BLOCK_BYTES", 10_000)  # several blocks
     X, mask, _ = random_problem(0, m=150, d=5, q=6)
     queries = random_problem(1, m=40, d=5, q=6)[0]
     model = PLECOC(random_state=0).fit(X, mask)

@@ -8,12 +8,16 @@ from gmpll import (
     CLPL,
     GMPLL,
     IPAL,
+    LALO,
     LSBCMM,
     M3PL,
+    PLAGGD,
+    PLCL,
     PLECOC,
     PLKNN,
     PLLEAF,
     PLSVM,
+    SURE,
     PartialLabelClassifier,
 )
 from gmpll.graph.views import Scaling
@@ -31,6 +35,10 @@ METHODS = [
     PLLEAF(random_state=0),
     IPAL(random_state=0),
     PLECOC(random_state=0),
+    SURE(random_state=0),
+    LALO(random_state=0),
+    PLAGGD(random_state=0),
+    PLCL(random_state=0),
 ]
 every_method = pytest.mark.parametrize("method", METHODS, ids=lambda m: type(m).__name__)
 pytestmark = pytest.mark.filterwarnings("ignore")

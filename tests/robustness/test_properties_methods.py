@@ -17,6 +17,10 @@ M3PL        no      no      close  LIBLINEAR takes rows and labels in a random o
 PL-LEAF     close   close   close  sums in another order
 IPAL        close   close   close  sums in another order
 PL-ECOC     1e-2    no      close  LIBSVM stops within its tolerance; codes are drawn place by place
+SURE        close   close   close  sums in another order
+LALO        close   close   close  sums in another order
+PL-AGGD     close   close   close  the optimiser stops within its tolerance
+PL-CL       close   close   close  the optimiser stops within its tolerance
 ==========  ======  ======  =====  ================================================================
 
 Exact for all: repeated fits, any container and any form of the candidates, single precision
@@ -39,12 +43,16 @@ from gmpll import (
     CLPL,
     GMPLL,
     IPAL,
+    LALO,
     LSBCMM,
     M3PL,
+    PLAGGD,
+    PLCL,
     PLECOC,
     PLKNN,
     PLLEAF,
     PLSVM,
+    SURE,
     PartialLabelClassifier,
     explain,
 )
@@ -65,10 +73,14 @@ pytestmark = [
             PLLEAF(random_state=0),
             IPAL(random_state=0),
             PLECOC(min_per_side=1, random_state=0),
+            SURE(max_iter=10, random_state=0),
+            LALO(max_iter=10, random_state=0),
+            PLAGGD(max_iter=3, random_state=0),
+            PLCL(max_iter=3, random_state=0),
         ],
         ids=[
             "GMPLL", "GMPLL-independent", "GMPLL-paper", "PLKNN", "PLSVM", "CLPL", "LSBCMM",
-            "M3PL", "PLLEAF", "IPAL", "PLECOC",
+            "M3PL", "PLLEAF", "IPAL", "PLECOC", "SURE", "LALO", "PLAGGD", "PLCL",
         ],
     ),
 ]  # fmt: skip
@@ -201,7 +213,9 @@ def test_copies_of_a_row_share_its_fate(method, problem):
     if isinstance(method, M3PL):
         assert_probabilities(model, np.vstack([mask, mask]))
         return
-    np.testing.assert_allclose(first, second, atol=CLOSE, rtol=0)
+    # Of two copies at the same distance LALO's graph may take one: the k-th neighbour.
+    atol = 1e-2 if isinstance(method, LALO) else CLOSE
+    np.testing.assert_allclose(first, second, atol=atol, rtol=0)
     if isinstance(method, PLSVM):
         alone = clone(method).fit(X, mask)
         np.testing.assert_allclose(first, alone.label_confidences_, atol=CLOSE, rtol=0)

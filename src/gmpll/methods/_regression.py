@@ -29,17 +29,17 @@ class Regressor(NamedTuple):
     """The function k(x) A + b of the rows that carry a coefficient."""
 
     rows: Floats
-    width: float
+    gamma: float
     coefficients: Floats
     intercept: Floats
 
     def __call__(self, queries: Floats) -> Floats:
         """Score rows, in blocks."""
-        scores = np.empty((len(queries), len(self.intercept)))
-        gamma = 1.0 / (2.0 * self.width**2)
-        for part in gen_batches(len(queries), max(1, BLOCK_BYTES // (8 * len(self.rows)))):
-            kernel = rbf_kernel(queries[part], self.rows, gamma=gamma)
-            scores[part] = kernel @ self.coefficients + self.intercept
+        scores: Floats = np.tile(self.intercept, (len(queries), 1))
+        if len(self.rows):
+            for part in gen_batches(len(queries), max(1, BLOCK_BYTES // (8 * len(self.rows)))):
+                kernel = rbf_kernel(queries[part], self.rows, gamma=self.gamma)
+                scores[part] += kernel @ self.coefficients
         return scores
 
 
@@ -108,7 +108,7 @@ class KernelRegression:
 
     def regressor(self, targets: Floats) -> Regressor:
         """Return the regression as a function of any rows."""
-        return Regressor(self._rows, self.width, *self.coefficients(targets))
+        return Regressor(self._rows, 1.0 / (2.0 * self.width**2), *self.coefficients(targets))
 
     def _solve(self, right: Floats) -> Floats:
         return scipy.linalg.cho_solve(self._factor, right, check_finite=False)

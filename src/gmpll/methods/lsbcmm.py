@@ -163,11 +163,8 @@ class LSBCMM(ProbabilityMixin, BasePartialLabelClassifier):
 
 def dealt_dirichlet(mask: Mask, per_label: int, rng: RandomState) -> Floats:
     """Return the first Dirichlet parameters: components prefer the labels they are dealt."""
-    sizes, of_row = np.unique(mask.sum(axis=1), return_inverse=True)
-    per_size = np.zeros((sizes.size, mask.shape[1]))
-    # Counted before it is divided: the order of the rows must not touch the last bit of a share.
-    np.add.at(per_size, of_row, mask)
-    shares = (per_size / sizes[:, None]).sum(axis=0)
+    shares = (mask / mask.sum(axis=1, keepdims=True)).sum(axis=0)
+    shares = shares.round(9)  # the order of the rows must not touch the last bit of a share
     order = np.lexsort((rng.random_sample(shares.size), shares))
     preferred = np.tile(order, per_label)
     dirichlet = np.ones((preferred.size, mask.shape[1]))

@@ -14,13 +14,13 @@ from scipy.special import softmax
 from sklearn import config_context  # type: ignore[attr-defined]
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
-from sklearn.utils import gen_batches
 
 from gmpll._parameters import Count, Jobs, Positive, Seed, Switch, with_parameters
 from gmpll._sklearn import Integral, Interval, Real, StrOptions
 from gmpll._typing import Columns, Floats, Mask
 from gmpll.base import BasePartialLabelClassifier, DecisionMixin
 from gmpll.graph.views import Scaling
+from gmpll.methods._regression import Regressor
 
 __all__ = ["PLECOC"]
 
@@ -36,8 +36,6 @@ DRAW_BLOCK = 128
 KERNEL_LIMIT_BYTES = 2**30
 #: What LIBSVM may keep of the values that it computes itself, in MiB.
 CACHE_MB = 500
-#: Kernel values between queries and training rows are made in blocks of about this many bytes.
-BLOCK_BYTES = 2**27
 #: Decision values are clipped here so that their exponentials stay finite.
 DECISION_LIMIT = 300.0
 
@@ -147,7 +145,7 @@ class PLECOC(DecisionMixin, BasePartialLabelClassifier):
         return softmax(np.where(mask, -losses, -np.inf), axis=1)
 
     def _scores(self, X: Floats) -> Floats:
-        decisions = self._decide(self._scaling.transform(X))
+        decisions = self._machines(self._scaling.transform(X))
         return -decoding_losses(decisions, self.code_, self.performance_)
 
     def _find_code(self, mask: Mask, rng: RandomState) -> Code:
@@ -159,22 +157,18 @@ class PLECOC(DecisionMixin, BasePartialLabelClassifier):
         # Rounding first: 0.07 * 100 is a little more than 7 in floating point.
         least, per_side = math.ceil(round(self.min_share * n_rows, 9)), self.min_per_side
         code = draw_code(mask, wanted, (least, per_side), self.max_draws, rng)
-        n_found, problem = code.shape[1], ""
+        n_found, instead = code.shape[1], ""
         if n_found == 0:
             code = draw_code(mask, wanted, (2, 1), self.max_draws, rng)
-            problem = (
-                f"None of {self.max_draws} random splits of the labels leaves {least} rows with "
-                f"{per_side} on either side, so {code.shape[1]} columns with at least one row on "
-                "either side are used: lower min_share or min_per_side, or raise max_draws."
+            instead = f", so {code.shape[1]} columns with at least one row on either side are used"
+        if n_found < wanted:
+            warnings.warn(
+                f"{n_found} columns instead of {wanted} were found in {self.max_draws} random "
+                f"splits of the labels that leave {least} rows with {per_side} on either "
+                f"side{instead}: lower min_share or min_per_side, or raise max_draws.",
+                UserWarning,
+                stacklevel=5,
             )
-        elif n_found < wanted:
-            problem = (
-                f"The code has {n_found} columns instead of {wanted}: no more were found in "
-                f"{self.max_draws} random splits of the labels; lower min_share or raise "
-                "max_draws for a longer one."
-            )
-        if problem:
-            warnings.warn(problem, UserWarning, stacklevel=5)
         return code
 
     def _fit_machines(self, rows: Floats, mask: Mask) -> Floats:
@@ -190,13 +184,11 @@ class PLECOC(DecisionMixin, BasePartialLabelClassifier):
         )
         dual = np.column_stack([m[0] for m in machines] or [np.zeros((rows.shape[0], 0))])
         dual = dual[:, column] * flip
-        self._intercepts = np.array([m[1] for m in machines])[column] * flip
+        intercepts: Floats = np.array([m[1] for m in machines])[column] * flip
 
         support = dual.any(axis=1)
-        self._support_rows, self._dual = rows[support], dual[support]
-        if kernel is not None:
-            return kernel @ dual + self._intercepts
-        return self._decide(rows)
+        self._machines = Regressor(rows[support], self._gamma, dual[support], intercepts)
+        return self._machines(rows) if kernel is None else kernel @ dual + intercepts
 
     def _fit_machine(self, rows: Floats, kernel: Floats | None, side: Code) -> tuple[Floats, float]:
         """Return the dual coefficients of all rows and the intercept of one binary machine."""
@@ -214,16 +206,6 @@ class PLECOC(DecisionMixin, BasePartialLabelClassifier):
         dual = np.zeros(rows.shape[0])
         dual[used[machine.support_]] = machine.dual_coef_[0]
         return dual, float(machine.intercept_[0])
-
-    def _decide(self, rows: Floats) -> Floats:
-        """Return the decisions of all machines, (n_rows, n_columns), in blocks of rows."""
-        decisions: Floats = np.tile(self._intercepts, (len(rows), 1))
-        n_support = len(self._support_rows)
-        if n_support:
-            for part in gen_batches(len(rows), max(1, BLOCK_BYTES // (8 * n_support))):
-                kernel = rbf_kernel(rows[part], self._support_rows, gamma=self._gamma)
-                decisions[part] += kernel @ self._dual
-        return decisions
 
 
 def sides_of_rows(mask: Mask, code: Code) -> Code:
