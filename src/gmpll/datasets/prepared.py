@@ -30,6 +30,8 @@ from gmpll.datasets.storage import find_file, make_bunch, unavailable
 
 #: An archive that unpacks to more is none of these.
 MAX_BYTES = 2**31
+#: More labels without names than this are a slip.
+MAX_CLASSES = 100_000
 #: What is returned as it stands in the archive, by the names there.
 _TEXTS = {"texts": "texts", "words": "texts", "texts_test": "texts_test"}
 _OPTIONAL = (
@@ -116,19 +118,19 @@ def read_npz(path: Path, *, labelled: bool = True) -> dict[str, Any]:
     archive holds candidate sets and no ``y``.
     """
     content = _contents(path)
-    if not labelled and "y" in content:
-        check_real(content["y"], "y", path)
-        content["y"] = np.maximum(content["y"], -1)
-    elif not labelled and "S" in content and "X" in content:
-        content["y"] = np.full(len(np.atleast_1d(content["X"])), -1)
+    if not labelled and "y" not in content and {"S", "X"} <= content.keys():
+        check_features(content["X"], "X", path)
+        content["y"] = np.full(len(content["X"]), -1)
     found: dict[str, Any] = dict.fromkeys(_OPTIONAL)
     found["data"], found["target"] = data, target = _rows_and_labels(
         content, "", path, least=0 if labelled else -1
     )
     names = content.get("names")
     if names is None:
-        n_classes = content["S"].shape[-1] if "S" in content else int(target.max()) + 1
-        names = np.arange(n_classes)
+        n_classes = np.shape(content["S"])[-1:] if "S" in content else (int(target.max()) + 1,)
+        if not n_classes or n_classes[0] > MAX_CLASSES:
+            raise fault(path, f"it has no or more than {MAX_CLASSES} labels, numbered from 0")
+        names = np.arange(n_classes[0])
     found["target_names"] = names
     size = len(data), len(names)
     if "S" in content:
