@@ -6,18 +6,26 @@ The first part fits the same rows in memory and over two workers of one thread e
 process, and compares time, confidences, labels and accuracies; with --data it does so on Lost and
 MSRCv2 too. The second part matches a file on disk that is larger than the memory limit
 of a worker, which the workers' nannies enforce by killing what exceeds it.
+
+    python benchmarks/dask_matching.py --scale 25000 50000 100000 | tee results/dask_scale.txt
+
+matches files of so many rows and 32 features with the approximate search, beside the fit in memory,
+and counts the tasks and the bytes between workers beside what the cost model in docs/large.md says.
+The last line is the largest size with partitions and groups of the default size.
 """
 
 import argparse
 import logging
+import math
 import os
 import tempfile
 import time
 from contextlib import contextmanager
 from pathlib import Path
 
+import dask
 import numpy as np
-from dask.distributed import Client, LocalCluster
+from dask.distributed import Client, LocalCluster, SchedulerPlugin
 from sklearn.base import clone
 
 from gmpll import GMPLL, PartialLabelClassifier
@@ -28,7 +36,22 @@ from gmpll.engines.dask import as_rows
 TEST_SHARE = 0.1
 MEGABYTE = 10**6
 MATCHING = GMPLL("local", balance=0.5, max_iter=20, random_state=0)
+#: Of --scale: features, labels, bytes of a worker; rows of a partition and of a group where the
+#: model is checked.
+FEATURES, LABELS, WORKER_BYTES = 32, 10, 6 * 2**30
+PARTITION_ROWS, GROUP_ROWS = 6250, 16384
+#: Tasks of an iteration for each partition besides products, and for all of them; measured.
+ITERATION_TASKS = 15.5, 3
 SHORT = {"GMPLL": "matching", "PartialLabelClassifier": "classifier"}
+
+
+class TaskCount(SchedulerPlugin):
+    """How many tasks were done."""
+
+    n_tasks = 0
+
+    def transition(self, key, start, finish, *args, **kwargs):
+        self.n_tasks += (start, finish) == ("processing", "memory")
 
 
 @contextmanager
@@ -113,11 +136,87 @@ def beyond_memory(n_rows, copies, partition_rows, limit):
     )
 
 
+def modelled(n_rows, partition_rows, group_rows, n_workers=2, n_rounds=3):
+    """Return the tasks and the bytes between workers that the cost model expects."""
+    k, iterations = MATCHING.n_graph_neighbors, MATCHING.max_iter
+    n_partitions, n_groups = math.ceil(n_rows / partition_rows), math.ceil(n_rows / group_rows)
+    n_rounds = n_rounds if n_groups > 1 else 1
+    reads = n_groups * (math.ceil(n_partitions / 16) + 1)
+    search = n_rounds * (reads + n_partitions * n_groups + 3 * n_partitions)
+    graph = n_partitions**2 + 3 * n_partitions
+    parts = min(n_partitions, math.ceil(n_rows / 2**17))
+    for_each, for_all = ITERATION_TASKS
+    tasks = search + graph + iterations * (n_partitions * (for_each + parts) + for_all)
+    elsewhere = (n_workers - 1) / n_workers
+    kept = 12 * k * n_rounds + 24 * k + 4 * FEATURES * n_rounds
+    of_row = 8 * LABELS * iterations * (n_workers - 1) + elsewhere * kept
+    return tasks, n_rows * of_row
+
+
+def received_bytes(client):
+    found = client.run(
+        lambda dask_worker: sum(e["total"] for e in dask_worker.transfer_incoming_log)
+    )
+    return sum(found.values())
+
+
+def at_scale(client, n_rows, partition_rows, group_rows):
+    made = make_partial_label_problem(n_rows, FEATURES, LABELS, 2.5, random_state=0)
+    in_memory, over_dask = (
+        clone(MATCHING).set_params(neighbor_search="approximate") for _ in range(2)
+    )
+    in_memory.fit(made.data[:2000], made.candidates[:2000])  # loads compiled code
+    alone = seconds_of_fit(in_memory, made.data, made.candidates)
+    count = TaskCount()
+    client.cluster.scheduler.add_plugin(count, name=str(n_rows * group_rows))
+    before = received_bytes(client)
+    with tempfile.TemporaryDirectory() as folder:
+        np.save(Path(folder) / "X.npy", made.data)
+        rows = as_rows(Path(folder) / "X.npy", partition_rows=partition_rows)
+        with dask.config.set({"gmpll.search-rows": group_rows}):
+            seconds = seconds_of_fit(over_dask, rows, made.candidates)
+        found = over_dask.labels_.compute()
+    moved = received_bytes(client) - before
+    tasks, n_bytes = modelled(n_rows, partition_rows, group_rows)
+    print(
+        f"{n_rows:7d} {-(-n_rows // partition_rows):10d} {-(-n_rows // group_rows):6d} "
+        f"{alone:9.1f} {seconds:6.1f} {seconds / alone:5.1f} {in_memory.neighbor_recall_:9.3f} "
+        f"{over_dask.neighbor_recall_:6.3f} {np.mean(in_memory.labels_ == made.target):9.4f} "
+        f"{np.mean(found == made.target):6.4f} {count.n_tasks:6d} {tasks:6.0f} "
+        f"{moved / MEGABYTE:8.0f} {n_bytes / MEGABYTE:5.0f}",
+        flush=True,
+    )
+
+
+def scale(sizes):
+    dask.config.set({"distributed.admin.low-level-log-length": 10**6})
+    print(f"{MATCHING}, approximate search, {FEATURES} features, {LABELS} labels.")
+    print(
+        "Two workers of one thread and 6 GiB each. Seconds of a fit and their ratio, recall of the"
+    )
+    print(
+        "neighbours, accuracy of the labels found, tasks and megabytes between workers, each beside"
+    )
+    print("the cost model.")
+    print(
+        f"{'rows':>7s} partitions groups in memory   Dask ratio    recall   Dask  accuracy   Dask "
+        f"{'tasks':>6s}  model {'MB':>8s} model"
+    )
+    with two_workers(WORKER_BYTES) as client:
+        for n_rows in sizes:
+            at_scale(client, n_rows, PARTITION_ROWS, GROUP_ROWS)
+        at_scale(client, max(sizes), 2**15, 2**17)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="small sizes only")
     parser.add_argument("--data", help="folder of the data sets")
+    parser.add_argument("--scale", nargs="+", type=int, metavar="ROWS", help="only these sizes")
     options = parser.parse_args()
+    if options.scale:
+        scale(options.scale)
+        return
     print(f"matching: {MATCHING}; classifier: PartialLabelClassifier().")
     print("Two workers of one thread each; 8 partitions. Seconds of a fit, their ratio, largest")
     print("difference of a confidence, share of equal labels, accuracy on the training rows and on")
