@@ -16,6 +16,7 @@ from fuzz.targets.tables import ARGILLA, LABEL_STUDIO
 from gmpll.apps.decisions.errors import ReviewError
 from gmpll.apps.decisions.store import Decision, Rematched, Store
 from gmpll.apps.review.export import FORMATS
+from gmpll.apps.review.guidelines import ELEMENTS, definitions, read_guidelines
 from gmpll.apps.review.images import read_image
 from gmpll.apps.review.session import ReviewSession
 
@@ -91,9 +92,30 @@ def _picture_seeds() -> list[bytes]:
     ]
 
 
+def _read_guidelines(data: bytes) -> None:
+    """Read guidelines; only harmless elements may come out."""
+    nodes = read_guidelines(written("guidelines", "guide.md", data))
+    definitions(nodes, ("cat", "dog"))
+    waiting = list(nodes)
+    while waiting:
+        node = waiting.pop()
+        if not isinstance(node, str):
+            assert node[0] in ELEMENTS, f"an element {node[0]}"
+            waiting += node[1]
+
+
+def _guidelines_seeds() -> list[bytes]:
+    return [
+        b"# Labels\n\n- **cat**: *purrs* `x`\n  1. > deep\n\n## dog\n\nbarks\n",
+        b"<script>x</script> [a](javascript:b) ![c](d)\n\n|a|b|\n|-|-|\n|1|2|\n",
+        b"```\n<b>\n```\n\n---\n\n    indented\n\n[x]: http://y\n\n[x] &amp; \\* ~~s~~\n",
+    ]
+
+
 _REVIEW = (ReviewError,)
 TARGETS = (
     Target("decisions", _read_decisions, _decisions_seeds, _REVIEW, bytes_changed),
     Target("source", _read_source, _source_seeds, _REVIEW, json_changed),
+    Target("guidelines", _read_guidelines, _guidelines_seeds, _REVIEW, bytes_changed),
     Target("picture", _read_picture, _picture_seeds, _REVIEW, bytes_changed),
 )

@@ -30,6 +30,7 @@ _MODULES = (
     "gmpll.apps.tables.saved",
     "gmpll.apps.experiments",
     "gmpll.apps.report",
+    "gmpll.apps.review.applying",
     "gmpll.apps.review.export",
     "gmpll.apps.review.session",
     "jinja2",
@@ -75,6 +76,17 @@ def _decide(sandbox: Path, *arguments: str) -> None:
             seen = session.store.version(row)
             session.decide(row, Decision("label", code=row % 2), seen_version=seen, tab="a")
             os.write(1, f"{row}\n".encode())
+        session.store.close()
+
+
+def _accept(sandbox: Path, *arguments: str) -> None:
+    """Accept all rows that are very sure together, as the page does."""
+    from gmpll.apps.review.session import open_review
+
+    with _sentences():
+        session = open_review(sandbox / "out")
+        accepted = session.accept_sure(0.9, tab="a", reviewer="Ben")
+        os.write(1, f"{accepted}\n".encode())
         session.store.close()
 
 
@@ -163,6 +175,7 @@ JOBS = {
     "gmpll": _gmpll,
     "demo": _demo,
     "decide": _decide,
+    "accept": _accept,
     "download": _download,
     "convert": _convert,
     "careless": _careless,
@@ -248,6 +261,10 @@ def problems_after(
     problems += _mixture(scenario, outcome, sandbox, before)
     if scenario.job == "decide":
         problems += _forgotten(outcome, sandbox)
+    if scenario.job == "accept":
+        problems += _halved(outcome, sandbox)
+    if scenario.name == "review --apply":
+        problems += _not_kept(sandbox, before)
     return problems
 
 
@@ -354,6 +371,28 @@ def _forgotten(outcome: Outcome, sandbox: Path) -> list[str]:
     return [f"acknowledged decisions are gone: {sorted(missing)}"] if missing else []
 
 
+def _halved(outcome: Outcome, sandbox: Path) -> list[str]:
+    """Tell whether some, but not all, of the rows that were accepted together are there."""
+    from gmpll.apps.review.session import open_review
+
+    with tempfile.TemporaryDirectory() as elsewhere:  # opening writes, and the disk may be full
+        copy = shutil.copytree(sandbox / "out", Path(elsewhere) / "out")
+        session = open_review(copy)
+        there, missing = len(session.store.decisions()), session.sure_rows()[-1]["rows"]
+        session.store.close()
+    if there and missing:
+        return [f"{there} rows were accepted, but {missing} as sure ones were not"]
+    promised = int(outcome.out or 0)
+    return [f"{promised} rows were acknowledged, {there} are there"] if there < promised else []
+
+
+def _not_kept(sandbox: Path, before: dict[str, str]) -> list[str]:
+    """Tell which of the results before are neither in their place nor kept beside it."""
+    there = set(digests(sandbox).values())
+    lost = [name for name in _RESOLVED_FILES if before[name] not in there]
+    return [f"results are gone: {lost}"] if lost else []
+
+
 def _is_own(scenario: Scenario, name: str) -> bool:
     return any(Path(name).match(pattern) for pattern in scenario.targets)
 
@@ -436,6 +475,14 @@ _ALL = (
         needs=("disambiguate",),
     ),
     Scenario("decide", "decide", ("20",), ("out/review.sqlite",), needs=("disambiguate",)),
+    Scenario("accept", "accept", (), ("out/review.sqlite",), needs=("disambiguate",)),
+    Scenario(
+        "review --apply",
+        "gmpll",
+        ("review", "out", "--apply"),
+        (*_RESOLVED_FILES, "out/earlier-results-*/*"),
+        needs=("disambiguate", "decide"),
+    ),
     Scenario(
         "review --export",
         "gmpll",

@@ -113,6 +113,10 @@ def test_the_slower_of_two_tabs_is_told_and_shown_the_other_decision(client):
         {"tab": "x" * 65},
         {"tab": "a'; --"},
         {"tab": None},
+        {"reviewer": 7},
+        {"reviewer": ["Ben"]},
+        {"reviewer": "x" * 61},
+        {"reviewer": "a\x1b[2Jb"},
     ],
 )
 def test_senseless_requests_are_one_sentence(client, session, changed):
@@ -207,3 +211,43 @@ def test_a_full_disk_is_told(client, session):
     assert answer.status_code == 507
     assert "(database or disk is full): make the folder writable" in answer.json()["error"]
     assert session.store.log() == []
+
+
+@pytest.mark.parametrize(
+    ("path", "asked"),
+    [
+        ("/api/accept", {"tab": "a", "at_least": 0.5}),
+        ("/api/accept", {"tab": "a", "at_least": 1}),
+        ("/api/accept", {"tab": "a", "at_least": "0.99"}),
+        ("/api/accept", {"tab": "a"}),
+        ("/api/accept", {"at_least": 0.99}),
+        ("/api/accept", {"tab": "a", "at_least": 0.99, "reviewer": {}}),
+        ("/api/release", {}),
+        ("/api/release", {"tab": "x' OR 1"}),
+    ],
+)
+def test_senseless_acceptances_are_one_sentence(client, session, path, asked):
+    answer = client.post(path, json=asked)
+    assert answer.status_code == 400
+    assert set(answer.json()) == {"error"}
+    assert session.store.log() == []
+
+
+def test_decisions_can_be_filtered_and_a_senseless_filter_is_told(client):
+    _decide(client, row=5, reviewer="Ben")
+    _decide(client, row=6, reviewer="Ana", code=0)
+    found = client.get("/api/decisions", params={"reviewer": "Ben"}).json()
+    assert [line["id"] for line in found["rows"]] == ["r5"]
+    assert client.get("/api/decisions?label=cat").json()["count"] == 1
+    assert client.get("/api/decisions?doubt=x").status_code == 400
+
+
+def test_sure_rows_summary_release_and_guidelines_are_served(client):
+    limits = client.get("/api/sure").json()
+    assert [limit["at_least"] for limit in limits] == [0.99, 0.98, 0.95, 0.9]
+    accepted = client.post("/api/accept", json={"tab": "a", "at_least": 0.9}).json()
+    assert accepted["accepted"] == limits[-1]["rows"]
+    assert client.get("/api/summary").json()["decided"] == accepted["accepted"]
+    assert client.get("/api/guidelines").json() == {"nodes": [], "definitions": {}}
+    assert client.post("/api/release", json={"tab": "a"}).json() == {}
+    assert client.post("/api/apply", json={}).status_code in (202, 409)

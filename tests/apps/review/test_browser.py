@@ -3,54 +3,30 @@
 from __future__ import annotations
 
 import csv
-import os
-import shutil
-import threading
-import time
 
 import pytest
 
 pytest.importorskip("playwright")
 
 import review_problem
-from playwright.sync_api import sync_playwright
+from browsing import CHROMIUM, launched, served
 
 from gmpll.apps.decisions.store import Decision
-from gmpll.apps.review.serving import make_server
 from gmpll.apps.review.session import open_review
-
-CHROMIUM = os.environ.get("GMPLL_CHROMIUM") or shutil.which("chromium") or ""
-ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 
 pytestmark = pytest.mark.skipif(not CHROMIUM, reason="no Chromium is installed")
 
 
 @pytest.fixture(scope="module")
 def browser():
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+    with launched() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture
 def address(session):
-    running = make_server(session)
-    thread = threading.Thread(target=running.run, daemon=True)
-    thread.start()
-    while not running.server.started:
-        time.sleep(0.01)
-    yield running.address
-    running.server.should_exit = True
-    thread.join(30)
+    with served(session) as address:
+        yield address
 
 
 @pytest.fixture
@@ -368,16 +344,12 @@ def test_a_review_goes_on_after_the_server_was_started_anew(browser, folder, ses
     session.decide(row, Decision("label", code=0), seen_version=0, tab="gone")
     session.store.close()
     again = open_review(folder, rematch=review_problem.rematch)
-    running = make_server(again)
-    thread = threading.Thread(target=running.run, daemon=True)
-    thread.start()
     context = browser.new_context()
     page = context.new_page()
-    page.goto(running.address)
-    page.wait_for_selector("#desk:not([hidden])")
-    assert _row(page) != f"r{row}"
-    assert page.inner_text("#counts").startswith("1 decided")
-    context.close()
-    running.server.should_exit = True
-    thread.join(30)
+    with served(again) as address:
+        page.goto(address)
+        page.wait_for_selector("#desk:not([hidden])")
+        assert _row(page) != f"r{row}"
+        assert page.inner_text("#counts").startswith("1 decided")
+        context.close()
     again.store.close()

@@ -75,7 +75,7 @@ CREATE TABLE IF NOT EXISTS leases (
 ) STRICT;
 COMMIT;
 """
-#: What format 1 lacks.
+#: What format 1 lacks; version 0 has the rest made, even if the program dies in between.
 _FROM_FORMAT_1 = """
 BEGIN IMMEDIATE;
 ALTER TABLE log ADD COLUMN reviewer TEXT NOT NULL DEFAULT '';
@@ -83,7 +83,7 @@ ALTER TABLE log ADD COLUMN found INTEGER;
 ALTER TABLE log ADD COLUMN margin REAL;
 ALTER TABLE log ADD COLUMN batch INTEGER;
 DROP VIEW IF EXISTS held;
-PRAGMA user_version = 2;
+PRAGMA user_version = 0;
 COMMIT;
 """
 _COLUMNS = (
@@ -189,9 +189,10 @@ class Store:
             connection.execute("PRAGMA synchronous = FULL")
             if version == 1:
                 connection.executescript(_FROM_FORMAT_1)
-            connection.executescript(_SCHEMA)
-            connection.execute(f"PRAGMA user_version = {FORMAT}")
-            connection.execute("INSERT OR IGNORE INTO facts VALUES ('rows', ?)", (rows_key,))
+            if version != FORMAT:  # who only reads changes nothing
+                connection.executescript(_SCHEMA)
+                connection.execute("INSERT OR IGNORE INTO facts VALUES ('rows', ?)", (rows_key,))
+                connection.execute(f"PRAGMA user_version = {FORMAT}")
             found = connection.execute("SELECT value FROM facts WHERE name = 'rows'").fetchone()
             if found != (rows_key,):
                 raise ReviewError(

@@ -62,7 +62,8 @@ export async function showSure() {
       const choice = make("input", { type: "radio", name: "limit", value: String(at_least) });
       choice.checked = index === 0;
       choice.disabled = rows === 0;
-      const about = wrong === null ? "" : `, about ${Math.round(wrong)} of them wrong`;
+      const number = wrong < 0.5 ? "hardly any" : `about ${Math.round(wrong)}`;
+      const about = wrong === null || rows === 0 ? "" : `, ${number} of them wrong`;
       return make("li", {}, make("label", {}, choice, ` at least ${percent(at_least)}: ${counted(rows, "row")}${about}`));
     }),
   );
@@ -96,7 +97,7 @@ const share = (part, whole) => `${part} of ${whole} (${percent(part / whole)})`;
 
 function figures({ reviewers, pairs }) {
   const told = reviewers.map(({ name: who, decided, compared, agreed }) => {
-    const model = compared ? `, with the model in ${share(agreed, compared)}` : "";
+    const model = compared ? `, agrees with the model in ${share(agreed, compared)}` : "";
     return [name(who || "without a name", ""), `: ${decided} decided${model}`];
   });
   const alike = pairs.map(({ names, rows, agreed }) => [
@@ -116,6 +117,7 @@ function fillChoices(id, values, all) {
 }
 
 const NOBODY = "\u0000";
+let lastAsked = 0;
 
 /** Shows what was decided, as far as the filters let it through. */
 export async function loadDecided(open) {
@@ -124,7 +126,9 @@ export async function loadDecided(open) {
   for (const [key, value] of Object.entries(values)) if (value) asked.set(key, value);
   const who = byId("filter-reviewer").value;
   if (who) asked.set("reviewer", who === NOBODY ? "" : who);
+  const number = ++lastAsked;
   const found = await get(`/api/decisions?${asked}`);
+  if (number !== lastAsked) return; // a later answer is on its way
   fillChoices("filter-label", found.labels.map((label) => [label, label]), "Any label");
   const names = found.reviewers.map((known) => [known.name || NOBODY, known.name || "without a name"]);
   fillChoices("filter-reviewer", names, "Anybody");

@@ -77,7 +77,8 @@ function renderSuggestion(suggested, decide) {
     make("span", {}, "Similar rows say: ", name(suggested.name)),
   );
   button.addEventListener("click", () => decide({ action: "label", code: suggested.code }, suggested.name));
-  const told = `The right label is probably missing here (${percent(suggested.outside)}).`;
+  const sure = suggested.outside > 0.994 ? "over 99 %" : percent(suggested.outside);
+  const told = `The right label is probably missing here (${sure}).`;
   place.replaceChildren(make("p", { className: "quiet", text: told }), button);
 }
 
