@@ -115,7 +115,10 @@ def label_sets(table: Table, roles: Roles, options: Options, ids: NDArray[np.str
     known = np.flatnonzero(gold >= 0)
     outside = int((~mask[known, gold[known]]).sum())
     if outside:
-        problems.append(f"{counted(outside, 'known label', 'is')} no candidate of the row")
+        problems.append(
+            f"{counted(outside, 'known label', 'is')} no candidate of the row: correct the column, "
+            "or turn it off with --gold none"
+        )
     mask[known] = False
     mask[known, gold[known]] = True
     if len(classes) == 0:
@@ -135,7 +138,10 @@ def label_sets(table: Table, roles: Roles, options: Options, ids: NDArray[np.str
         )
     if empty.size:
         mask[empty] = True
-        problems.append(f"{counted(empty.size, 'row', 'has')} no candidates: any label is possible")
+        problems.append(
+            f"{counted(empty.size, 'row', 'has')} no candidates: any label is possible unless you "
+            "name some"
+        )
     if roles.impossible:
         mask &= ~_impossible(table, roles, classes, spelling, problems)
         empty = np.flatnonzero(~mask.any(axis=1))
@@ -236,7 +242,10 @@ def _votes_in_table(votes: VoteTable, ids: NDArray[np.str_], problems: list[str]
         )
     if not known.all():
         strange = counted(int((~known).sum()), "vote", "is")
-        problems.append(f"{strange} for items that are not in the input")
+        problems.append(
+            f"{strange} for items that are not in the input, and ignored: check the column of ids "
+            "with --id"
+        )
     _check_label_count(labels[known].nunique(), len(ids), f"the column {votes.label} of the votes")
     who = table.text(votes.who).str.strip()[known] if votes.who else labels[:0]
     return Votes(
@@ -275,7 +284,7 @@ def _voted(
     if contradictions:
         problems.append(
             f"{counted(contradictions, 'time')} an annotator gave an item several labels: each of "
-            "them has a share of the vote"
+            "them has a share of the vote; keep the one that was meant"
         )
     return voted
 
@@ -314,7 +323,7 @@ def _impossible(
         unknown = [quoted(name) for name in names[~is_known].tolist()]
         problems.append(
             f"the column {roles.impossible} rules out {listed(unknown, 3)}, which no row "
-            "has as a candidate"
+            "has as a candidate: check how it is written"
         )
     return mask
 
