@@ -229,10 +229,11 @@ def _numbers(
             f"{int((~np.isnan(values)).sum())} of {len(cells)} cells of {name} are numbers; "
             f"{listed(shown, 3)}: treated as missing unless you correct them"
         )
-    bad = np.flatnonzero(np.isinf(values))
+    bad = np.flatnonzero(np.abs(values) > np.finfo(np.float32).max)
     if bad.size:
         what = "empty the cell" if fixed else "leave the column out with --exclude"
-        raise InputError(f"{table.place(bad[0], name)}, an infinite number: fix it, or {what}.")
+        kind = "an infinite number" if np.isinf(values[bad[0]]) else "too large a number"
+        raise InputError(f"{table.place(bad[0], name)}, {kind}: fix it, or {what}.")
     return values
 
 
