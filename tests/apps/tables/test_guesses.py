@@ -272,6 +272,15 @@ def test_the_columns_of_votes_are_found_by_what_they_share(table, votes, expecte
     assert f"item {found.item}, label tag, annotator agent" in roles.described()[0][1]
 
 
+def test_votes_for_row_numbers_and_for_words_that_name_rows():
+    frame = {"size": np.arange(N) / 3, "sku": [f"AB-{n}" for n in range(N)]}
+    numbers = pd.DataFrame({"item": ["1", "1", "2"], "label": list("aba")})
+    assert roles_of(frame, votes=numbers).id == ""
+    words = pd.DataFrame({"product": ["AB-0", "AB-0", "AB-2"], "label": list("aba")})
+    roles = roles_of(frame, votes=words)
+    assert (roles.id, roles.vote_table.item) == ("sku", "product")
+
+
 def test_the_one_column_that_is_left_is_the_label_or_the_annotator():
     frame = {"size": np.arange(N) / 3, "ticket_id": [f"t{n}" for n in range(N)]}
     given = pd.DataFrame({"ticket_id": ["t0", "t0", "t1", "t2"], "topic": list("abba")})

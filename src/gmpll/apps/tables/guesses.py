@@ -6,7 +6,7 @@ Columns that hold the answer, or results of an earlier run, do not become featur
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -254,14 +254,15 @@ def guess_roles(table: Table, options: Options) -> Roles:
     gold = _said_or_first(options.gold, golds, table, "--gold")
     impossible = _said_or_first(options.impossible, (), table, "--impossible")
     free = [name for name in free if name not in (identity, gold, impossible)]
+    if not identity and options.id is None and votes is not None:
+        words = _names_of_rows(table, options, free)
+        identity = next((name for name in words if _stands_in(votes, table.text(name))), "")
     source = _source(table, options, free, votes, identity)
     candidates = (*source.candidates, *source.annotators)
     free = [name for name in free if name not in candidates]
-    if not identity and options.id is None:
-        named = {*options.text, *options.features}
-        names_rows = (n for n in free if n not in named and _is_name_of_rows(table, n))
-        identity = next(names_rows, "")
-        free = [name for name in free if name != identity]
+    if not identity and options.id is None and votes is None:
+        identity = next(_names_of_rows(table, options, free), "")
+    free = [name for name in free if name != identity]
     images = (name for name in free if _names_images(frame[name]))
     image = _said_or_first(options.image, images, table, "--image")
     used = {identity, gold, impossible, image, *candidates}
@@ -358,6 +359,17 @@ def _all_different(table: Table, name: str) -> bool:
 def _may_be_id(table: Table, name: str) -> bool:
     column = table.frame[name]
     return column.dtype.kind != "f" or bool((column.dropna() % 1 == 0).all())
+
+
+def _names_of_rows(table: Table, options: Options, free: list[str]) -> Iterator[str]:
+    named = {*options.text, *options.features}
+    return (name for name in free if name not in named and _is_name_of_rows(table, name))
+
+
+def _stands_in(votes: Table, cells: pd.Series) -> bool:
+    """Whether a column of the votes holds the names of rows."""
+    known = set(cells)
+    return any(votes.text(name).isin(known).mean() >= 0.5 for name in votes.frame.columns)
 
 
 def _is_name_of_rows(table: Table, name: str) -> bool:
