@@ -36,7 +36,6 @@ import torch
 from sklearn.model_selection import KFold
 from study_problems import problems
 
-from gmpll.evidence import selection
 from gmpll.graph.views import CosineView, EuclideanView, RankView
 from gmpll.matching.feedback import FLOOR
 
@@ -91,11 +90,10 @@ def settings():
 
 
 def choices():
-    """The alternatives that the default compares."""
-    return [
-        Setting("".join(VIEWS[view] for view in views), regressions=((width, ridge),))
-        for views, width, ridge in selection.ALTERNATIVES
-    ]
+    """Nine alternatives: two views and three regressions, three views and six."""
+    pairs = [(width, ridge) for width in (0.5, 1.5, 5.0) for ridge in (0.1, 0.01)]
+    two = [Setting("zr", regressions=(pair,)) for pair in pairs[:3]]
+    return two + [Setting("zrp", regressions=(pair,)) for pair in pairs]
 
 
 def balances():
@@ -332,6 +330,14 @@ def cooccurrence(mask):
     return cooccurrence_similarity(mask)
 
 
+def parts(n_rows, rng):
+    """Cut at most 1500 rows into three folds, few rows again and again."""
+    for _ in range(min(5, max(1, 1500 // n_rows))):
+        rows = rng.permutation(n_rows)[:1500]
+        for fitted, held_out in KFold(3).split(rows):
+            yield rows[fitted], rows[held_out]
+
+
 def run_problem(problem, grid, folds, device):
     """Yield (fold, setting, unseen, training, criteria...) for every fold and setting."""
     X, mask, truth, ordered = problem
@@ -348,7 +354,7 @@ def run_problem(problem, grid, folds, device):
         columns = np.flatnonzero(seen)
         inner = [
             (*learner(train[fitted]), train[held_out])
-            for fitted, held_out in selection._parts(len(train), np.random.RandomState(fold))
+            for fitted, held_out in parts(len(train), np.random.RandomState(fold))
         ]
         for setting in grid:
             P, coefficients = outer.fit(setting)
@@ -366,36 +372,6 @@ def run_problem(problem, grid, folds, device):
             yield fold, setting, unseen, training, values
 
 
-def check(problem, device):
-    """Compare with the library's own fit of the same setting (three of them)."""
-    from gmpll.evidence.pipeline import (
-        CandidateRows,
-        GraphDisambiguation,
-        Hyperparameters,
-        MatchingOptions,
-        Pipeline,
-    )
-    from gmpll.side_information import Prior
-
-    X, mask, _, ordered = problem
-    X, mask = np.asarray(X[:900], dtype=np.float64), mask[:900]
-    mask = np.ascontiguousarray(mask[:, mask.any(axis=0)])
-    similarity = cooccurrence(mask) if ordered else None
-    ours = Learner(X, mask, similarity, device)
-    for setting in (Setting(), Setting(regressions=((1.5, 0.1),)), Setting(balance=0.25)):
-        rows = CandidateRows(X, mask, np.arange(mask.shape[1]), Prior(), similarity)
-        views = [SPACES[view](X) for view in setting.views]
-        options = MatchingOptions()
-        graph = options.graph([view.rows for view in views], np.random.RandomState(0))
-        matched = GraphDisambiguation(rows, graph, options)
-        theirs = Pipeline(rows, views, matched, seed=0, table=lambda: None)
-        width, ridge = setting.regressions[0]
-        wanted = theirs.confidences(Hyperparameters(setting.balance, width=width, ridge=ridge))
-        found = ours.fit(setting)[0].cpu().numpy()
-        print(f"largest difference of confidences {np.abs(found - wanted).max():.2e}, "
-              f"different labels {np.mean(found.argmax(1) != wanted.argmax(1)):.4f}")  # fmt: skip
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", help="CSV file of all fits; what it holds already is not run")
@@ -406,7 +382,6 @@ def main():
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--grid", choices=sorted(GRIDS), default="settings")
     parser.add_argument("--folds", type=int, default=5, help="how many of the ten folds")
-    parser.add_argument("--check", action="store_true", help="compare with the library and stop")
     options = parser.parse_args()
     if options.prepare:
         return save_problems(options.prepare)
@@ -415,11 +390,6 @@ def main():
     wanted = (
         pair for pair in itertools.islice(source, first, None, step) if options.only in pair[0]
     )
-    if options.check:
-        for name, problem in wanted:
-            print(name)
-            check(problem, options.device)
-        return None
     if not options.out:
         parser.error("--out says where the results go")
     grid = GRIDS[options.grid]()

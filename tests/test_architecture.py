@@ -30,16 +30,11 @@ MAY_IMPORT = {
     "pages": set(),
     "decisions": set(),
     "tables": {"pages", "decisions"},
-    "web": set(),
-    "review": {"pages", "decisions", "tables", "web"},
-    "serving": {"tables", "web"},
+    "review": {"pages", "decisions", "tables"},
     "experiments": set(),
     "report": {"pages", "experiments"},
     "compare": {"tables", "experiments", "report"},
-    "cli": {
-        *("pages", "decisions", "tables", "web", "review", "serving"),
-        *("experiments", "report", "compare"),
-    },
+    "cli": {"pages", "decisions", "tables", "review", "experiments", "report", "compare"},
 }
 #: What outside of the applications may load them: the command, and names that load when asked for.
 DOORS = {"gmpll", "gmpll.__main__", "gmpll.experiments"}

@@ -3,7 +3,7 @@ import pickle
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
-from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
+from sklearn.ensemble import ExtraTreesRegressor
 
 from gmpll.evidence import forest as module
 from gmpll.evidence.forest import grow_forest, is_forest_feasible, oob_prediction
@@ -15,19 +15,16 @@ def confident(n=150, q=4, d=5, seed=0):
     return rows, rng.dirichlet(np.ones(q), size=n)
 
 
-def scikit_learn_forests(rows, confidences, seed):
-    """Half of the trees split at random places, half at the best."""
-    params = {
-        "max_features": module.FEATURE_SHARE,
-        "min_samples_leaf": module.LEAF_ROWS,
-        "bootstrap": True,
-        "max_samples": min(module.TREE_ROWS, len(rows)),
-        "oob_score": True,
-    }
-    half = module.N_TREES // 2
-    random = ExtraTreesRegressor(half, random_state=seed, **params)
-    best = RandomForestRegressor(half, random_state=seed + 1, **params)
-    return random.fit(rows, confidences), best.fit(rows, confidences)
+def scikit_learn_forest(rows, confidences, seed):
+    forest = ExtraTreesRegressor(
+        module.N_TREES,
+        min_samples_leaf=module.LEAF_ROWS,
+        bootstrap=True,
+        max_samples=min(module.TREE_ROWS, len(rows)),
+        oob_score=True,
+        random_state=seed,
+    )
+    return forest.fit(rows, confidences)
 
 
 @pytest.mark.parametrize("q", [2, 7])
@@ -36,13 +33,11 @@ def test_packed_trees_say_what_scikit_learns_say(q):
     confidences = confidences.round(module.TARGET_DECIMALS)
     forest = grow_forest(rows, confidences, seed=3)
     prediction = oob_prediction(rows, confidences, seed=3)
-    random, best = scikit_learn_forests(rows, confidences, seed=3)
+    reference = scikit_learn_forest(rows, confidences, seed=3)
     unseen = np.random.RandomState(1).randn(40, rows.shape[1])
     for asked in (unseen, rows):
-        expected = (random.predict(asked) + best.predict(asked)) / 2
-        np.testing.assert_allclose(forest(asked), expected, atol=1e-6)
-    expected = (random.oob_prediction_ + best.oob_prediction_) / 2
-    np.testing.assert_allclose(prediction, expected, atol=1e-12)
+        np.testing.assert_allclose(forest(asked), reference.predict(asked), atol=1e-6)
+    np.testing.assert_allclose(prediction, reference.oob_prediction_, atol=1e-12)
 
 
 def test_the_prediction_of_a_row_does_not_know_its_own_label():
@@ -80,25 +75,10 @@ def test_rows_of_any_size_are_scored():
 
 
 def test_a_split_looks_at_no_more_features_than_a_limit(monkeypatch):
-    rows, confidences = confident(d=10)
-    monkeypatch.setattr(module, "FEATURE_SHARE", 0.2)
-    two = grow_forest(rows, confidences, seed=0)(rows)
-    monkeypatch.setattr(module, "MAX_FEATURES", 6)
-    np.testing.assert_array_equal(grow_forest(rows, confidences, seed=0)(rows), two)
+    rows, _ = confident(d=10)
+    assert module._trees(rows, seed=0, n_trees=10).max_features == 1.0
     monkeypatch.setattr(module, "MAX_FEATURES", 2)
-    monkeypatch.setattr(module, "FEATURE_SHARE", 1.0)
-    np.testing.assert_array_equal(grow_forest(rows, confidences, seed=0)(rows), two)
-
-
-def test_the_search_for_the_best_split_has_a_limit(monkeypatch):
-    rows, confidences = confident(n=100, q=4, d=10)
-    features = [half.max_features for half in module._halves(rows, 4, seed=0, n_trees=10)]
-    assert features == [1.0, 1.0]
-    monkeypatch.setattr(module, "SEARCHED_VALUES", 800)
-    features = [half.max_features for half in module._halves(rows, 4, seed=0, n_trees=10)]
-    assert features == [1.0, 0.2]
-    monkeypatch.setattr(module, "SEARCHED_VALUES", 1)  # one feature is looked at in any case
-    assert np.isfinite(grow_forest(rows, confidences, seed=0)(rows)).all()
+    assert module._trees(rows, seed=0, n_trees=10).max_features == 0.2
 
 
 def test_constant_features_and_one_label_do_no_harm():
@@ -127,7 +107,7 @@ def test_it_learns():
 def test_it_is_smaller_than_scikit_learns():
     rows, confidences = confident(n=300, q=10)
     forest = grow_forest(rows, confidences, seed=0)
-    theirs = scikit_learn_forests(rows, confidences, seed=0)
+    theirs = scikit_learn_forest(rows, confidences, seed=0)
     assert 3 * len(pickle.dumps(forest)) < len(pickle.dumps(theirs))
 
 

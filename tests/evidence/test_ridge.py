@@ -3,7 +3,7 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.kernel_ridge import KernelRidge as ReferenceRidge
-from sklearn.metrics.pairwise import euclidean_distances, rbf_kernel
+from sklearn.metrics.pairwise import euclidean_distances
 
 from gmpll.evidence import ridge as module
 from gmpll.evidence.ridge import KernelRidge, LandmarkKernel
@@ -18,35 +18,47 @@ def median_squared_distance(X):
     return np.median(euclidean_distances(X, squared=True)[~np.eye(len(X), dtype=bool)])
 
 
+def rational_quadratic(X, Z=None):
+    """The kernel, with the median squared distance of X for its scale."""
+    return 1.0 / (1.0 + euclidean_distances(X, Z, squared=True) / median_squared_distance(X))
+
+
 def test_fitted_values_equal_kernel_ridge_of_scikit_learn():
     X, Y = problem()
-    gamma = 1.5 / median_squared_distance(X)
-    ours = KernelRidge([X], width=1.5, ridge=0.1, rng=np.random.RandomState(0))
-    reference = ReferenceRidge(alpha=0.1, kernel="rbf", gamma=gamma).fit(X, Y)
+    ours = KernelRidge([X], ridge=0.1, rng=np.random.RandomState(0))
+    reference = ReferenceRidge(alpha=0.1, kernel="precomputed").fit(rational_quadratic(X), Y)
     queries = np.random.RandomState(1).randn(10, 3)
-    np.testing.assert_allclose(ours.predictor(Y)([queries]), reference.predict(queries), atol=1e-5)
+    expected = reference.predict(rational_quadratic(X, queries).T)
+    np.testing.assert_allclose(ours.predictor(Y)([queries]), expected, atol=1e-5)
+
+
+def test_some_of_the_rows_make_the_regression_without_the_others():
+    X, Y = problem()
+    whole = KernelRidge([X], ridge=0.2, rng=np.random.RandomState(0))
+    some, others = np.arange(0, 40, 2), np.arange(1, 40, 2)
+    part = whole.part(some)
+    K = rational_quadratic(X)
+    expected = np.linalg.solve(K[np.ix_(some, some)] + 0.2 * np.eye(20), Y[some])
+    np.testing.assert_allclose(part.coefficients(Y[some]), expected)
+    np.testing.assert_allclose(whole.between(others, some), K[np.ix_(others, some)])
 
 
 def test_leave_one_out_equals_fitting_without_the_row():
     X, Y = problem(m=25)
-    ours = KernelRidge([X], width=1.0, ridge=0.2, rng=np.random.RandomState(0))
-    gamma = 1.0 / median_squared_distance(X)
-    opinions = ours.leave_one_out(Y)
+    ours = KernelRidge([X], ridge=0.2, rng=np.random.RandomState(0))
+    predictions = ours.leave_one_out(Y)
     for i in range(len(X)):
         rest = np.arange(len(X)) != i
-        kernel = rbf_kernel(X, gamma=gamma)
+        kernel = rational_quadratic(X)
         coefficients = np.linalg.solve(kernel[np.ix_(rest, rest)] + 0.2 * np.eye(24), Y[rest])
-        np.testing.assert_allclose(opinions[i], kernel[i, rest] @ coefficients, atol=1e-5)
+        np.testing.assert_allclose(predictions[i], kernel[i, rest] @ coefficients, atol=1e-5)
 
 
 def test_views_add_up_to_the_mean_kernel():
     X, Y = problem()
     other = X**3
     ours = KernelRidge([X, other], ridge=0.1, rng=np.random.RandomState(0))
-    kernel = (
-        rbf_kernel(X, gamma=1 / median_squared_distance(X))
-        + rbf_kernel(other, gamma=1 / median_squared_distance(other))
-    ) / 2
+    kernel = (rational_quadratic(X) + rational_quadratic(other)) / 2
     expected = kernel @ np.linalg.solve(kernel + 0.1 * np.eye(len(X)), Y)
     np.testing.assert_allclose(ours.predictor(Y)([X, other]), expected, atol=1e-5)
 
@@ -110,10 +122,12 @@ def landmark_problem(monkeypatch, m=50, n_landmarks=12):
     """Return rows, confidences, the regression, and the two kernels of the formulas."""
     X, Y = problem(m=m, d=2)
     few_landmarks(monkeypatch, n_landmarks)
-    few = KernelRidge([X], width=2.0, ridge=0.3, rng=np.random.RandomState(0))
+    few = KernelRidge([X], ridge=0.3, rng=np.random.RandomState(0))
     landmarks = few._kernel.landmarks[0]
-    gamma = 2.0 / median_squared_distance(X)
-    return X, Y, few, rbf_kernel(X, landmarks, gamma), rbf_kernel(landmarks, gamma=gamma)
+    scale = median_squared_distance(X)
+    R = 1.0 / (1.0 + euclidean_distances(X, landmarks, squared=True) / scale)
+    N = 1.0 / (1.0 + euclidean_distances(landmarks, squared=True) / scale)
+    return X, Y, few, R, N
 
 
 def test_landmarks_are_rows_drawn_once_each(monkeypatch):
@@ -138,17 +152,17 @@ def test_landmarks_solve_the_normal_equations(monkeypatch):
 
 def test_leaving_one_out_with_landmarks_equals_fitting_without_the_row(monkeypatch):
     X, Y, few, R, N = landmark_problem(monkeypatch)
-    opinions = few.leave_one_out(Y)
+    predictions = few.leave_one_out(Y)
     for i in range(len(X)):
         rest = np.arange(len(X)) != i
         without = np.linalg.solve(R[rest].T @ R[rest] + 0.3 * N, R[rest].T @ Y[rest])
-        np.testing.assert_allclose(opinions[i], R[i] @ without, atol=1e-5)
+        np.testing.assert_allclose(predictions[i], R[i] @ without, atol=1e-5)
 
 
 def test_the_leverage_of_all_rows_is_that_of_kernel_ridge():
     X, _ = problem(m=20)
     ours = KernelRidge([X], ridge=0.2, rng=np.random.RandomState(0))
-    K = rbf_kernel(X, gamma=1 / median_squared_distance(X))
+    K = rational_quadratic(X)
     hat = K @ np.linalg.inv(K + 0.2 * np.eye(20))
     np.testing.assert_allclose(ours.leverage, hat.diagonal(), atol=1e-8)
 
@@ -160,10 +174,10 @@ def test_the_kernel_of_many_rows_stays_within_its_memory(monkeypatch):
         assert KernelRidge([X], rng=np.random.RandomState(0)).n_landmarks == expected
 
 
-def test_a_row_of_leverage_one_has_a_finite_opinion(monkeypatch):
+def test_a_row_of_leverage_one_has_a_finite_prediction(monkeypatch):
     X, Y = problem(m=30)
     few_landmarks(monkeypatch, 29)
-    nearly_free = KernelRidge([X], width=1e4, ridge=1e-14, rng=np.random.RandomState(0))
+    nearly_free = KernelRidge([X], ridge=1e-14, rng=np.random.RandomState(0))
     with np.errstate(divide="raise", invalid="raise"):
         assert np.isfinite(nearly_free.leave_one_out(Y)).all()
 

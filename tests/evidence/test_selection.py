@@ -4,6 +4,7 @@ from sklearn.datasets import load_iris
 
 from gmpll import PartialLabelClassifier
 from gmpll.datasets import random_candidates
+from gmpll.evidence import selection
 from gmpll.evidence.pipeline import CandidateRows
 from gmpll.evidence.selection import (
     FOREST_SHARES,
@@ -18,34 +19,23 @@ from gmpll.evidence.stacking import fit_stacker
 from gmpll.side_information import Prior
 
 
-class Known:
-    """Stages whose predictions are right for one width only."""
-
-    def __init__(self, rows):
-        self.rows = rows
-
-    def without_kernels(self):
-        return self
-
-    def confidences(self, setting):
-        return self.rows.mask / self.rows.mask.sum(axis=1, keepdims=True)
-
-    def scorer_of(self, X):
-        def score(setting, P):
-            labels = X[:, 0].astype(int)
-            wrong = (labels + 1) % P.shape[1]
-            return np.eye(P.shape[1])[labels if setting.width == 1.5 else wrong]
-
-        return score
-
-
-def test_the_setting_with_the_largest_lift_is_chosen():
+def test_the_setting_with_the_largest_lift_is_chosen(monkeypatch):
+    """Predictions are right for one ridge only."""
     rng = np.random.RandomState(0)
     truth = rng.randint(5, size=200)
     mask = random_candidates(truth, 0.7, 1, n_classes=5, random_state=0)
     rows = CandidateRows(truth[:, None].astype(float), mask, np.arange(5), Prior())
-    found = select(lambda part, views: Known(part), rows, Search(search_space(0.5, {})), rng)
-    assert found.chosen.width == 1.5
+    pipeline = (
+        PartialLabelClassifier(random_state=0).fit(rows.X, mask)._pipeline(rows, ("euclidean",), 0)
+    )
+
+    def scores(fold, setting, P):
+        labels = (truth[fold.held_out] + (setting.ridge != 0.03)) % 5
+        return np.eye(5)[labels]
+
+    monkeypatch.setattr(selection._Fold, "scores", scores)
+    found = select(pipeline, Search(search_space(0.5, {})), rng)
+    assert found.chosen.ridge == 0.03
     assert [score for _, score in found.scores] == sorted(
         [score for _, score in found.scores], reverse=True
     )
@@ -58,7 +48,7 @@ def test_truth_plays_no_part_in_fitting():
     mask = random_candidates(y, 0.7, 1, random_state=0)
     model = PartialLabelClassifier(random_state=0).fit(X, mask)
     assert set(model.selected_) == {
-        "balance", "views", "width", "ridge", "stacking", "linear", "forest", "feedback", "tau",
+        "balance", "views", "ridge", "stacking", "linear", "forest", "feedback", "tau",
     }  # fmt: skip
     beside = len(STACKING) - 1 + len(FOREST_SHARES) - 1
     assert len(model.selection_.scores) == len(search_space(0.5, {})) + beside
@@ -82,7 +72,9 @@ def test_few_rows_and_fixed_predictions_choose_nothing():
     X, y = load_iris(return_X_y=True)
     small = PartialLabelClassifier(random_state=0).fit(X[::10], y[::10])
     assert len(small.selection_.scores) == 1
-    all_fixed = {"views": ("rank",), "width": 1.0, "ridge": 0.2, "stacking": 0.0, "forest": 0.0}
+    all_fixed = {
+        "views": ("rank",), "ridge": 0.2, "stacking": 0.0, "forest": 0.0, "tau": 0.5,
+    }  # fmt: skip
     fixed = PartialLabelClassifier(hyperparameters=all_fixed, random_state=0).fit(X, y)
     assert len(fixed.selection_.scores) == 1
     assert all_fixed.items() <= fixed.selected_.items()
@@ -248,7 +240,7 @@ class TestStacking:
         [
             ({"stacking": -1.0}, "stacking=-1.0: it must be a number that is not negative"),
             ({"ridge": "a"}, "ridge='a': it must be a number"),
-            ({"width": np.nan}, "width=nan: it must be a number"),
+            ({"ridge": np.nan}, "ridge=nan: it must be a number"),
             ({"forest": 1.5}, "a share is at most 1"),
             ({"stacking": 0.0, "linear": 1.0}, "stacking must be positive then"),
             ({"views": ("sideways",)}, "name at least one of cosine, rank, euclidean"),

@@ -16,7 +16,6 @@ from gmpll.evidence.set_model import (
     Scores,
     SetModel,
     SetsLeftOut,
-    choose_tau,
     fit_outside,
     fit_set_model,
     held_out_log_likelihood,
@@ -229,10 +228,9 @@ def test_a_sample_speaks_of_rows_without_those_of_their_set(digits):
     sample, others = np.arange(120), np.arange(120, 150)
     kernel = rbf_kernel(X[:150], gamma=0.2)
     edges = sp.csr_array(kneighbors_graph(X[:150], 10).maximum(kneighbors_graph(X[:150], 10).T))
-    related = Relations(
-        edges[sample][:, sample], kernel[np.ix_(sample, sample)], RIDGE, mask[sample]
-    )
-    model, P = related.fit(0.5, related.inverse())
+    inverse = np.linalg.inv(kernel[np.ix_(sample, sample)] + RIDGE * np.eye(len(sample)))
+    related = Relations(edges[sample][:, sample], inverse, mask[sample])
+    model, P = related.fit(0.5)
     found = SampleModel(related, 0.5).posterior(
         mask[others], edges[others][:, sample], kernel[np.ix_(others, sample)]
     )
@@ -254,9 +252,25 @@ def test_the_exponent_is_chosen_by_held_out_sets():
     mask = np.eye(4, dtype=bool)[y] | (rng.uniform(size=(600, 4)) < [0.8, 0.4, 0.2, 0.1])
     rows = Rows(X, mask)
     kernel = np.exp(-((X[:, None] - X[None]) ** 2).sum(axis=2) / 8)
-    related = Relations(sp.csr_array(rows.graph), kernel, 0.1, mask)
-    tau = choose_tau(related, np.random.RandomState(0))
+    train, unseen = np.arange(400), np.arange(400, 600)
+    inverse = np.linalg.inv(kernel[np.ix_(train, train)] + 0.1 * np.eye(len(train)))
+    graph = sp.csr_array(rows.graph)
+    related = Relations(graph[train][:, train], inverse, mask[train])
+    likelihoods = related.held_out_likelihoods(
+        set_model.TAUS, graph[unseen][:, train], kernel[np.ix_(unseen, train)], mask[unseen]
+    )
+    tau, _ = likeliest_tau(likelihoods)
     assert tau in set_model.TAUS
-    found, P = related.fit(tau, related.inverse())
+    found, P = related.fit(tau)
     assert found.tau == tau
-    assert (P.argmax(axis=1) == y).mean() > 0.85
+    assert (P.argmax(axis=1) == y[train]).mean() > 0.85
+
+
+def test_another_exponent_may_start_from_what_the_middle_one_found(digits):
+    X, _, mask = digits
+    rows = Rows(X[:200], mask[:200])
+    related = Relations(sp.csr_array(rows.graph), rows.inverse, mask[:200])
+    middle, cold = related.fit(0.5), related.fit(1.0)
+    warm = related.fit(1.0, middle)
+    assert warm[0].tau == 1.0
+    assert (warm[1].argmax(axis=1) == cold[1].argmax(axis=1)).mean() > 0.97

@@ -31,7 +31,7 @@ from gmpll.datasets import make_partial_label_problem, random_candidates
 from gmpll.evidence import pipeline as stages
 from gmpll.evidence.ridge import KernelRidge
 from gmpll.evidence.scikit import MIN_CONFIDENCE, ScikitLearner
-from gmpll.evidence.selection import ALTERNATIVES
+from gmpll.evidence.selection import RIDGES
 from gmpll.methods import METHODS
 from gmpll.methods.baselines import MostFrequentCandidate, RandomCandidate
 from gmpll.model_selection import candidate_lift_scorer
@@ -148,10 +148,10 @@ def test_the_regression_is_the_closed_form_on_the_soft_confidences():
     model = PartialLabelClassifier(
         PLKNN(), hyperparameters=PLAIN, calibrate=False, random_state=0
     ).fit(X, candidates)
-    width, ridge = model.selected_["width"], model.selected_["ridge"]
+    ridge = model.selected_["ridge"]
     views = model.predictor_.views
     literal = KernelRidge(
-        [view.rows for view in views], width=width, ridge=ridge, rng=np.random.RandomState(5)
+        [view.rows for view in views], ridge=ridge, rng=np.random.RandomState(5)
     ).predictor(model.label_confidences_)
     scores = np.maximum(literal([view.transform(X_test) for view in views]), 0)
     np.testing.assert_allclose(
@@ -173,13 +173,13 @@ def test_ridge_sees_positions(make, few):
     assert model.score(X[225:], truth[225:]) > few
 
 
-def test_views_are_chosen_by_held_out_lift():
+def test_the_regression_is_chosen_by_held_out_lift():
     (X, candidates), _ = problem(n_samples=120)
     fixed = {"stacking": 0.0, "forest": 0.0}
     model = PartialLabelClassifier(PLKNN(), hyperparameters=fixed, random_state=0)
     scores = model.fit(X, candidates).selection_.scores
-    assert {(tried.views, tried.width, tried.ridge) for tried, _ in scores} == set(ALTERNATIVES)
-    assert len(scores) == 2 * len(ALTERNATIVES)
+    assert {tried.ridge for tried, _ in scores} == set(RIDGES)
+    assert len(scores) == 2 * len(RIDGES)
     best, lift = scores[0]
     assert model.selected_ == asdict(best)
     assert lift == max(lift for _, lift in scores)
@@ -299,7 +299,7 @@ class TestCandidateWeight:
         assert model.disambiguator_.weight_exponent_ == 1.0
         assert (model.fit(X, mask).labels_ == truth).mean() < 0.9
 
-    def test_it_is_passed_on_and_cut_with_rows_and_labels(self):
+    def test_it_is_passed_on_and_cut_with_rows(self):
         X, mask, _ = random_problem(2, m=60, absent=True)
         X[:, 0] = np.arange(60)  # the row can be told from its features
         mask[11] = [False, False, False, True]  # in two of three parts
@@ -308,8 +308,8 @@ class TestCandidateWeight:
         Recorder.fits.clear()
         model = PartialLabelClassifier(Recorder(), GaussianNB(), random_state=0)
         model.fit(X, pd.DataFrame(mask, columns=list("abcd")), candidate_weight=table)
-        assert [len(rows) for rows, *_ in Recorder.fits] == [40] * 15 + [60]
-        assert {sets.mask.shape[1] for _, sets, _ in Recorder.fits} == {3, 4}
+        assert [len(rows) for rows, *_ in Recorder.fits] == [60] + [40] * 15
+        assert {sets.mask.shape[1] for _, sets, _ in Recorder.fits} == {4}
         for rows, sets, given in Recorder.fits:
             columns = ["abcd".index(label) for label in sets.classes]
             expected = weight[np.ix_(rows[:, 0].astype(int), columns)]
@@ -394,7 +394,7 @@ def test_sets_are_modelled_at_every_size(monkeypatch):
     mask = np.eye(6, dtype=bool)[y]
     listed = rng.uniform(size=600) < 0.7
     mask[listed, partner[listed]] = True
-    options = {"views": ("cosine",), "width": 1.5, "ridge": 0.1, "stacking": 0.0, "forest": 0.0}
+    options = {"views": ("cosine",), "ridge": 0.1, "stacking": 0.0, "forest": 0.0}
 
     def fitted():
         return PartialLabelClassifier(hyperparameters=options, random_state=0).fit(X, mask)

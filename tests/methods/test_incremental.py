@@ -14,7 +14,7 @@ from sklearn.naive_bayes import GaussianNB
 
 from gmpll import GMPLL, PLKNN, PartialLabelClassifier
 from gmpll._columns import sets_of_known_labels
-from gmpll.evidence.pipeline import GraphDisambiguation, Pipeline
+from gmpll.evidence.pipeline import N_GRAPH_VIEWS, GraphDisambiguation, Pipeline
 from gmpll.graph.growing import edges_of_new_rows
 from gmpll.methods._incremental import SCORE_FLOOR
 from problems import random_problem
@@ -176,14 +176,13 @@ def fit_at_once(model, X, y, **knowledge):
         def _fit_calibration(self, *args):
             self.temperature_, self._exponent = model.temperature_, model._exponent
 
-        def _pipeline(self, rows, views, rng, start=None):
+        def _pipeline(self, rows, views, seed, start=None):
             views = [
                 SimpleNamespace(rows=view.transform(rows.X), transform=view.transform)
                 for view in model._views
             ]
-            graph = self._options.graph([view.rows for view in views], rng)
+            graph = self._options.graph([view.rows for view in views[:N_GRAPH_VIEWS]], seed)
             disambiguated = GraphDisambiguation(rows, graph, self._options)
-            seed = rng.randint(np.iinfo(np.int32).max)
             return Pipeline(rows, views, disambiguated, seed, lambda: None)
 
     return Given(**model.get_params()).fit(X, y, **knowledge)

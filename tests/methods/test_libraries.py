@@ -197,7 +197,7 @@ def test_the_default_in_single_precision():
     """So many rows that the candidate sets are modelled."""
     torch = pytest.importorskip("torch")
     problem = make_partial_label_problem(520, 8, 4, 2.0, random_state=0)
-    fixed = {"views": ("cosine",), "width": 1.5, "ridge": 0.1, "stacking": 0.0, "forest": 0.0}
+    fixed = {"views": ("cosine",), "ridge": 0.1, "stacking": 0.0, "forest": 0.0}
     model = PartialLabelClassifier(hyperparameters=fixed, random_state=0)
     expected = fitted(model, problem.data, problem.candidates)
     assert expected.selected_["tau"] is not None

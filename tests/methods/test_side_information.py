@@ -229,6 +229,7 @@ def test_the_class_prior_draws_the_masses():
         views = ("cosine", "rank")
         fixed = {
             "hyperparameters": {"balance": balance, "views": views, "forest": 0.0},
+            "calibrate": False,
             "random_state": 0,
         }
         free = PartialLabelClassifier(**fixed).fit(X, mask)

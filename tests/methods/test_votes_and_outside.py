@@ -8,7 +8,7 @@ from sklearn.metrics import roc_auc_score
 from gmpll import PartialLabelClassifier, candidates_from_votes
 from gmpll.datasets import random_candidates
 
-QUICK = {"views": ("cosine",), "width": 1.5, "ridge": 0.1, "stacking": 0.0, "forest": 0.0}
+QUICK = {"views": ("cosine",), "ridge": 0.1, "stacking": 0.0, "forest": 0.0}
 
 
 def model(**parameters):

@@ -1,10 +1,8 @@
 """Randomised trees on confidences.
 
-Where single features carry the labels, trees see what neighbours and kernels blur. A forest is
-grown on the confidences of all labels at once, each tree on rows drawn with replacement, so that
-the trees which did not draw a row predict it without its own label. Half of
-the trees split where it is best, as in random forests, which finds the few features that matter
-among many; the other half at random places, as in extremely randomised trees, which is smoother.
+Where single features carry the labels, trees see what neighbours and kernels blur. A forest of
+extremely randomised trees is grown on the confidences of all labels at once, each tree on rows
+drawn with replacement, so that the trees which did not draw a row predict it without its own label.
 """
 
 from __future__ import annotations
@@ -14,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
+from sklearn.ensemble import ExtraTreesRegressor
 
 from gmpll._threads import balanced_blocks, in_threads, n_threads
 
@@ -22,11 +20,8 @@ __all__ = ["Forest", "grow_forest", "is_forest_feasible", "oob_prediction"]
 
 #: Number of trees.
 N_TREES = 100
-#: Share of the features that a split may use, and how many at most.
-FEATURE_SHARE = 1.0
-MAX_FEATURES = 200
-#: The best place to split is searched among so many values, rows by features by labels, at most.
-SEARCHED_VALUES = 4_000_000
+#: Features among which a split is searched, at most.
+MAX_FEATURES = 64
 #: Fewest rows in a leaf.
 LEAF_ROWS = 2
 #: A tree sees no more rows than this.
@@ -117,6 +112,7 @@ def grow_forest(
     confidences: NDArray[np.float64],
     seed: int,
     n_trees: int = N_TREES,
+    n_jobs: int | None = None,
 ) -> Forest:
     """Grow trees on the confidences of rows.
 
@@ -130,6 +126,8 @@ def grow_forest(
         Draws rows, features and thresholds.
     n_trees : int, default=N_TREES
         Number of trees.
+    n_jobs : int, default=None
+        Threads; by default as many as pay.
 
     Examples
     --------
@@ -141,11 +139,8 @@ def grow_forest(
     array([[1., 0.],
            [0., 1.]])
     """
-    table, target = _single_precision(rows), _target(confidences)
-    grown = [
-        trees.fit(table, target) for trees in _halves(rows, confidences.shape[1], seed, n_trees)
-    ]
-    return _packed([tree.tree_ for half in grown for tree in half.estimators_])
+    grown = _trees(rows, seed, n_trees, n_jobs).fit(_single_precision(rows), _target(confidences))
+    return _packed([tree.tree_ for tree in grown.estimators_])
 
 
 def oob_prediction(
@@ -164,36 +159,29 @@ def oob_prediction(
     array([[1., 0.],
            [0., 1.]])
     """
-    table, target = _single_precision(rows), _target(confidences)
-    predictions = []
     with warnings.catch_warnings():
         # R^2 of a label that is the same for all rows; a row that every tree drew, of very few.
         warnings.simplefilter("ignore")
-        for trees in _halves(rows, confidences.shape[1], seed, N_TREES):
-            prediction = trees.set_params(oob_score=True).fit(table, target).oob_prediction_
-            predictions.append(np.nan_to_num(prediction).reshape(confidences.shape))
-    return np.mean(predictions, axis=0)
+        trees = _trees(rows, seed, N_TREES).set_params(oob_score=True)
+        found = trees.fit(_single_precision(rows), _target(confidences)).oob_prediction_
+    return np.nan_to_num(found).reshape(confidences.shape)
 
 
-def _halves(
-    rows: NDArray[np.float64], n_classes: int, seed: int, n_trees: int
-) -> tuple[ExtraTreesRegressor, RandomForestRegressor]:
-    """Return two forests to be grown: one that splits at random places, one at the best."""
-    n_rows, n_features = min(TREE_ROWS, len(rows)), rows.shape[1]
-    share = min(FEATURE_SHARE, MAX_FEATURES / n_features)
-    searched = SEARCHED_VALUES / (n_rows * n_features * n_classes)
-    common = {
-        "min_samples_leaf": LEAF_ROWS,
-        "bootstrap": True,
-        "max_samples": n_rows,
-        "n_jobs": n_threads() if rows.size > ONE_THREAD_SIZE else 1,
-    }
-    half = n_trees // 2
-    return (
-        ExtraTreesRegressor(half, max_features=share, random_state=seed, **common),
-        RandomForestRegressor(
-            n_trees - half, max_features=min(share, searched), random_state=seed + 1, **common
-        ),
+def _trees(
+    rows: NDArray[np.float64], seed: int, n_trees: int, n_jobs: int | None = None
+) -> ExtraTreesRegressor:
+    """Return a forest to be grown."""
+    n_rows, n_features = rows.shape
+    if n_jobs is None:
+        n_jobs = n_threads() if rows.size > ONE_THREAD_SIZE else 1
+    return ExtraTreesRegressor(
+        n_trees,
+        max_features=min(1.0, MAX_FEATURES / n_features),
+        min_samples_leaf=LEAF_ROWS,
+        bootstrap=True,
+        max_samples=min(TREE_ROWS, n_rows),
+        n_jobs=n_jobs,
+        random_state=seed,
     )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from types import SimpleNamespace
 from typing import Any, Protocol
 
 import numpy as np
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from gmpll.arrays import Array, array_namespace, beside, from_host, is_torch_array, to_host
 from gmpll.engines import engine_of
-from gmpll.evidence.forest import N_TREES, Forest, grow_forest, oob_prediction
+from gmpll.evidence.forest import Forest, grow_forest, oob_prediction
 from gmpll.evidence.ridge import EXACT_ROWS, KernelRidge, RidgePredictor
 from gmpll.evidence.scikit import ScikitLearner
 from gmpll.evidence.set_model import Relations, SampleModel, SetModel
@@ -31,6 +32,7 @@ from gmpll.rounding import confidences_within
 from gmpll.side_information import Prior, estimate_weight_exponent
 
 __all__ = [
+    "N_GRAPH_VIEWS",
     "CandidateRows",
     "Disambiguated",
     "GraphDisambiguation",
@@ -57,9 +59,7 @@ class Hyperparameters:
     balance : float
         Exponent of the class-mass correction.
     views : tuple of {"cosine", "rank", "euclidean"}
-        In which views rows are compared.
-    width : float
-        Width of the regression's kernel.
+        In which views rows are compared: all of them by the regression, the first two by the graph.
     ridge : float
         Weight of the regression's squared norm.
     stacking : float
@@ -76,8 +76,7 @@ class Hyperparameters:
     """
 
     balance: float = 0.5
-    views: tuple[str, ...] = ("cosine", "rank")
-    width: float = 1.5
+    views: tuple[str, ...] = ("cosine", "rank", "euclidean")
     ridge: float = 0.1
     stacking: float = 0.0
     linear: float = 0.0
@@ -86,8 +85,8 @@ class Hyperparameters:
     tau: float | None = None
 
 
-#: The regression by which rows of other sets speak.
-SET_REGRESSION = Hyperparameters(width=1.5, ridge=0.1)
+#: Of the views in which the regression compares rows, the graph is made of the first two.
+N_GRAPH_VIEWS = 2
 #: Neighbours in the graph by which they speak.
 GRAPH_NEIGHBORS = 40
 #: Rows of which sets are modelled where there are too many for an exact regression.
@@ -141,18 +140,14 @@ class CandidateRows:
     prior: Prior
     similarity: NDArray[np.float64] | None = None
 
-    def part(self, rows: NDArray[np.intp], seen: NDArray[np.bool_]) -> CandidateRows:
-        """Return some of the rows and labels, as NumPy arrays."""
-        similarity = self.similarity
-        if similarity is not None:
-            similarity = similarity[np.ix_(seen, seen)]
-        mask = np.ascontiguousarray(self.mask_on_host(rows)[:, seen])
+    def part(self, rows: NDArray[np.intp]) -> CandidateRows:
+        """Return some of the rows, as NumPy arrays."""
         prior = self.prior
         if prior.candidates is not None:
             of_rows = engine_of(prior.candidates).rows_on_host(prior.candidates, rows)
             prior = replace(prior, candidates=of_rows)
-        prior = prior.part(np.arange(len(rows)), seen)
-        return CandidateRows(self.X_on_host(rows), mask, self.labels[seen], prior, similarity)
+        mask = np.ascontiguousarray(self.mask_on_host(rows))
+        return CandidateRows(self.X_on_host(rows), mask, self.labels, prior, self.similarity)
 
     def X_on_host(self, rows: NDArray[np.intp]) -> NDArray[np.float64]:
         """Return the features of some rows as a NumPy array."""
@@ -182,6 +177,9 @@ class Disambiguated(Protocol):
     def priors(self, balance: float) -> Array | None:
         """Return what multiplies the support of every candidate; None if that is nothing."""
 
+    def part(self, rows: NDArray[np.intp]) -> Disambiguated:
+        """Return the same of some rows alone."""
+
 
 class GraphDisambiguation:
     """Matching on the local graph of some rows, for any balance.
@@ -190,8 +188,8 @@ class GraphDisambiguation:
     ----------
     rows : CandidateRows
         Rows and candidates.
-    graph : LocalGraphs
-        Their graph.
+    graph : graph
+        Their graph; only its ``weights`` are needed.
     options : MatchingOptions
         Limits of the matching.
     start : ndarray of shape (n_samples, n_classes), default=None
@@ -212,6 +210,11 @@ class GraphDisambiguation:
         self._start = start
         self._matchings: dict[float, Matching] = {}
         self._exponents: dict[float, float] = {}
+
+    def part(self, rows: NDArray[np.intp]) -> GraphDisambiguation:
+        """Return the same of some rows alone: the edges to others are cut."""
+        cut = SimpleNamespace(weights=self.graph.weights[rows][:, rows])
+        return GraphDisambiguation(self.rows.part(rows), cut, self.options)
 
     def matching(self, balance: float) -> Matching:
         """Match with the weights of the candidates, if there are any."""
@@ -290,22 +293,6 @@ class GraphDisambiguation:
         )
 
 
-@dataclass(frozen=True)
-class FixedConfidences:
-    """Confidences that another method found, and what the weights of the candidates say."""
-
-    confidences: Array
-    weights: Array | None = None
-
-    def probabilities(self, balance: float) -> Array:
-        """Return the confidences."""
-        return self.confidences
-
-    def priors(self, balance: float) -> Array | None:
-        """Return the weights."""
-        return self.weights
-
-
 class Pipeline:
     """The stages for any hyperparameters of the same views.
 
@@ -340,20 +327,28 @@ class Pipeline:
         self.learner = learner
         self._seed = seed
         self._make_table = table
-        self._set_models: dict[float, tuple[SetModel, Array]] = {}
-        self._set_matchings: dict[tuple[float, float], list[tuple[dict[str, Any], Array]]] = {}
-        self._kernels: dict[float, KernelRidge] = {}
-        self._regressions: dict[tuple[float, float], KernelRidge] = {}  # the last one asked for
+        self._set_models: dict[tuple[float, float], tuple[SetModel, Array]] = {}
+        self._regression: KernelRidge | None = None
 
     @cached_property
     def table(self) -> Any:
         """The rows as a forest sees them."""
         return self._make_table()
 
-    def without_kernels(self) -> Pipeline:
-        """Return the same without the matrices that only confidences and scores need."""
-        nothing = FixedConfidences(np.zeros((0, 0)))
-        return Pipeline(self.rows, self.views, nothing, self._seed, self._make_table, self.learner)
+    def part(self, rows: NDArray[np.intp]) -> Pipeline:
+        """Return the stages on some of the rows alone, with the scaling of all; on the host."""
+        learner = None if self.learner is None else self.learner.part(rows)
+        part = Pipeline(
+            self.rows.part(rows),
+            (),
+            self.disambiguated.part(rows),
+            self._seed,
+            lambda: SimpleNamespace(rows=self.table.rows[rows]),
+            learner,
+        )
+        if learner is None:
+            part._regression = self.regression().part(rows)
+        return part
 
     def confidences(self, chosen: Hyperparameters) -> Array:
         """Disambiguate, then feed the learner's out-of-sample predictions back."""
@@ -362,7 +357,7 @@ class Pipeline:
             return P
         if self.learner is not None:
             return self._fed_back(self.learner.out_of_sample, P, self.learner.n_iterations, chosen)
-        ridge = self.ridge(chosen)
+        ridge = self.regression(chosen.ridge)
 
         def of_both(P: Array) -> Array:
             of_trees = oob_prediction(self.table.rows, to_host(P), self._seed)
@@ -373,45 +368,44 @@ class Pipeline:
             P = self._joined_with_sets(P, chosen)
         return self._fed_back(of_both, P, FOREST_ITERATIONS, chosen) if chosen.forest else P
 
-    def relations(self) -> Relations:
-        """Return graph and kernel between the rows, on the host."""
-        graph = getattr(self.disambiguated, "graph", None)
-        if graph is None or not isinstance(graph.weights, sp.csr_array):
-            graph = LocalGraphs([to_host(view.rows) for view in self.views], GRAPH_NEIGHBORS)
-        kernel = self.ridge(SET_REGRESSION).kernel_between_rows()
-        return Relations(graph.weights, kernel, SET_REGRESSION.ridge, to_host(self.rows.mask))
+    @cached_property
+    def weights(self) -> sp.csr_array:
+        """The weights of the graph, on the host."""
+        weights = self.disambiguated.graph.weights  # type: ignore[attr-defined]
+        if isinstance(weights, sp.csr_array):
+            return weights
+        return LocalGraphs(
+            [to_host(view.rows) for view in self.views[:N_GRAPH_VIEWS]], GRAPH_NEIGHBORS
+        ).weights
 
-    def set_model(self, tau: float) -> tuple[SetModel, Array]:
+    def relations(self, ridge: float) -> Relations:
+        """Return graph and regression between the rows, on the host."""
+        inverse = to_host(self.regression(ridge).inverse)
+        return Relations(self.weights, inverse, to_host(self.rows.mask))
+
+    def set_model(self, tau: float, ridge: float) -> tuple[SetModel, Array]:
         """Return the model of the candidate sets, and the posterior that it gives the rows."""
-        if tau not in self._set_models:
+        if (tau, ridge) not in self._set_models:
             if self.rows.n_samples > EXACT_ROWS:
-                self._set_models[tau] = self._set_model_of_sample(tau)
+                found = self._set_model_of_sample(tau, ridge)
             else:
-                related = self.relations()
-                model, posterior = related.fit(tau, related.inverse())
-                self._set_models[tau] = model, from_host(posterior, self.rows.mask)
-        return self._set_models[tau]
+                model, posterior = self.relations(ridge).fit(tau)
+                found = model, from_host(posterior, self.rows.mask)
+            self._set_models[tau, ridge] = found
+        return self._set_models[tau, ridge]
 
-    def _set_model_of_sample(self, tau: float) -> tuple[SetModel, Array]:
+    def _set_model_of_sample(self, tau: float, ridge: float) -> tuple[SetModel, Array]:
         """Model the sets of some rows, which then speak of all."""
         rng = np.random.RandomState(self._seed)
         some = np.sort(rng.permutation(self.rows.n_samples)[:SET_MODEL_ROWS])
         views = [engine_of(view.rows).rows_on_host(view.rows, some) for view in self.views]
-        width, ridge = SET_REGRESSION.width, SET_REGRESSION.ridge
-        regression = KernelRidge(views, width=width, ridge=ridge, rng=rng)
-        graph, kernel = LocalGraphs(views, GRAPH_NEIGHBORS), regression.kernel
-        sample = SampleModel(
-            Relations(
-                graph.weights,
-                regression.kernel_between_rows(),
-                ridge,
-                self.rows.mask_on_host(some),
-            ),
-            tau,
-        )
+        regression = KernelRidge(views, ridge=ridge, rng=rng)
+        graph, kernel = LocalGraphs(views[:N_GRAPH_VIEWS], GRAPH_NEIGHBORS), regression.kernel
+        mask = self.rows.mask_on_host(some)
+        sample = SampleModel(Relations(graph.weights, regression.inverse, mask), tau)
 
         def posterior(mask: NDArray[np.bool_], *rows: NDArray[Any]) -> NDArray[np.float64]:
-            return sample.posterior(mask, graph.to_queries(rows), kernel(*rows))
+            return sample.posterior(mask, graph.to_queries(rows[:N_GRAPH_VIEWS]), kernel(*rows))
 
         everything = (self.rows.mask, *(view.rows for view in self.views))
         if is_torch_array(self.rows.mask):
@@ -430,9 +424,9 @@ class Pipeline:
         the mean with what was found without them is returned.
         """
         total = P
-        for masses, matched in self._matched_from_sets(chosen.tau, chosen.balance):
+        for masses, matched in self._matched_from_sets(chosen):
             total = total + feedback(
-                self.ridge(chosen).leave_one_out,
+                self.regression(chosen.ridge).leave_one_out,
                 self.rows.mask,
                 matched,
                 n_iterations=SET_ITERATIONS,
@@ -441,37 +435,30 @@ class Pipeline:
             )
         return total / 3.0
 
-    def _matched_from_sets(
-        self, tau: float | None, balance: float
-    ) -> list[tuple[dict[str, Any], Array]]:
-        """Match from the posterior of the set model; what the masses are held by, and the result.
-
-        It does not depend on the regression that is asked afterwards.
-        """
-        assert tau is not None
-        if (tau, balance) not in self._set_matchings:
-            _, posterior = self.set_model(tau)
-            mask, priors = self.rows.mask, self.disambiguated.priors(balance)
-            if priors is not None:
-                posterior = confidences_within(posterior * priors, mask)
-            capacities = {"balance": 0.0, "expected_mass": posterior.sum(axis=0)}
-            self._set_matchings[tau, balance] = [
-                (
-                    masses,
-                    match(
-                        self.disambiguated.affinity,  # type: ignore[attr-defined]
-                        mask,
-                        start=posterior,
-                        priors=priors,
-                        max_iter=SET_ITERATIONS,
-                        tol=0.0,
-                        keep=engine_of(mask).keeper(),
-                        **masses,
-                    ).probabilities,
-                )
-                for masses in ({"balance": balance}, capacities)
-            ]
-        return self._set_matchings[tau, balance]
+    def _matched_from_sets(self, chosen: Hyperparameters) -> list[tuple[dict[str, Any], Array]]:
+        """Match from the set model's posterior; what the masses are held by, and the result."""
+        assert chosen.tau is not None
+        _, posterior = self.set_model(chosen.tau, chosen.ridge)
+        mask, priors = self.rows.mask, self.disambiguated.priors(chosen.balance)
+        if priors is not None:
+            posterior = confidences_within(posterior * priors, mask)
+        capacities = {"balance": 0.0, "expected_mass": posterior.sum(axis=0)}
+        return [
+            (
+                masses,
+                match(
+                    self.disambiguated.affinity,  # type: ignore[attr-defined]
+                    mask,
+                    start=posterior,
+                    priors=priors,
+                    max_iter=SET_ITERATIONS,
+                    tol=0.0,
+                    keep=engine_of(mask).keeper(),
+                    **masses,
+                ).probabilities,
+            )
+            for masses in ({"balance": chosen.balance}, capacities)
+        ]
 
     def support_on_host(self, P: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the support that confidences get by the graph, all of them on the host."""
@@ -483,40 +470,23 @@ class Pipeline:
         """Return a function that scores the labels of unseen rows."""
         if self.learner is not None:
             return self.learner.fit(P)
-        scores = self.regression(chosen, P)
+        fitted = self.regression(chosen.ridge).predictor(P)
+        stacked = self.stacked(chosen, P) if chosen.stacking else None
+        scores = KernelPredictor(self.views, fitted, self.rows.similarity, stacked)
         if not chosen.forest:
             return scores
-        return BlendedPredictor(scores, self.forest(P, N_TREES), chosen.forest)
+        return BlendedPredictor(scores, self.forest(P), chosen.forest)
 
-    def regression(self, chosen: Hyperparameters, P: Array) -> KernelPredictor:
-        """Return the regression's part of the predictor, stacking included."""
-        fitted = self.ridge(chosen).predictor(P)
-        stacked = self.stacked(chosen, P) if chosen.stacking else None
-        return KernelPredictor(self.views, fitted, self.rows.similarity, stacked)
-
-    def scorer_of(self, X: Array) -> Callable[[Hyperparameters, Array], Array]:
-        """Return a function that scores these unseen rows, before stacking and forest."""
-        if self.learner is not None:
-            learner = self.learner
-            return lambda chosen, P: learner.fit(P)(X)
-        views = [view.transform(X) for view in self.views]
-        return lambda chosen, P: self.regression(
-            replace(chosen, stacking=0.0, linear=0.0), P
-        ).of_views(views)
-
-    def ridge(self, chosen: Hyperparameters) -> KernelRidge:
-        """Return the regression, ready for any confidences."""
-        if chosen.width not in self._kernels:
-            self._kernels[chosen.width] = KernelRidge(
+    def regression(self, ridge: float = 0.1) -> KernelRidge:
+        """Return the regression, ready for any confidences; the last one is kept."""
+        if self._regression is None:
+            self._regression = KernelRidge(
                 [view.rows for view in self.views],
-                width=chosen.width,
-                ridge=chosen.ridge,
+                ridge=ridge,
                 rng=np.random.RandomState(self._seed),
             )
-        which = (chosen.width, chosen.ridge)
-        if which not in self._regressions:
-            self._regressions = {which: self._kernels[chosen.width].with_ridge(chosen.ridge)}
-        return self._regressions[which]
+        self._regression = self._regression.with_ridge(ridge)
+        return self._regression
 
     def stacked(
         self,
@@ -540,12 +510,19 @@ class Pipeline:
 
     def out_of_sample_scores(self, chosen: Hyperparameters, P: Array) -> Array:
         """Return the regression's leave-one-out scores, shared among similar labels."""
-        return shared_scores(self.ridge(chosen).leave_one_out(P), self.rows.similarity)
+        return shared_scores(self.regression(chosen.ridge).leave_one_out(P), self.rows.similarity)
 
-    def forest(self, P: Array, n_trees: int) -> ForestPredictor:
+    def forest(self, P: Array) -> ForestPredictor:
         """Grow trees on confidences."""
-        forest = grow_forest(self.table.rows, to_host(P), self._seed, n_trees)
+        forest = grow_forest(self.table.rows, to_host(P), self._seed)
         return ForestPredictor(self.table, forest, self.rows.similarity)
+
+    def trees_on(
+        self, rows: NDArray[np.float64], P: NDArray[np.float64], n_trees: int
+    ) -> NDArray[np.float64]:
+        """Grow a few trees on confidences, in one thread, and score other rows of the table."""
+        forest = grow_forest(self.table.rows, P, self._seed, n_trees, n_jobs=1)
+        return shared_scores(forest(rows), self.rows.similarity)
 
     def _fed_back(
         self,

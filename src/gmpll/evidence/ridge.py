@@ -1,6 +1,10 @@
 r"""Kernel ridge regression on label confidences, with leave-one-out predictions in closed form.
 
-The kernel K is the mean of one Gaussian kernel per view of the features. With
+The kernel K is the mean of one rational quadratic kernel per view of the features,
+
+.. math:: k(x, z) = \Bigl(1 + \frac{\|x - z\|^2}{\operatorname{median} d^2}\Bigr)^{-1} ,
+
+a mixture of Gaussian kernels of all widths, so that no width has to be chosen. With
 :math:`A = (K + \lambda I)^{-1}` the coefficients for confidences Y are AY, and what the regression
 would say of row i had it not seen it is
 
@@ -19,6 +23,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -53,8 +58,6 @@ class KernelRidge:
     ----------
     views : sequence of arrays of shape (n_samples, n_features_v)
         The training rows in each view, of any engine.
-    width : float, default=1.0
-        The kernel of a view is ``exp(-width d^2 / median(d^2))``.
     ridge : float, default=0.1
         Weight of the squared norm, positive.
     rng : RandomState
@@ -64,15 +67,13 @@ class KernelRidge:
     ----------
     n_landmarks : int
         Rows that carry a coefficient; all of them if there are few.
-    leverage : array of shape (n_samples,)
-        How much a row's own value enters its fitted value.
 
     Examples
     --------
     >>> import numpy as np
     >>> from gmpll.evidence.ridge import KernelRidge
     >>> X = np.array([[0.0], [0.1], [5.0], [5.1]])
-    >>> ridge = KernelRidge([X], width=8.0, rng=np.random.RandomState(0))
+    >>> ridge = KernelRidge([X], rng=np.random.RandomState(0))
     >>> ridge.leave_one_out(np.array([[1.0], [1.0], [0.0], [0.0]])).ravel() > 0.5
     array([ True,  True, False, False])
     """
@@ -81,50 +82,63 @@ class KernelRidge:
         self,
         views: Sequence[Array],
         *,
-        width: float = 1.0,
         ridge: float = 0.1,
         rng: np.random.RandomState,
     ) -> None:
+        self.ridge = ridge
         self._engine = engine_of(views[0])
         n_samples = views[0].shape[0]
         self.n_landmarks = _number_of_landmarks(n_samples)
         chosen = np.sort(rng.permutation(n_samples)[: self.n_landmarks])
         self._kernel = LandmarkKernel(
             list(self._engine.small(*(rows[chosen, :] for rows in views))),
-            [width / _typical_squared_distance(rows, rng) for rows in views],
+            [_typical_squared_distance(rows, rng) for rows in views],
         )
         self._between = self._kernel(*self._kernel.landmarks)
         self._to_landmarks = self._gram = None
         if self.n_landmarks < n_samples:
             (self._to_landmarks,) = self._engine.keep(self._engine.map_rows(self._kernel, *views))
             self._gram = _gram(self._to_landmarks)
-        self._regularize(ridge)
 
     def with_ridge(self, ridge: float) -> KernelRidge:
         """Return the same regression with another weight of the norm; the kernel is shared."""
-        if ridge == self.ridge:
-            return self
+        return self if ridge == self.ridge else self._changed(ridge=ridge)
+
+    def part(self, rows: NDArray[np.intp]) -> KernelRidge:
+        """Return the regression on some of the rows, where all carry a coefficient."""
+        return self._changed(_between=self.between(rows, rows))
+
+    def _changed(self, **changes: Any) -> KernelRidge:
         other = copy.copy(self)
-        other._regularize(ridge)
+        for name in ("inverse", "leverage"):
+            other.__dict__.pop(name, None)
+        vars(other).update(changes)
         return other
 
-    def _regularize(self, ridge: float) -> None:
-        self.ridge = ridge
-        if self._gram is None:
-            self._inverse = _inverse(self._between, ridge)
-            self.leverage = 1.0 - ridge * _diagonal(self._inverse)
-            return
-        normal = self._gram + ridge * self._between
-        inverse = self._inverse = _inverse(normal, JITTER * float(_diagonal(normal).mean()))
-        (self.leverage,) = self._engine.keep(
-            self._engine.map_rows(lambda rows: (rows @ inverse * rows).sum(1), self._to_landmarks)
-        )
-
-    def kernel_between_rows(self) -> NDArray[np.float64]:
-        """Return the kernel between all rows, on the host; only where all are landmarks."""
+    def between(self, some: NDArray[np.intp], others: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Return the kernel between training rows, on the host, where all carry a coefficient."""
         if self._to_landmarks is not None:
             raise ValueError("Only some of the rows are landmarks.")
-        return to_host(self._between)
+        return to_host(self._between)[np.ix_(some, others)]
+
+    @cached_property
+    def inverse(self) -> Array:
+        """A, or the inverse of the normal equations of the landmarks."""
+        if self._gram is None:
+            return _inverse(self._between, self.ridge)
+        normal = self._gram + self.ridge * self._between
+        return _inverse(normal, JITTER * float(_diagonal(normal).mean()))
+
+    @cached_property
+    def leverage(self) -> Array:
+        """How much a row's own value enters its fitted value, (n_samples,)."""
+        if self._gram is None:
+            return 1.0 - self.ridge * _diagonal(self.inverse)
+        inverse = self.inverse
+        (leverage,) = self._engine.keep(
+            self._engine.map_rows(lambda rows: (rows @ inverse * rows).sum(1), self._to_landmarks)
+        )
+        return leverage
 
     @property
     def kernel(self) -> LandmarkKernel:
@@ -135,13 +149,13 @@ class KernelRidge:
         """Fit the regression to confidences of the training rows."""
         target = confidences if self._to_landmarks is None else self._to_landmarks.T @ confidences
         (target,) = self._engine.small(target)
-        return self._inverse @ _double(target)
+        return self.inverse @ _double(target)
 
     def leave_one_out(self, confidences: Array) -> Array:
         """Return the scores of every training row by the regression without it."""
         coefficients = self.coefficients(confidences)
         if self._to_landmarks is None:
-            return confidences - coefficients / _diagonal(self._inverse)[:, None]
+            return confidences - coefficients / _diagonal(self.inverse)[:, None]
         own = self.leverage[:, None]
         rest = array_namespace(own).clip(1.0 - own, min=float(np.finfo(float).eps))
         return (self._to_landmarks @ coefficients - own * confidences) / rest
@@ -200,20 +214,20 @@ def _mirrored(upper: NDArray[np.float64]) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class LandmarkKernel:
-    """Mean over the views of a Gaussian kernel between rows and landmarks, in double precision."""
+    """Mean over the views of the kernel between rows and landmarks, in double precision."""
 
     landmarks: list[Any]
-    gammas: list[float]
+    scales: list[float]
 
     def __call__(self, *views: Array) -> Array:
         """Return the kernel between rows and landmarks."""
         total: Any = 0.0
-        for rows, landmarks, gamma in zip(views, self.landmarks, self.gammas, strict=True):
+        for rows, landmarks, scale in zip(views, self.landmarks, self.scales, strict=True):
             kernel = _squared_distances(rows, landmarks)
-            kernel *= -gamma
-            kernel = array_namespace(kernel).exp(kernel)
-            total = total + kernel
-        return total / len(self.gammas)
+            kernel /= scale
+            kernel += 1.0
+            total = total + 1.0 / kernel
+        return total / len(self.scales)
 
 
 def _squared_distances(rows: Array, landmarks: Array) -> Array:

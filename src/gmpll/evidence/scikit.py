@@ -61,11 +61,16 @@ class ScikitLearner:
     ) -> None:
         self.X = X
         self.learner = learner
+        self.targets = targets
         self.regression = is_regressor(learner)
         self.soft = targets == "soft" or (targets == "auto" and self.regression)
         self._rng = rng
         if self.regression and not get_tags(learner).target_tags.multi_output:
             self.learner = MultiOutputRegressor(learner)
+
+    def part(self, rows: NDArray[np.intp]) -> ScikitLearner:
+        """Return the same on some of the rows alone."""
+        return ScikitLearner(self.X[rows], self.learner, self.targets, self._rng)
 
     def out_of_sample(self, P: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return cross-fitted probabilities of the training rows."""

@@ -1,15 +1,18 @@
 """Choosing hyperparameters from the candidate sets alone.
 
-Every alternative is fitted on part of the rows and predicts the rest, which was held out of the
-disambiguation as well. Alternatives are compared by the candidate lift of those predictions (see
+Some of the rows are cut into folds. Every alternative is fitted on all folds but one and predicts
+the rows of that one, whose candidates were held out of the disambiguation as well; graph and kernel
+between the rows are computed once and cut. The exponent of the class prior is chosen by the
+likelihood of the held-out sets, all else by the candidate lift of the predictions (see
 :func:`gmpll.metrics.candidate_lift`), an estimate of their accuracy that needs no true label. What
 adds a stage (stacking, forest) must pass a one-standard-error rule.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -17,48 +20,41 @@ from numpy.typing import NDArray
 from sklearn.model_selection import KFold
 from threadpoolctl import threadpool_limits
 
-from gmpll.evidence.pipeline import CandidateRows, Hyperparameters, Pipeline, blended
+from gmpll._threads import in_threads
+from gmpll.evidence.pipeline import Hyperparameters, Pipeline, blended, shared_scores
+from gmpll.evidence.set_model import TAUS, likeliest_tau
 from gmpll.metrics import chance_of_covering, row_lifts
 from gmpll.rounding import as_probabilities
 
 __all__ = ["Gain", "Search", "Selection", "search_space", "select"]
 
-#: The regressions that are compared, as (width, ridge): wide and stiff, wide and pliant, narrow.
-REGRESSIONS = ((0.5, 0.1), (0.5, 0.01), (1.5, 0.1))
-#: What is compared where the views are left open too, as (views, width, ridge).
-TWO_VIEWS = ("cosine", "rank")
+#: The views that are taken unless others are asked for: each is blind to something.
 ALL_VIEWS = ("cosine", "rank", "euclidean")
-ALTERNATIVES = (
-    *((TWO_VIEWS, width, ridge) for width, ridge in REGRESSIONS),
-    *((ALL_VIEWS, width, ridge) for width in (0.5, 1.5, 5.0) for ridge in (0.1, 0.01)),
-)
+#: Weights of the regression's norm that are compared, the stiffest first.
+RIDGES = (0.3, 0.1, 0.03, 0.01)
 #: Penalties of stacking that are compared beside the best regression, of what scores and features
 #: say: none first, then of scores alone, and beside the best of these of features too.
 NO_STACKING = (0.0, 0.0)
 STACKING = (NO_STACKING, (10.0, 0.0), (1.0, 0.0), (1.0, 10.0), (1.0, 1.0), (1.0, 0.1))
-#: Shares of the forest that are compared once the rest is chosen, none first.
+#: Shares of the forest that are compared once the rest is chosen, none first, with fewer trees than
+#: are grown in the end, and on no more folds than this.
 FOREST_SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
-#: They are compared with fewer trees than are grown in the end, and on no more parts than this.
 N_TREES = 40
-FOREST_PARTS = 9
+FOREST_FOLDS = 9
 #: What adds a stage must gain more than nothing by so many standard errors of the gain.
 N_STANDARD_ERRORS = 1.0
 #: On small data, which is cut again and again, the standard error is large and a forest is grown
 #: in no time: a quarter of it is enough for the forest.
 N_STANDARD_ERRORS_SMALL = 0.25
-#: Alternatives are fitted on parts of no more rows than this, cut into this many folds. Where
-#: there are further rows, each part is compared on so many more. Fewer rows are cut again and
-#: again, up to so many times: on few rows a single comparison is mostly noise.
+#: Rows that are cut into folds at most. Fewer rows are cut again and again, up to so many times: on
+#: few rows a single comparison is mostly noise.
 SELECTION_ROWS = 1500
 SELECTION_FOLDS = 3
-FURTHER_ROWS = 1000
 MAX_REPETITIONS = 5
 #: Fewer rows than this tell nothing about hyperparameters.
 MIN_ROWS = 30
 
 Value = TypeVar("Value")
-#: Makes the stages for some of the rows and labels, in some views.
-MakePipeline = Callable[[CandidateRows, tuple[str, ...]], Pipeline]
 
 
 class Gain(NamedTuple):
@@ -70,22 +66,35 @@ class Gain(NamedTuple):
 
 @dataclass(frozen=True)
 class Search:
-    """What is compared: hyperparameters first, then stacking, then shares of the forest."""
+    """What is compared: hyperparameters first, then tau, stacking, and shares of the forest."""
 
     settings: Sequence[Hyperparameters]
+    taus: Sequence[float | None] = (None,)  # all of TAUS, or one
     stacking: Sequence[tuple[float, float]] = (NO_STACKING,)
     shares: Sequence[float] = (0.0,)
 
     @property
     def is_open(self) -> bool:
         """Whether there is anything to choose."""
-        return len(self.settings) * len(self.stacking) * len(self.shares) > 1
+        return any(
+            len(options) > 1 for options in (self.settings, self.taus, self.stacking, self.shares)
+        )
+
+    @property
+    def first(self) -> Hyperparameters:
+        """What is taken where nothing can be compared."""
+        first = replace(self.settings[0], tau=self.taus[0], forest=self.shares[0])
+        return _with_stacking(first, self.stacking[0])
 
     def offers(self, chosen: Hyperparameters) -> bool:
         """Whether this could have been chosen."""
-        plain = replace(chosen, forest=0.0, stacking=0.0, linear=0.0)
-        stacking = (chosen.stacking, chosen.linear)
-        return plain in self.settings and chosen.forest in self.shares and stacking in self.stacking
+        plain = replace(chosen, tau=None, forest=0.0, stacking=0.0, linear=0.0)
+        return (
+            plain in self.settings
+            and chosen.tau in self.taus
+            and chosen.forest in self.shares
+            and (chosen.stacking, chosen.linear) in self.stacking
+        )
 
 
 @dataclass(frozen=True)
@@ -131,62 +140,63 @@ def search_space(
     balance: float, fixed: dict[str, Any], *, feedback: Sequence[bool] = (True,)
 ) -> list[Hyperparameters]:
     """List the regressions worth comparing, where some hyperparameters are fixed."""
-    views = fixed.get("views")
-    alternatives: Sequence[tuple[tuple[str, ...], float, float]] = ALTERNATIVES
-    if views is not None:
-        alternatives = [(tuple(views), width, ridge) for width, ridge in REGRESSIONS]
-    open_names = ("balance", "width", "ridge", "feedback", "tau")
-    given = {name: fixed[name] for name in open_names if name in fixed}
+    given = {
+        name: fixed[name] for name in ("balance", "ridge", "feedback", "views") if name in fixed
+    }
     return list(
         dict.fromkeys(
-            replace(Hyperparameters(balance, names, width, ridge, feedback=fed_back), **given)
+            replace(Hyperparameters(balance, ALL_VIEWS, ridge, feedback=fed_back), **given)
             for fed_back in feedback
-            for names, width, ridge in alternatives
+            for ridge in RIDGES
         )
     )
 
 
-# The matrices are small, and idle threads of NumPy's linear algebra get in the way of SciPy's: on
-# two cores one thread is nearly twice as fast.
+# The matrices are small: folds are worked on in parallel, each in one thread.
 @threadpool_limits.wrap(limits=1, user_api="blas")  # type: ignore[untyped-decorator]
-def select(
-    make_pipeline: MakePipeline,
-    rows: CandidateRows,
-    search: Search,
-    rng: np.random.RandomState,
-) -> Selection:
-    """Compare regressions on held-out rows, then stacking on the best, then shares of the forest.
+def select(pipeline: Pipeline, search: Search, rng: np.random.RandomState) -> Selection:
+    """Compare regressions on held-out rows, then tau, stacking on the best, shares of the forest.
 
     Parameters
     ----------
-    make_pipeline : callable
-        Makes the stages for some of the rows and labels, in some views.
-    rows : CandidateRows
-        Rows and candidates.
+    pipeline : Pipeline
+        The stages of the rows that are cut into folds, on the host.
     search : Search
         What to compare.
     rng : RandomState
-        Draws the rows and the parts.
-
-    Returns
-    -------
-    Selection
+        Draws the folds.
     """
-    if not search.is_open or rows.n_samples < MIN_ROWS:
-        return _nothing_compared(search)
-    trials = _trials(make_pipeline, rows, search, rng)
-    comparison = _Comparison(trials)
-    chosen = max(search.settings, key=comparison.lift)  # the first of equals
-    scores = {setting: comparison.lift(setting) for setting in search.settings}
+    n_rows = pipeline.rows.n_samples
+    if not search.is_open or n_rows < MIN_ROWS:
+        return Selection(search.first, [(search.first, np.nan)])
+    folds = _each(lambda part: _Fold(pipeline, *part), _parts(n_rows, rng), pipeline)
+    lifts = _each(
+        lambda fold: [fold.trial(setting).lifts() for setting in search.settings], folds, pipeline
+    )
+    means = [float(np.concatenate(of_setting).mean()) for of_setting in zip(*lifts, strict=True)]
+    chosen = search.settings[int(np.argmax(means))]  # the first of equals
+    tau = search.taus[0]
+    if len(search.taus) > 1:
+        found = _each(lambda fold: fold.set_likelihoods(chosen.ridge), folds, pipeline)
+        tau, _ = likeliest_tau({tau: np.concatenate([each[tau] for each in found]) for tau in TAUS})
+    chosen = replace(chosen, tau=tau)
+    scores = {
+        replace(setting, tau=tau): mean
+        for setting, mean in zip(search.settings, means, strict=True)
+    }
+    stacks = any(penalty for penalty, _ in search.stacking)
+    trials = _each(lambda fold: fold.trial(chosen, stacks=stacks), folds, pipeline)
+
+    comparison = _Comparison({chosen: trials})
     stacking_gains: list[tuple[tuple[float, float], Gain]] = []
     forest_gains: dict[float, Gain] = {}
-    if any(penalty for penalty, _ in search.stacking):
+    if stacks:
         chosen, stacking_gains = _choose_stacking(comparison, chosen, search.stacking, scores)
     if any(search.shares):
         forest_gains = comparison.forest_gains(chosen, search.shares)
         for share, gain in forest_gains.items():
             scores[replace(chosen, forest=share)] = scores[chosen] + gain.mean
-        small = _n_repetitions(rows.n_samples) > 1
+        small = _n_repetitions(n_rows) > 1
         errors = N_STANDARD_ERRORS_SMALL if small else N_STANDARD_ERRORS
         chosen = replace(chosen, forest=_one_standard_error_rule(forest_gains, errors))
     held_out = comparison.trials[chosen]
@@ -194,18 +204,19 @@ def select(
         chosen,
         sorted(scores.items(), key=lambda pair: -pair[1]),
         np.concatenate([trial.rows for trial in held_out]),
-        np.concatenate([trial.probabilities() for trial in held_out]),
+        np.concatenate([as_probabilities(trial.scores) for trial in held_out]),
         forest_gains,
         stacking_gains,
     )
 
 
-def _nothing_compared(search: Search) -> Selection:
-    # Unless it is asked, no view is left out: each of them is blind to something.
-    settings = search.settings
-    widest = next((setting for setting in settings if "euclidean" in setting.views), settings[0])
-    only = _with_stacking(replace(widest, forest=search.shares[0]), search.stacking[0])
-    return Selection(only, [(only, np.nan)])
+def _each(
+    function: Callable[[Any], Value], items: Iterable[Any], pipeline: Pipeline
+) -> list[Value]:
+    """Apply a function to all folds, in parallel unless a learner of the user draws numbers."""
+    if pipeline.learner is not None:
+        return [function(item) for item in items]
+    return in_threads(function, items)
 
 
 def _choose_stacking(
@@ -248,35 +259,17 @@ def _with_stacking(chosen: Hyperparameters, penalties: tuple[float, float]) -> H
 class _Trial:
     """What hyperparameters say of rows that were held out.
 
-    Attributes
-    ----------
-    rows : ndarray of shape (n_held_out,)
-        The rows.
-    X : ndarray of shape (n_held_out, n_features)
-        Their features.
-    candidates : ndarray of shape (n_held_out, n_seen), bool
-        Their candidates among the labels that were there to be learnt.
-    seen : ndarray of shape (n_classes,), bool
-        These labels.
-    chance : ndarray of shape (n_seen,)
-        How often a wrong prediction of a label is covered.
-    scores : ndarray of shape (n_held_out, n_seen)
-        The scores.
-    pipeline : Pipeline
-        The stages on the other rows,
-    confidences : ndarray
-        what they found there,
-    out_of_sample : ndarray or None
-        and the regression's leave-one-out scores of it, where stacking is compared.
+    ``candidates`` are theirs, ``chance`` is how often a wrong prediction of a label is covered;
+    ``confidences`` were found for the other rows, of which ``out_of_sample`` are the regression's
+    leave-one-out scores, where stacking is compared.
     """
 
     rows: NDArray[np.intp]
-    X: NDArray[np.float64]
     candidates: NDArray[np.bool_]
-    seen: NDArray[np.bool_]
     chance: NDArray[np.float64]
     scores: NDArray[np.float64]
-    pipeline: Pipeline
+    fitted: Pipeline
+    table: Any
     confidences: NDArray[np.float64]
     out_of_sample: NDArray[np.float64] | None
 
@@ -284,11 +277,45 @@ class _Trial:
         """Return the candidate lift of every row."""
         return row_lifts(self.candidates, self.scores.argmax(axis=1), self.chance)
 
-    def probabilities(self) -> NDArray[np.float64]:
-        """Let scores sum to one; labels that were not there to be learnt get nothing."""
-        probabilities = np.zeros((len(self.scores), len(self.seen)))
-        probabilities[:, self.seen] = as_probabilities(self.scores)
-        return probabilities
+
+class _Fold:
+    """Rows that are fitted on and rows that are held out."""
+
+    def __init__(
+        self, whole: Pipeline, train: NDArray[np.intp], held_out: NDArray[np.intp]
+    ) -> None:
+        self._whole, self._train, self.held_out = whole, train, held_out
+        self._fitted = whole.part(train)
+        self._candidates = whole.rows.mask[held_out]
+        if whole.learner is None:
+            self._kernel = whole.regression().between(held_out, train)
+
+    def trial(self, setting: Hyperparameters, *, stacks: bool = False) -> _Trial:
+        """Fit on some rows and score the others."""
+        P = self._fitted.confidences(setting)
+        return _Trial(
+            rows=self.held_out,
+            candidates=self._candidates,
+            chance=chance_of_covering(self._fitted.rows.mask.mean(axis=0), P.mean(axis=0)),
+            scores=self.scores(setting, P),
+            fitted=self._fitted,
+            table=lambda: self._whole.table.rows[self.held_out],
+            confidences=P,
+            out_of_sample=self._fitted.out_of_sample_scores(setting, P) if stacks else None,
+        )
+
+    def scores(self, setting: Hyperparameters, P: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Score the held-out rows by the user's learner or the regression."""
+        if self._fitted.learner is not None:
+            return self._fitted.learner.fit(P)(self._whole.rows.X[self.held_out])
+        scores = self._kernel @ self._fitted.regression(setting.ridge).coefficients(P)
+        return shared_scores(scores, self._whole.rows.similarity)
+
+    def set_likelihoods(self, ridge: float) -> dict[float, NDArray[np.float64]]:
+        """Return the log-likelihoods of the held-out sets for every tau."""
+        edges = self._whole.weights[self.held_out][:, self._train]
+        related = self._fitted.relations(ridge)
+        return related.held_out_likelihoods(TAUS, edges, self._kernel, self._candidates)
 
 
 @dataclass
@@ -296,9 +323,6 @@ class _Comparison:
     """The trials of all that is compared on the same parts."""
 
     trials: dict[Hyperparameters, list[_Trial]]
-
-    def lift(self, setting: Hyperparameters) -> float:
-        return float(np.concatenate([trial.lifts() for trial in self.trials[setting]]).mean())
 
     def stacking_gains(
         self,
@@ -311,22 +335,18 @@ class _Comparison:
         for penalties in stacking:
             setting = _with_stacking(plain, penalties)
             if penalties[0]:
-                self.trials[setting] = [
-                    self._stacked(trial, setting) for trial in self.trials[plain]
-                ]
+                self.trials[setting] = in_threads(
+                    partial(_stacked, setting=setting), self.trials[plain]
+                )
             gains[penalties] = _gain(self.trials[setting], self.trials[best])
         return gains
 
-    def _stacked(self, trial: _Trial, setting: Hyperparameters) -> _Trial:
-        stacked = trial.pipeline.stacked(setting, trial.confidences, trial.out_of_sample)
-        return replace(trial, scores=stacked(trial.scores, trial.X))
-
     def forest_gains(self, best: Hyperparameters, shares: Sequence[float]) -> dict[float, Gain]:
         """Give the forest each share beside the best setting."""
-        compared = self.trials[best][:FOREST_PARTS]
-        of_trees = [
-            trial.pipeline.forest(trial.confidences, N_TREES)(trial.X) for trial in compared
-        ]
+        compared = self.trials[best][:FOREST_FOLDS]
+        of_trees = in_threads(
+            lambda trial: trial.fitted.trees_on(trial.table(), trial.confidences, N_TREES), compared
+        )
         gains = {}
         for share in shares:
             setting = replace(best, forest=share)
@@ -337,6 +357,12 @@ class _Comparison:
                 ]
             gains[share] = _gain(self.trials[setting][: len(compared)], compared)
         return gains
+
+
+def _stacked(trial: _Trial, setting: Hyperparameters) -> _Trial:
+    stacked = trial.fitted.stacked(setting, trial.confidences, trial.out_of_sample)
+    rows = trial.table() if setting.linear else None
+    return replace(trial, scores=stacked.stacker(trial.scores, rows))
 
 
 def _gain(trials: Sequence[_Trial], others: Sequence[_Trial]) -> Gain:
@@ -350,60 +376,12 @@ def _gain(trials: Sequence[_Trial], others: Sequence[_Trial]) -> Gain:
     return Gain(float(by_row.mean()), float(by_row.std() / np.sqrt(len(by_row))))
 
 
-def _trials(
-    make_pipeline: MakePipeline,
-    rows: CandidateRows,
-    search: Search,
-    rng: np.random.RandomState,
-) -> dict[Hyperparameters, list[_Trial]]:
-    """Fit every setting on every part; settings of the same views share what they can."""
-    stacks = any(penalty for penalty, _ in search.stacking)
-    trials: dict[Hyperparameters, list[_Trial]] = {setting: [] for setting in search.settings}
-    for train, held_out in _parts(rows.n_samples, rng):
-        seen = np.asarray(rows.mask_on_host(train).any(axis=0))
-        X, candidates = rows.X_on_host(held_out), rows.mask_on_host(held_out)[:, seen]
-        for views in dict.fromkeys(setting.views for setting in search.settings):
-            pipeline = make_pipeline(rows.part(train, seen), views)
-            score = pipeline.scorer_of(X)
-            light = pipeline.without_kernels()
-            for setting in search.settings:
-                if setting.views != views:
-                    continue
-                P = pipeline.confidences(setting)
-                trials[setting].append(
-                    _Trial(
-                        rows=held_out,
-                        X=X,
-                        candidates=candidates,
-                        seen=seen,
-                        chance=chance_of_covering(pipeline.rows.mask.mean(axis=0), P.mean(axis=0)),
-                        scores=score(setting, P),
-                        pipeline=light,
-                        confidences=P,
-                        out_of_sample=(
-                            pipeline.out_of_sample_scores(setting, P) if stacks else None
-                        ),
-                    )
-                )
-    return trials
-
-
 def _parts(
     n_rows: int, rng: np.random.RandomState
 ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """Cut the rows into those that are fitted on and those that are compared on.
-
-    Rows beyond those that are cut up are not fitted on; each part is compared on some of them too.
-    """
+    """Cut the rows into those that are fitted on and those that are compared on."""
     for _ in range(_n_repetitions(n_rows)):
-        order = rng.permutation(n_rows)
-        rows = order[:SELECTION_ROWS]
-        others = order[SELECTION_ROWS:][: SELECTION_FOLDS * FURTHER_ROWS]
-        further = np.array_split(others, SELECTION_FOLDS)
-        for (train, held_out), more in zip(
-            KFold(SELECTION_FOLDS).split(rows), further, strict=True
-        ):
-            yield rows[train], np.concatenate([rows[held_out], more])
+        yield from KFold(SELECTION_FOLDS, shuffle=True, random_state=rng).split(np.empty(n_rows))
 
 
 def _n_repetitions(n_rows: int) -> int:

@@ -33,8 +33,9 @@ A share :math:`\rho` of the sets may lack the right label. Then l outside of S h
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import scipy.linalg
@@ -52,7 +53,6 @@ __all__ = [
     "Scores",
     "SetModel",
     "SetsLeftOut",
-    "choose_tau",
     "fit_outside",
     "fit_set_model",
     "held_out_log_likelihood",
@@ -66,13 +66,14 @@ Floats = NDArray[np.float64]
 
 #: The exponents that are worth comparing on held-out rows.
 TAUS = (0.0, 0.25, 0.5, 0.75, 1.0)
-#: Folds in which they are compared.
-N_FOLDS = 4
 #: Where nothing is known about it, and by how many standard errors one must fall behind to be out.
 MIDDLE_TAU = 0.5
 ERRORS_BEHIND = 1.0
-#: How often scores and posterior are made anew; they settle long before.
+#: How often scores and posterior are made anew at most, and from what another exponent found. They
+#: have settled when a row's probabilities change by less than this in sum, on average.
 N_ITERATIONS = 12
+NEXT_ITERATIONS = 4
+SETTLED = 5e-3
 #: The weights at first. Equal confidences say so little that features can fade before they were
 #: asked; where they did, the weights stay like this for some iterations in a second fit.
 FIRST_WEIGHT = 0.5
@@ -241,7 +242,7 @@ def fit_set_model(
     mask: NDArray[np.bool_],
     tau: float,
     *,
-    n_iterations: int = N_ITERATIONS,
+    start: tuple[SetModel, Floats] | None = None,
 ) -> tuple[SetModel, Floats]:
     """Estimate everything but tau.
 
@@ -253,8 +254,8 @@ def fit_set_model(
         Candidates.
     tau : float
         Exponent of the class prior.
-    n_iterations : int, default=N_ITERATIONS
-        How often scores and posterior are made anew.
+    start : SetModel and confidences, default=None
+        What was found with another exponent.
 
     Returns
     -------
@@ -263,31 +264,35 @@ def fit_set_model(
     ndarray of shape (n_samples, n_classes)
         The posterior of the candidates.
     """
-    found = _fitted(score, mask, tau, n_iterations, 0)
-    return (
-        found
-        if found[0].weights.any()
-        else _fitted(score, mask, tau, n_iterations, BLIND_ITERATIONS)
-    )
+    n_classes = mask.shape[1]
+    if start is not None:
+        model, P = start
+        return _fitted(score, mask, replace(model, tau=tau), P, NEXT_ITERATIONS, 0)
+    P = confidences_within(np.ones(mask.shape), mask)
+    model = SetModel(tau, np.full(n_classes, 1.0 / n_classes), np.full(2, FIRST_WEIGHT))
+    found = _fitted(score, mask, model, P, N_ITERATIONS, 0)
+    if found[0].weights.any():
+        return found
+    return _fitted(score, mask, model, P, N_ITERATIONS, BLIND_ITERATIONS)
 
 
 def _fitted(
     score: Callable[[Floats], Scores],
     mask: NDArray[np.bool_],
-    tau: float,
+    model: SetModel,
+    P: Floats,
     n_iterations: int,
     n_blind: int,
 ) -> tuple[SetModel, Floats]:
-    """Fit from equal confidences, the weights not before some iterations."""
-    n_classes = mask.shape[1]
-    P = confidences_within(np.ones(mask.shape), mask)
-    model = SetModel(tau, np.full(n_classes, 1.0 / n_classes), np.full(2, FIRST_WEIGHT))
+    """Make scores and posterior anew until they settle; the weights not before some iterations."""
     for iteration in range(n_iterations):
         scores = score(P)
         if iteration >= n_blind:
             model = model_with_weights(model, scores, mask)
         model = replace(model, class_prior=label_shares(P.sum(axis=0), len(P)))
-        P = model.posterior(scores, mask)
+        before, P = P, model.posterior(scores, mask)
+        if np.abs(P - before).sum(axis=1).mean() < SETTLED and iteration > n_blind:
+            break
     return model, P
 
 
@@ -437,45 +442,44 @@ def _ratios(logarithms: Floats, shares: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Relations:
-    """The graph of some rows, and the kernel of a regression on them.
-
-    Attributes
-    ----------
-    graph : csr_array of shape (n_samples, n_samples)
-        Weights between rows.
-    kernel : ndarray of shape (n_samples, n_samples)
-        Kernel between rows.
-    ridge : float
-        Weight of the regression's squared norm.
-    mask : ndarray of shape (n_samples, n_classes), bool
-        Candidates.
-    """
+    """How rows speak of each other: the graph, and the inverse A of a kernel ridge regression."""
 
     graph: sp.csr_array
-    kernel: Floats
-    ridge: float
+    inverse: Floats
     mask: NDArray[np.bool_]
 
-    def part(self, rows: NDArray[np.intp]) -> Relations:
-        """Return the same of some rows."""
-        kernel = self.kernel[np.ix_(rows, rows)]
-        return Relations(self.graph[rows][:, rows], kernel, self.ridge, self.mask[rows])
-
-    def fit(self, tau: float, inverse: Floats) -> tuple[SetModel, Floats]:
-        """Fit the model, every row being judged by rows with other sets."""
+    @cached_property
+    def _without_own_set(self) -> Callable[[Floats], Scores]:
         sets = set_numbers(self.mask)
-        regression = SetsLeftOut(inverse, sets, np.random.RandomState(0))
+        regression = SetsLeftOut(self.inverse, sets, np.random.RandomState(0))
         graph = without_equal_sets(self.graph, sets)
-        return fit_set_model(
-            lambda P: Scores.without_own_set(graph, regression, sets, P), self.mask, tau
-        )
+        return lambda P: Scores.without_own_set(graph, regression, sets, P)
 
-    def inverse(self) -> Floats:
-        """Return the inverse of the kernel with the ridge on its diagonal."""
-        shifted = self.kernel.copy()
-        shifted.flat[:: len(shifted) + 1] += self.ridge
-        inverse = scipy.linalg.inv(shifted, overwrite_a=True, check_finite=False)
-        return (inverse + inverse.T) / 2.0
+    def fit(
+        self, tau: float, start: tuple[SetModel, Floats] | None = None
+    ) -> tuple[SetModel, Floats]:
+        """Fit the model, every row being judged by rows with other sets."""
+        return fit_set_model(self._without_own_set, self.mask, tau, start=start)
+
+    def held_out_likelihoods(
+        self, taus: Sequence[float], edges: sp.csr_array, kernel: Floats, mask: NDArray[np.bool_]
+    ) -> dict[float, Floats]:
+        """Return the log-likelihood of the sets of other rows for every exponent.
+
+        ``edges`` and ``kernel`` lead from them to these rows, ``mask`` holds their candidates. The
+        model of the middle exponent is fitted first; those of the others start from it.
+        """
+        likelihoods, start = {}, None
+        to_rows = kernel @ self.inverse
+        for tau in sorted(taus, key=lambda tau: abs(tau - MIDDLE_TAU)):
+            model, P = found = self.fit(tau, start)
+            start = found if start is None else start
+            shares = label_shares(P.sum(axis=0), len(P))
+            left_out = P - (self.inverse @ P) / self.inverse.diagonal()[:, None]
+            seen = Scores(self.graph @ P, left_out, np.broadcast_to(shares, P.shape))
+            said = Scores(edges @ P, to_rows @ P, np.broadcast_to(shares, mask.shape))
+            likelihoods[tau] = held_out_log_likelihood(model, seen, self.mask, said, mask)
+        return likelihoods
 
 
 class SampleModel:
@@ -495,8 +499,8 @@ class SampleModel:
     """
 
     def __init__(self, related: Relations, tau: float) -> None:
-        self._inverse = related.inverse()
-        self.model, self._P = related.fit(tau, self._inverse)
+        self._inverse = related.inverse
+        self.model, self._P = related.fit(tau)
         self._coefficients = self._inverse @ self._P
         sets = set_numbers(related.mask)
         order = np.argsort(sets, kind="stable")
@@ -534,29 +538,3 @@ class SampleModel:
                 np.maximum(mass - P[own].sum(axis=0), 0.0), len(P) - len(own)
             )
         return self.model.posterior(Scores(np.maximum(support, 0.0), scores, shares), mask)
-
-
-@threadpool_limits.wrap(limits=1, user_api="blas")  # type: ignore[untyped-decorator]
-def choose_tau(related: Relations, rng: np.random.RandomState) -> float:
-    """Choose the exponent by the likelihood of the sets of held-out rows."""
-    likelihoods: dict[float, list[Floats]] = {tau: [] for tau in TAUS}
-    order = rng.permutation(len(related.mask))
-    for fold in range(N_FOLDS):
-        unseen = order[fold::N_FOLDS]
-        train = np.setdiff1d(order, unseen)
-        part = related.part(train)
-        inverse = part.inverse()
-        to_train = related.kernel[np.ix_(unseen, train)] @ inverse
-        edges = related.graph[unseen][:, train]
-        for tau in TAUS:
-            model, P = part.fit(tau, inverse)
-            shares = label_shares(P.sum(axis=0), len(P))
-            left_out = P - (inverse @ P) / inverse.diagonal()[:, None]
-            seen = Scores(part.graph @ P, left_out, np.broadcast_to(shares, P.shape))
-            said = Scores(
-                edges @ P, to_train @ P, np.broadcast_to(shares, (len(unseen), len(shares)))
-            )
-            likelihoods[tau].append(
-                held_out_log_likelihood(model, seen, part.mask, said, related.mask[unseen])
-            )
-    return likeliest_tau({tau: np.concatenate(found) for tau, found in likelihoods.items()})[0]

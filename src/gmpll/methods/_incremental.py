@@ -14,7 +14,12 @@ from sklearn.utils.validation import check_is_fitted
 from gmpll._columns import sets_of_known_labels
 from gmpll._sklearn import fit_context
 from gmpll.candidates import CandidateSets
-from gmpll.evidence.pipeline import CandidateRows, GraphDisambiguation, Pipeline
+from gmpll.evidence.pipeline import (
+    N_GRAPH_VIEWS,
+    CandidateRows,
+    GraphDisambiguation,
+    Pipeline,
+)
 from gmpll.graph.growing import edges_of_new_rows, grown_graphs
 from gmpll.matching import match
 from gmpll.matching.clamped import ClampedAffinity
@@ -94,7 +99,9 @@ class IncrementalMixin:
         y, candidate_weight = votes_as_weights(self, y, candidate_weight, self.classes_)
         sets = sets_of_known_labels(y, self.classes_, n_samples=len(features), possible=self._seen)
         affinity: Any = ClampedAffinity(
-            edges_of_new_rows(self._graph, [view.transform(features) for view in self._views]),
+            edges_of_new_rows(
+                self._graph, [view.transform(features) for view in self._views[:N_GRAPH_VIEWS]]
+            ),
             self.label_confidences_,
             self._similarity_of_all_labels(),
         )
@@ -202,7 +209,7 @@ class IncrementalMixin:
         """Learn from all rows where X is new, with the views and the setting that there are."""
         rng = check_random_state(self.random_state)
         views, added = grown_views(self._views, X)
-        graph = grown_graphs(self._graph, added, random_state=rng)
+        graph = grown_graphs(self._graph, added[:N_GRAPH_VIEWS], random_state=rng)
         table = self._table
         if table is not None:
             (table,), _ = grown_views([table], X)

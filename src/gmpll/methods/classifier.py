@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
 from typing import Annotated, Any, Self
@@ -24,6 +25,7 @@ from gmpll.engines import engine_of
 from gmpll.evidence.annotators import AnnotatorModel
 from gmpll.evidence.forest import is_forest_feasible
 from gmpll.evidence.pipeline import (
+    N_GRAPH_VIEWS,
     CandidateRows,
     Disambiguated,
     GraphDisambiguation,
@@ -37,6 +39,7 @@ from gmpll.evidence.selection import (
     FOREST_SHARES,
     MIN_ROWS,
     NO_STACKING,
+    SELECTION_ROWS,
     STACKING,
     Search,
     Selection,
@@ -45,9 +48,9 @@ from gmpll.evidence.selection import (
 )
 from gmpll.evidence.set_model import (
     FIRST_WEIGHT,
+    TAUS,
     Scores,
     SetModel,
-    choose_tau,
     fit_outside,
     label_shares,
 )
@@ -77,8 +80,6 @@ __all__ = ["PartialLabelClassifier"]
 
 #: Exponent of the class-mass correction.
 DEFAULT_BALANCE = 0.5
-#: The most rows on which the exponent of the model of the sets is chosen.
-TAU_ROWS = 1500
 #: Rows by which it is judged whether labels are ordered.
 ORDINAL_ROWS = 20_000
 
@@ -171,8 +172,8 @@ class PartialLabelClassifier(
         Share of the support that the candidates of a row get from the neighbours' confidences;
         zero outside the candidates, rows sum to one. Only of the matching on local graphs.
     selected_ : dict
-        The hyperparameters: ``balance`` and ``views`` of the graph, ``width`` and ``ridge`` of
-        the regression, the penalties of ``stacking`` and of the features' ``linear`` part in it,
+        The hyperparameters: ``balance`` and ``views`` of the graph, ``ridge`` of the
+        regression, the penalties of ``stacking`` and of the features' ``linear`` part in it,
         the share of the ``forest``, whether predictions were fed back (``feedback``), and the
         exponent ``tau`` of the model of the candidate sets, None if there is none.
     selection_ : Selection
@@ -337,10 +338,12 @@ class PartialLabelClassifier(
         rows = self._candidate_rows(X, mask, prior, keep_exponent=before is not None)
         with config_context(skip_parameter_validation=False):  # the parts are the user's own
             self._open_parts(rng)
-            keep = before is not None and np.array_equal(before.labels, rows.labels)
-            chosen = self._choose(rows, rng, keep=keep)
+            fixed = _checked_hyperparameters(self.hyperparameters)
             start = None if before is None else warm_probabilities(before, mask, rows.labels)
-            pipeline = self._pipeline(rows, chosen.views, rng, start)
+            seed = rng.randint(np.iinfo(np.int32).max)
+            pipeline = self._pipeline(rows, fixed.get("views", ALL_VIEWS), seed, start)
+            keep = before is not None and np.array_equal(before.labels, rows.labels)
+            chosen = self._choose(pipeline, fixed, seed, keep=keep)
             digest = batch_digest(X) if self._library == "numpy" else (rows.n_samples, "")
             return self._learned(pipeline, chosen, (digest,))
 
@@ -408,44 +411,44 @@ class PartialLabelClassifier(
             self._learner = seeded(self.learner, rng)
 
     def _choose(
-        self, rows: CandidateRows, rng: np.random.RandomState, *, keep: bool
+        self,
+        pipeline: Pipeline,
+        fixed: dict[str, Any],
+        seed: int,
+        *,
+        keep: bool,
     ) -> Hyperparameters:
         """Choose what is left open from the candidate sets alone, or keep what was chosen."""
-        fixed = _checked_hyperparameters(self.hyperparameters)
-        if "tau" not in fixed:
-            fixed["tau"] = self._choose_tau(rows, rng)
-        search = self._search(rows.n_samples, rows.mask.shape[1], rows.X.shape[1], fixed)
+        rows = pipeline.rows
+        search = self._search(rows, fixed)
         if keep and self.selection_.answers(search, rows.mask.shape[1]):
             return self.selection_.chosen
-        make_pipeline = partial(self._pipeline, rng=rng)
-        self.selection_: Selection = select(make_pipeline, rows, search, rng)
-        self.selected_ = asdict(self.selection_.chosen)
-        return self.selection_.chosen
+        rng = np.random.RandomState(seed)
+        compared = np.sort(rng.permutation(rows.n_samples)[:SELECTION_ROWS])
+        if len(compared) < rows.n_samples or self._library != "numpy":
+            pipeline = self._pipeline(rows.part(compared), search.settings[0].views, seed)
+        found = select(pipeline, search, rng)
+        self.selection_: Selection = replace(found, rows=compared[found.rows])
+        self.selected_ = asdict(found.chosen)
+        return found.chosen
 
-    def _choose_tau(self, rows: CandidateRows, rng: np.random.RandomState) -> float | None:
-        """Choose what sets say of their members, None where there is no model of the sets.
+    def _has_set_model(self, rows: CandidateRows) -> bool:
+        """Whether there is a model of the candidate sets.
 
         There is none where votes or the shares of the labels are known, where labels are similar,
         and on few rows, whose labels' shares are mostly noise.
         """
         known = self._votes is not None or rows.prior.classes is not None
         parts = self._disambiguator is not None or self._learner is not None
-        n_samples, n_classes = rows.n_samples, rows.mask.shape[1]
-        few = n_samples < MIN_ROWS
-        if known or parts or few or rows.similarity is not None or n_classes == 1:
-            return None
-        some = rng.permutation(n_samples)[:TAU_ROWS]
-        seen = np.asarray(rows.mask_on_host(some).any(axis=0))
-        related = self._pipeline(rows.part(some, seen), ("cosine", "rank"), rng).relations()
-        return choose_tau(related, rng)
+        alike = rows.similarity is not None or rows.mask.shape[1] == 1
+        return not (known or parts or alike or rows.n_samples < MIN_ROWS)
 
-    def _search(
-        self, n_samples: int, n_classes: int, n_features: int, fixed: dict[str, Any]
-    ) -> Search:
+    def _search(self, rows: CandidateRows, fixed: dict[str, Any]) -> Search:
         """Return what is open."""
+        n_classes, n_features = rows.mask.shape[1], rows.X.shape[1]
         feedback = (True,) if self._disambiguator is None else (False, True)
         if self._learner is not None:
-            only = Hyperparameters(self._balance, fixed.get("views", ("cosine", "rank")))
+            only = Hyperparameters(self._balance, fixed.get("views", ALL_VIEWS))
             return Search(
                 [
                     replace(only, feedback=fed_back)
@@ -457,29 +460,33 @@ class PartialLabelClassifier(
             for penalties in STACKING
             if penalties == NO_STACKING or is_stackable(n_classes, n_features * (penalties[1] > 0))
         ]
-        shares = FOREST_SHARES if is_forest_feasible(n_samples, n_classes) else (0.0,)
+        shares = FOREST_SHARES if is_forest_feasible(rows.n_samples, n_classes) else (0.0,)
         if "stacking" in fixed or "linear" in fixed:
             stacking = [(fixed.get("stacking", 1.0), fixed.get("linear", 0.0))]
         if "forest" in fixed:
             shares = (fixed["forest"],)
-        return Search(search_space(self._balance, fixed, feedback=feedback), stacking, shares)
+        taus: Sequence[float | None] = TAUS if self._has_set_model(rows) else (None,)
+        if "tau" in fixed:
+            taus = (fixed["tau"],)
+        settings = search_space(self._balance, fixed, feedback=feedback)
+        return Search(settings, taus, stacking, shares)
 
     def _pipeline(
         self,
         rows: CandidateRows,
         views: tuple[str, ...],
-        rng: np.random.RandomState,
+        seed: int,
         start: NDArray[np.float64] | None = None,
     ) -> Pipeline:
         """Return the stages for some rows in some views."""
+        rng = np.random.RandomState(seed)
         spaces = views_of(rows.X, views, rng)
         disambiguated: Disambiguated
         if self._disambiguator is None:
-            graph = self._options.graph([space.rows for space in spaces], rng)
+            graph = self._options.graph([space.rows for space in spaces[:N_GRAPH_VIEWS]], rng)
             disambiguated = GraphDisambiguation(rows, graph, self._options, start)
         else:
             disambiguated = FittedDisambiguator.on(rows, self._disambiguator)
-        seed = rng.randint(np.iinfo(np.int32).max)
         learner = None
         if self._learner is not None:
             learner = ScikitLearner(rows.X, self._learner, self.targets, rng)
@@ -500,7 +507,7 @@ class PartialLabelClassifier(
             joint = self._joint_with_votes(pipeline, chosen)
         else:
             if chosen.tau is not None:
-                model, _ = pipeline.set_model(chosen.tau)
+                model, _ = pipeline.set_model(chosen.tau, chosen.ridge)
                 graph, regression = model.weights.tolist()
                 self.evidence_ = {
                     "graph": graph,
@@ -709,6 +716,7 @@ def _tree_view(rows: CandidateRows) -> TreeView:
 class FittedDisambiguator:
     """Confidences by another partial label learner, fitted on some rows."""
 
+    rows: CandidateRows
     model: Any
     confidences: NDArray[np.float64]
     weights: NDArray[np.float64] | None
@@ -730,7 +738,11 @@ class FittedDisambiguator:
             given = rows.prior.weight_exponent
             exponent = _weight_exponent_of(model) if given is None else given
             weights = candidate_prior(candidates, sets) ** exponent
-        return cls(model, model.label_confidences_, weights, exponent)
+        return cls(rows, model, model.label_confidences_, weights, exponent)
+
+    def part(self, rows: NDArray[np.intp]) -> FittedDisambiguator:
+        """Fit another copy on some of the rows alone."""
+        return FittedDisambiguator.on(self.rows.part(rows), self.model)
 
     def probabilities(self, balance: float) -> NDArray[np.float64]:
         """Return the confidences."""

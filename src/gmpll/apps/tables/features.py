@@ -177,17 +177,13 @@ def feature_table(
     for style, example in () if fixed else EXAMPLES.items():
         names = [name for name, used in roles.styles.items() if used == style]
         if names:
-            problems.append(
-                f"numbers like {example} are read in {listed(names)}: leave out with --exclude "
-                "what is no number"
-            )
+            problems.append(f"numbers like {example} are read in {listed(names)}")
     missing = sum(int(np.isnan(column).sum()) for column in columns.values())
     if missing:
         what = counted(missing, "number", "is")
         gaps = [] if fixed else often_missing(columns)
         told = f", and a feature tells where of {listed(gaps)}" if gaps else ""
-        remedy = "" if fixed else "; fill them, or leave columns out with --exclude"
-        problems.append(f"{what} missing: the median of the column stands in{told}{remedy}")
+        problems.append(f"{what} missing: the median of the column stands in{told}")
     columns |= {name: table.text(name) for name in (*roles.text, *roles.categorical)}
     for name in () if fixed else roles.text:
         if table.frame[name].dtype.kind in "fiub":
@@ -227,13 +223,12 @@ def _numbers(
         shown = [f"row {row + 1} holds {quoted(cells[row])}" for row in strangers]
         problems.append(
             f"{int((~np.isnan(values)).sum())} of {len(cells)} cells of {name} are numbers; "
-            f"{listed(shown, 3)}: treated as missing unless you correct them"
+            f"{listed(shown, 3)}: treated as missing"
         )
-    bad = np.flatnonzero(np.abs(values) > np.finfo(np.float32).max)
+    bad = np.flatnonzero(np.isinf(values))
     if bad.size:
         what = "empty the cell" if fixed else "leave the column out with --exclude"
-        kind = "an infinite number" if np.isinf(values[bad[0]]) else "too large a number"
-        raise InputError(f"{table.place(bad[0], name)}, {kind}: fix it, or {what}.")
+        raise InputError(f"{table.place(bad[0], name)}, an infinite number: fix it, or {what}.")
     return values
 
 
