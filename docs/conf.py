@@ -54,7 +54,7 @@ autosummary_generate = True
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 public_names_package = "gmpll"
-public_names_skipped = ["cli", "decisions", "pages", "report", "review"]
+public_names_skipped = ["cli", "decisions", "pages", "report", "review", "serving", "web"]
 
 # Examples are run on embedded and made-up data. GMPLL_GALLERY=first_steps runs only those that
 # match while one is being written.

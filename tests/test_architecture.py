@@ -30,11 +30,16 @@ MAY_IMPORT = {
     "pages": set(),
     "decisions": set(),
     "tables": {"pages", "decisions"},
-    "review": {"pages", "decisions", "tables"},
+    "web": set(),
+    "review": {"pages", "decisions", "tables", "web"},
+    "serving": {"tables", "web"},
     "experiments": set(),
     "report": {"pages", "experiments"},
     "compare": {"tables", "experiments", "report"},
-    "cli": {"pages", "decisions", "tables", "review", "experiments", "report", "compare"},
+    "cli": {
+        *("pages", "decisions", "tables", "web", "review", "serving"),
+        *("experiments", "report", "compare"),
+    },
 }
 #: What outside of the applications may load them: the command, and names that load when asked for.
 DOORS = {"gmpll", "gmpll.__main__", "gmpll.experiments"}

@@ -34,6 +34,8 @@ NEEDS = {
     "gmpll.apps.experiments": "experiments",
     "gmpll.apps.report": "experiments",
     "gmpll.apps.review": "review",
+    "gmpll.apps.serving": "review",
+    "gmpll.apps.web": "review",
     "gmpll.apps.tables.page": "tables",
     "gmpll.experiments": "experiments",
     "gmpll._compiling": "neighbors",

@@ -15,9 +15,9 @@ pytest.importorskip("uvicorn")
 
 import review_problem
 
-from gmpll.apps.review import security
-from gmpll.apps.review.serving import make_server
+from gmpll.apps.review.serving import TERMS, make_server
 from gmpll.apps.review.session import open_review
+from gmpll.apps.web import security
 
 ANSWER_SECONDS = 30  # far more than needed: only a hanging server reaches it
 
@@ -174,7 +174,7 @@ def test_a_length_that_lies_decides_nothing(served):
 def test_chunks_without_end_are_refused(served):
     head = served.head("POST /api/decide HTTP/1.1", JSON, "Transfer-Encoding: chunked")
     chunk = b"4000\r\n" + b" " * 0x4000 + b"\r\n"
-    assert _statuses(served.ask(head + chunk * (security.MAX_BODY // 0x4000 + 2))) == [413]
+    assert _statuses(served.ask(head + chunk * (TERMS.max_body // 0x4000 + 2))) == [413]
     assert 200 not in _statuses(served.ask(head + b"ffffffffffffffffffff\r\nx"))
     assert served.session.store.log() == []
 

@@ -18,8 +18,6 @@ from gmpll.apps.experiments import ExperimentError, run, write_scores
 from gmpll.apps.experiments.declaration import Declaration, methods_of, parse_declaration
 from gmpll.apps.experiments.methods import FULL_SUPERVISION
 from gmpll.apps.experiments.own_data import SUFFIX, name_of, names_a_file, read_own, write_own
-from gmpll.apps.experiments.provenance import provenance_of_run
-from gmpll.apps.experiments.store import RunFolder
 from gmpll.candidates import as_candidates
 from gmpll.datasets import dataset_info, list_datasets
 
@@ -168,13 +166,11 @@ def compare(
             progress=progress,
         )
         table = write_scores(folder, data_home=data_home)
-        from gmpll.apps.report import ranking, write_report
+        from gmpll.apps.report import ranking, write_run_report
 
         if out is None:
             return Comparison(table, ranking(table))
-        provenance = provenance_of_run(RunFolder(folder))
-        page = write_report(table, folder / "report", provenance=provenance, own=folder / "data")
-        return Comparison(table, ranking(table), folder, page)
+        return Comparison(table, ranking(table), folder, write_run_report(folder, table))
 
 
 def _all_named(data: Sequence[Any]) -> bool:

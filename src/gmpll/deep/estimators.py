@@ -633,7 +633,7 @@ class PiCO(_Network):
     embedding : int, default=128
         Dimensions in which rows are contrasted.
     queue : int, default=8192
-        Number of earlier keys that a batch is compared with.
+        Number of earlier keys that a batch is compared with, at most the number of rows.
     key_momentum, prototype_momentum : float, default=0.999 and 0.99
         How slowly the copy of the network and the prototypes move.
     confidence_momentum : tuple of two floats, default=(0.95, 0.8)

@@ -67,7 +67,7 @@ class PrototypeContrast(WeightedCandidates):
     embedding : int
         Dimensions in which rows are contrasted.
     queue : int
-        Number of keys that are kept.
+        Number of keys that are kept, at most one for every row.
     key_momentum, prototype_momentum : float
         How slowly the key network and the prototypes move.
     confidence_momentum : tuple of two floats
@@ -115,6 +115,7 @@ class PrototypeContrast(WeightedCandidates):
         hidden = nn.Linear(width, width)
         self.head = nn.Sequential(hidden, nn.ReLU(), nn.Linear(width, self.embedding)).to(device)
         self.keys = copy.deepcopy(nn.ModuleList([module, self.head])).requires_grad_(False)
+        self.queue_size = min(self.queue_size, len(mask))  # a longer one has rows twice
         self.prototypes = torch.zeros(n_labels, self.embedding, device=device)
         self.queue = torch.zeros(self.queue_size, self.embedding, device=device)
         self.queue_labels = torch.zeros(self.queue_size, dtype=torch.long, device=device)

@@ -41,7 +41,7 @@ def folder(tmp_path):
 @pytest.fixture
 def served(monkeypatch):
     """Stand in for the serving itself; keep what would have been served."""
-    from gmpll.apps.review import serving
+    from gmpll.apps.web import server as web
 
     made = []
 
@@ -49,7 +49,7 @@ def served(monkeypatch):
         made.append(server)
         server.listener.close()
 
-    monkeypatch.setattr(serving.ReviewServer, "run", run)
+    monkeypatch.setattr(web.LocalServer, "run", run)
     return made
 
 
@@ -128,7 +128,8 @@ def test_a_damaged_matching_is_one_sentence(tmp_path):
 
 def test_a_missing_library_is_named(folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
-    monkeypatch.delitem(sys.modules, "gmpll.apps.review.serving", raising=False)
+    for name in ("gmpll.apps.review.serving", "gmpll.apps.web.server"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
     with pytest.raises(
         UserError, match=r"needs uvicorn: install it with pip install 'gmpll\[review"
     ):

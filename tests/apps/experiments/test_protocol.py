@@ -81,8 +81,8 @@ def give(monkeypatch):
     """Replace the data set that jobs load."""
 
     def give(bunch):
-        monkeypatch.setattr(protocol, "_load", lambda dataset, data_home: bunch)
-        monkeypatch.setattr(protocol, "_fingerprint", lambda dataset, data_home: "")
+        monkeypatch.setattr(protocol, "_load", lambda *names: bunch)
+        monkeypatch.setattr(protocol, "_fingerprint", lambda *names: "")
 
     return give
 

@@ -151,6 +151,10 @@ def test_where_the_truth_is_probably_missing_similar_rows_suggest_a_label(folder
     session = open_review(folder, rematch=review_problem.rematch)
     name = review_problem.CLASSES[2]
     assert session.item(1)["suggested"] == {"code": 2, "name": name, "outside": 0.9}
+    # The only candidate is not sure at all.
+    assert [c["confidence"] for c in session.item(1)["candidates"]] == [0.1]
+    wrong = 1 - session.saved.confidence.max(axis=1) * (1 - outside)
+    assert session.summary()["wrong_left"] == pytest.approx(wrong[1:].sum(), abs=0.06)
     assert session.item(3)["suggested"] is None  # it is a candidate
     assert session.item(9)["suggested"] is None  # not probable enough
     asked = []

@@ -9,9 +9,10 @@ pytest.importorskip("httpx")
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
-from gmpll.apps.review import security
 from gmpll.apps.review.app import make_app
-from gmpll.apps.review.security import MAX_BODY, Guard, host_check, is_loopback, new_token
+from gmpll.apps.review.serving import TERMS
+from gmpll.apps.web import security
+from gmpll.apps.web.security import Guard, host_check, is_loopback, new_token
 
 TOKEN = "a-token-for-the-tests"
 HOST = "127.0.0.1:8000"
@@ -21,7 +22,7 @@ DECISION = {"row": 5, "version": 0, "tab": "a", "action": "label", "code": 0}
 
 @pytest.fixture
 def client(session):
-    app = Guard(make_app(session), TOKEN, host_check("127.0.0.1", 8000))
+    app = Guard(make_app(session), TOKEN, host_check("127.0.0.1", 8000), TERMS)
     return TestClient(app, base_url=f"http://{HOST}", raise_server_exceptions=True)
 
 
@@ -216,7 +217,7 @@ def test_every_answer_is_hardened(client, path):
 
 
 def test_a_large_body_is_refused_whether_it_says_so_or_not(client, session):
-    filler = b" " * MAX_BODY + b"{}"
+    filler = b" " * TERMS.max_body + b"{}"
     headers = {**GOOD, "content-type": "application/json"}
     assert client.post("/api/decide", content=filler, headers=headers).status_code == 413
     pieces = (filler[i : i + 1000] for i in range(0, len(filler), 1000))

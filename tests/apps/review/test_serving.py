@@ -19,9 +19,10 @@ import review_problem
 
 from gmpll.apps.decisions.errors import ReviewError
 from gmpll.apps.decisions.store import FILE_NAME
-from gmpll.apps.review import security, serving
 from gmpll.apps.review.serving import make_server
 from gmpll.apps.review.session import open_review
+from gmpll.apps.web import security
+from gmpll.apps.web import server as server_module
 
 ANSWER_SECONDS = 30  # far more than needed: only a hanging server reaches it
 
@@ -101,13 +102,13 @@ def _until_closed(address, *pieces):
     "pieces", [[], [b"GET / HTTP/1.1\r\n"], [b"GET / HT", b"TP/1.1\r\nHost: "]]
 )
 def test_whoever_does_not_finish_the_head_is_hung_up_on(session, monkeypatch, pieces):
-    monkeypatch.setattr(serving, "HEAD_SECONDS", 0.2)
+    monkeypatch.setattr(server_module, "HEAD_SECONDS", 0.2)
     with _running(session) as running:
         assert _until_closed(running.address, *pieces) == b""
 
 
 def test_the_head_of_a_second_request_is_not_waited_for_either(session, monkeypatch):
-    monkeypatch.setattr(serving, "HEAD_SECONDS", 0.2)
+    monkeypatch.setattr(server_module, "HEAD_SECONDS", 0.2)
     with _running(session) as running, _connected(running.address) as client:
         host = _parts(running.address)[0][7:]
         client.sendall(f"GET /static/icon.svg HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())

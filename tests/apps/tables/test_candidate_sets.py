@@ -51,7 +51,10 @@ def test_votes():
     )
     sets = sets_of({"id": ["x", "y", "z"]}, votes=votes)
     assert as_lists(sets) == EXPECTED
-    assert sets.problems == ("1 vote is for items that are not in the input",)
+    assert sets.problems == (
+        "1 vote is for items that are not in the input, and ignored: check the column of ids with "
+        "--id",
+    )
     strict = sets_of({"id": ["x", "y", "z"]}, votes=votes, min_share=0.5)
     assert as_lists(strict) == [["a"], ["b"], ["a", "c"]]
     named = votes.rename(columns={"task": "p", "answer": "q"})
@@ -66,7 +69,10 @@ def test_known_labels_are_the_only_candidates_of_their_rows():
     sets = sets_of({"tags": ["a|b", "b|c", "c|a"], "gold": ["", "a", "c"]})
     assert as_lists(sets) == [["a", "b"], ["a"], ["c"]]
     assert sets.gold.tolist() == [-1, 0, 2]
-    assert sets.problems == ("1 known label is no candidate of the row",)
+    assert sets.problems == (
+        "1 known label is no candidate of the row: correct the column, or turn it off with --gold "
+        "none",
+    )
 
 
 def test_rows_without_candidates_may_get_any_label():
@@ -135,4 +141,6 @@ def test_labels_that_look_alike_are_said(other):
 def test_impossible_labels_that_nobody_has_are_said():
     columns = {"tags": ["a|b", "b|c", "c|a"], "not": ["emu", "c", ""]}
     (note,) = sets_of(columns, impossible="not").problems
-    assert note == "the column not rules out 'emu', which no row has as a candidate"
+    assert note == (
+        "the column not rules out 'emu', which no row has as a candidate: check how it is written"
+    )

@@ -156,7 +156,7 @@ def test_a_feature_tells_where_much_is_missing(tmp_path):
     )
     assert table.problems == (
         "21 numbers are missing: the median of the column stands in, and a feature tells where of "
-        "half",
+        "half; fill them, or leave columns out with --exclude",
     )
     encoder = FeatureEncoder(("half", "few")).fit(table)
     features = encoder.encode(table)

@@ -53,7 +53,9 @@ def test_it_predicts_what_the_command_does(folder):
     shares = model.predict_proba(frame)
     np.testing.assert_allclose(shares.sum(axis=1), 1.0)
     np.testing.assert_allclose(shares[np.arange(30), saved.labels], saved.confidence)
-    assert model.verdicts(frame).confidence.tolist() == saved.confidence.tolist()
+    answer, same = model.answer(frame)
+    assert answer.confidence.tolist() == saved.confidence.tolist()
+    assert same.tolist() == shares.tolist()
 
 
 def test_it_tells_what_it_needs_and_where_it_comes_from(folder):
@@ -93,4 +95,5 @@ def test_a_method_without_probabilities_has_none(tmp_path):
     frame, _ = rows(3, seed=2)
     assert set(model.predict(frame)) <= {"cat", "dog"}
     assert not hasattr(model, "predict_proba")
-    assert np.isnan(model.verdicts(frame).confidence).all()
+    assert np.isnan(model.answer(frame)[0].confidence).all()
+    assert model.answer(frame)[1] is None

@@ -128,6 +128,7 @@ def test_the_command_and_python_merge(tmp_path, command):
     found = pd.read_csv(tmp_path / "in-resolved" / "resolved.csv")["label"].tolist()
     assert found == ["a", "a", "bee", "bee"]
     page = (tmp_path / "in-resolved" / "report.html").read_text(encoding="utf-8")
-    assert "labels were merged or renamed" in page
+    assert "labels were merged or renamed" in page.lower()
+    assert "<dt>merged into bee</dt><dd>B (1), b (2)</dd>" in page
     again = disambiguate(frame, merge_labels=True, rename={"b": "bee"}, method="plknn")
     assert [str(label) for label in again["label"]] == found

@@ -301,7 +301,7 @@ def test_votes_for_unknown_items_are_noted(clear):
     _, frame, votes, _ = clear
     strange = pd.DataFrame({"item": ["?", "??"], "label": ["emu", "cat"], "annotator": "zoe"})
     resolution = resolution_of(frame, votes=pd.concat([votes, strange]))
-    assert "2 votes are for items that are not in the input" in resolution.prepared.problems
+    assert "2 votes are for items that are not in the input" in resolution.prepared.problems[0]
     assert resolution.prepared.sets.classes.tolist() == NAMES.tolist()
     assert "zoe" not in annotator_table(resolution).index
 
@@ -330,7 +330,8 @@ def test_contradictory_votes_are_noted_and_share_a_vote(clear):
     both = pd.concat([votes, mine.assign(label=others[0]), mine])  # the repetition says nothing
     (note,) = resolution_of(frame, votes=both).prepared.problems
     assert note == (
-        "1 time an annotator gave an item several labels: each of them has a share of the vote"
+        "1 time an annotator gave an item several labels: each of them has a share of the vote; "
+        "keep the one that was meant"
     )
 
 

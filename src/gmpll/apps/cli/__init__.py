@@ -20,6 +20,7 @@ from gmpll.apps.cli.predict import predict
 from gmpll.apps.cli.report import report
 from gmpll.apps.cli.reproduce import reproduce
 from gmpll.apps.cli.review import review
+from gmpll.apps.cli.serve import serve
 from gmpll.apps.cli.stopping import stoppable
 
 __all__ = ["app", "main"]
@@ -66,7 +67,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for _command in (demo, disambiguate, predict, review, datasets, compare, reproduce, report):
+for _command in (demo, disambiguate, predict, serve, review, datasets, compare, reproduce, report):
     app.command(help=_paragraphs(_command))(_command)
 
 

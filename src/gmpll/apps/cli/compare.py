@@ -19,7 +19,7 @@ def compare(
     data: Annotated[
         list[str],
         typer.Argument(
-            metavar="DATA...",
+            metavar="DATA",
             help="Archives (.npz with X, S, y, names), tables, or data sets by name.",
             show_default=False,
         ),

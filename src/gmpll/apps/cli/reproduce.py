@@ -164,8 +164,6 @@ def _at_hand(
 
 def _write_results(out: Path, data_home: Path | None, summary: RunSummary) -> None:
     from gmpll.apps.experiments import write_scores
-    from gmpll.apps.experiments.provenance import provenance_of_run
-    from gmpll.apps.experiments.store import RunFolder
 
     try:
         scores = write_scores(out, data_home=data_home)
@@ -178,13 +176,11 @@ def _write_results(out: Path, data_home: Path | None, summary: RunSummary) -> No
     if summary.failed:
         _say(f"{summary.failed} jobs failed; --retry-failed runs them again.")
     try:
-        from gmpll.apps.report import write_report
+        from gmpll.apps.report import write_run_report
     except ImportError as error:
         _say(f"No report is written, because it cannot be imported: {error}.")
         return
-    provenance = provenance_of_run(RunFolder(out))
-    page = write_report(scores, out / "report", provenance=provenance, own=out / "data")
-    _say(f"Report: {page}")
+    _say(f"Report: {write_run_report(out, scores)}")
 
 
 def names_in(text: str | None) -> list[str] | None:

@@ -56,6 +56,8 @@ PACKAGES = {
     "cleanlab": ("cleanlab", "experiments"),
     "torch": ("torch", "torch"),
 }
+#: Of the networks, which need a package that few have and no true label to choose their model.
+_NETWORK: dict[str, Any] = {"needs": "torch", "in_all": False}
 #: What is not simply a method of :data:`gmpll.methods.METHODS` at its defaults: a method with
 #: settings or a grid, and one that is registered nowhere else, by its class. The values are those
 #: that the paper names for each method, with the exceptions noted; a method that is not listed runs
@@ -81,6 +83,11 @@ _TABLE = (
     Method("LALO", "LALO", grid={"smoothness": (0.005, 0.05, 0.5)}),
     Method("PL-AGGD", "PL-AGGD", grid={"label_weight": (0.1, 1.0)}),
     Method("PL-CL", "PL-CL", grid={"agreement": (0.1, 0.5), "label_weight": (0.1, 1.0)}),
+    # Networks: they need PyTorch, and are run where they are named.
+    *(
+        Method(name, f"gmpll.deep:{name.replace(' ', '').replace('-', '')}", **_NETWORK)
+        for name in ("CC", "RC", "PRODEN", "LWS", "CAVL", "POP", "PiCO", "Deep GM-PLL")
+    ),
 )
 
 

@@ -97,18 +97,10 @@ def _line_figure(
     Lines are moved sideways by a share of the distance between the values of x.
     """
     methods = ordered_methods(method for _, part in panels for method in part["method"])
-    n_columns = min(len(panels), _PANELS_PER_ROW)
-    n_rows = math.ceil(len(panels) / n_columns)
     width, height = _PANEL_SIZE
     with rc_context(drawing_style()):
         # Few panels: keep room for the legend.
-        figure = Figure(
-            figsize=(max(width * n_columns, 2 * width), height * n_rows + 0.7),
-            layout=ConstrainedLayoutEngine(h_pad=0.09, w_pad=0.06),
-        )
-        axes: list[Axes] = list(figure.subplots(n_rows, n_columns, squeeze=False).flat)
-        for unused in axes[len(panels) :]:
-            unused.set_visible(False)
+        figure, axes = _grid_of_panels(len(panels), height, at_least=2 * width, below=0.7)
         entries: dict[str, Any] = {}
         for place, (panel, (panel_title, part)) in enumerate(zip(axes, panels, strict=False)):
             _draw_lines(panel, part, x, methods, shift)
@@ -130,6 +122,22 @@ def _line_figure(
         lines = f"; one line each for {', '.join(methods)}" if shift else ""
         description = f"Line charts for {', '.join(found for found, _ in panels)}{lines}."
         return Drawing(name, caption, to_svg(figure, name, title, description))
+
+
+def _grid_of_panels(
+    number: int, height: float, *, at_least: float, below: float = 0.0, sharey: bool = False
+) -> tuple[Figure, list[Axes]]:
+    """Make a figure with so many panels of a height, ``at_least`` so wide, with room below."""
+    n_columns = min(number, _PANELS_PER_ROW)
+    n_rows = math.ceil(number / n_columns)
+    figure = Figure(
+        figsize=(max(_PANEL_SIZE[0] * n_columns, at_least), height * n_rows + below),
+        layout=ConstrainedLayoutEngine(h_pad=0.09, w_pad=0.06),
+    )
+    axes: list[Axes] = list(figure.subplots(n_rows, n_columns, squeeze=False, sharey=sharey).flat)
+    for unused in axes[number:]:
+        unused.set_visible(False)
+    return figure, axes
 
 
 def _draw_lines(
@@ -194,17 +202,12 @@ def _dot_figure(part: pd.DataFrame, r: int) -> Drawing:
         for name in ordered_data_sets(part["dataset"])
         for key, group in groups_of(part[part["dataset"] == name], ["dataset", "p"])
     ]
-    n_columns = min(len(panels), _PANELS_PER_ROW)
-    n_rows = math.ceil(len(panels) / n_columns)
-    height = 0.7 + 0.21 * len(methods)
     name, title = f"curves-r{r}", f"Accuracy by method, r = {r}"
     with rc_context(drawing_style()):
-        figure = Figure(
-            figsize=(max(_PANEL_SIZE[0] * n_columns, 6.0), height * n_rows), layout="constrained"
-        )
-        axes = figure.subplots(n_rows, n_columns, squeeze=False, sharey=True)
+        height = 0.7 + 0.21 * len(methods)
+        figure, axes = _grid_of_panels(len(panels), height, at_least=6.0, sharey=True)
         styles = _line_styles(methods)
-        for panel, ((data_set, p), group) in zip(axes.flat, panels, strict=False):
+        for panel, ((data_set, p), group) in zip(axes, panels, strict=False):
             for row in rows_of(group):
                 panel.errorbar(
                     row.mean,
@@ -216,10 +219,8 @@ def _dot_figure(part: pd.DataFrame, r: int) -> Drawing:
                 )
             panel.set_title(_short(f"{data_set_name(data_set)}, p = {p:g}"))
             panel.set_xlabel("accuracy")
-        axes[0, 0].set_yticks(range(len(methods)), [_short(method) for method in methods])
-        axes[0, 0].invert_yaxis()
-        for unused in axes.flat[len(panels) :]:
-            unused.set_visible(False)
+        axes[0].set_yticks(range(len(methods)), [_short(method) for method in methods])
+        axes[0].invert_yaxis()
         names = ", ".join(data_set_name(data_set) for (data_set, _), _ in panels)
         svg = to_svg(figure, name, title, f"Dots for {', '.join(methods)} on {names}.")
     caption = (

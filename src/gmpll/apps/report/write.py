@@ -10,7 +10,8 @@ from typing import Any
 import pandas as pd
 
 from gmpll.apps.experiments.own_data import own_infos
-from gmpll.apps.experiments.store import write_atomically
+from gmpll.apps.experiments.provenance import provenance_of_run
+from gmpll.apps.experiments.store import RunFolder, write_atomically
 from gmpll.apps.pages import render_template
 from gmpll.apps.report import paper
 from gmpll.apps.report.formats import to_csv, to_latex, to_markdown
@@ -73,6 +74,14 @@ def write_report(
     )
     _write(page, text)
     return page
+
+
+def write_run_report(run_dir: Path, scores: pd.DataFrame) -> Path:
+    """Render the scores of a run folder into it, with what the folder tells of their making."""
+    provenance = provenance_of_run(RunFolder(run_dir))
+    return write_report(
+        scores, run_dir / "report", provenance=provenance, own=RunFolder(run_dir).data
+    )
 
 
 def _write(path: Path, text: str) -> None:

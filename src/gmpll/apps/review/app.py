@@ -35,7 +35,7 @@ _MAX_TAB = 64
 
 
 def make_app(session: ReviewSession) -> Starlette:
-    """Build the application; it must stand behind a :class:`~gmpll.apps.review.security.Guard`."""
+    """Build the application; it must stand behind a :class:`~gmpll.apps.web.security.Guard`."""
 
     def shown(item: dict[str, Any] | None, **more: Any) -> Response:
         return JSONResponse({"item": item, "progress": session.progress(), **more})

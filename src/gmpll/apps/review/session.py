@@ -113,6 +113,8 @@ class ReviewSession:
         self._calibrated = settings.get("method") == "gmpll"
         known = saved.outside.size > 0
         self._outside = saved.outside if known else np.zeros(len(saved.ids))
+        # Confidences compare the candidates; those of votes of named annotators all labels.
+        self._complete = np.ones(len(saved.ids)) if saved.votes.size else 1.0 - self._outside
         self._suggested = saved.suggested if known else saved.labels
         found = saved.labels.astype(np.int64), saved.confidence.astype(np.float32)
         self._base = hashlib.sha256(b"".join(array.tobytes() for array in found)).hexdigest()
@@ -228,7 +230,7 @@ class ReviewSession:
             {
                 "code": int(code),
                 "name": str(self.saved.classes[code]),
-                "confidence": _share(saved.confidence[row, code]),
+                "confidence": _share(saved.confidence[row, code] * self._complete[row]),
                 "found": bool(code == saved.labels[row]),
                 "votes": int(saved.weights[row, code]) if saved.weights.size else None,
             }
@@ -393,8 +395,7 @@ class ReviewSession:
         """Return how probably the label found of every row is wrong, where that is estimated."""
         saved = self._matching.saved
         confidence = saved.confidence[np.arange(len(saved.labels)), saved.labels]
-        wrong = np.maximum(1.0 - confidence, self._outside)
-        return np.where(saved.gold >= 0, 0.0, wrong)
+        return np.where(saved.gold >= 0, 0.0, 1.0 - confidence * self._complete)
 
     # What was decided
 

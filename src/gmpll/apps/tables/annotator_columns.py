@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gmpll.apps.tables.cells import MISSING, is_number, sampled
-from gmpll.apps.tables.errors import InputError
 from gmpll.apps.tables.exports import Votes
-from gmpll.apps.tables.labels import parse_cells
+from gmpll.apps.tables.labels import read_cells
 from gmpll.label_names import spelling_key
 
 if TYPE_CHECKING:
@@ -27,6 +26,7 @@ _RATER = re.compile(
 NO_VOTE = frozenset(MISSING) - {"none", "missing"}
 _EVERYDAY = {"true", "false", "yes", "no"}
 _MAX_LABELS = 50
+_MAX_COLUMNS = 200
 _MAX_LABEL_LENGTH = 40
 #: Two annotators use the same labels in so many of their cells,
 _MIN_SHARED = 0.8
@@ -42,7 +42,9 @@ def guess_annotators(table: Table, names: Iterable[str]) -> tuple[str, ...]:
     Such columns use the same labels. Where their names do not say it, their labels are more than
     numbers and everyday words, and rows agree more often than by chance.
     """
-    columns = {name: cells for name in names if (cells := _labels_in(table, name)) is not None}
+    # Numbers are looked at only where a name asks for it: there may be thousands of columns.
+    likely = [n for n in names if _RATER.fullmatch(n) or table.frame[n].dtype.kind not in "fiub"]
+    columns = {n: cells for n in likely if (cells := _labels_in(table, n)) is not None}
     named = [name for name in columns if _RATER.fullmatch(name)]
     group = _alike(columns, named)
     if len(group) > 1:
@@ -52,7 +54,7 @@ def guess_annotators(table: Table, names: Iterable[str]) -> tuple[str, ...]:
         for name, cells in columns.items()
         if not all(is_number(cell) or cell in _EVERYDAY for cell in cells[cells != ""].unique())
     ]
-    group = _alike(columns, words)
+    group = _alike(columns, words[:_MAX_COLUMNS])
     agreements = [_kappa(columns[a], columns[b]) for a, b in combinations(group, 2)]
     known = [kappa for kappa in agreements if not np.isnan(kappa)]
     return tuple(group) if known and np.mean(known) >= _MIN_KAPPA else ()
@@ -81,10 +83,11 @@ def _is_plain(column: pd.Series) -> bool:
 
 def _alike(columns: dict[str, pd.Series], names: Sequence[str]) -> list[str]:
     """Return the most columns that use the labels of one of them."""
+    counts = {name: columns[name][columns[name] != ""].value_counts() for name in names}
 
     def shared(a: str, b: str) -> bool:
-        cells = columns[a][columns[a] != ""]
-        return bool(cells.isin(set(columns[b]) - {""}).mean() >= _MIN_SHARED)
+        both = counts[a].index.intersection(counts[b].index)
+        return bool(counts[a][both].sum() >= _MIN_SHARED * counts[a].sum())
 
     groups = [[b for b in names if a == b or (shared(a, b) and shared(b, a))] for a in names]
     return max(groups, key=len, default=[])
@@ -107,15 +110,9 @@ def votes_in_columns(table: Table, columns: Sequence[str], separator: str) -> Vo
     labels: list[str] = []
     who: list[str] = []
     for name in columns:
-        codes, parsed = parse_cells(table, name, separator or _UNDIVIDED)
-        if None in parsed:
-            row = int(np.flatnonzero(codes == parsed.index(None))[0])
-            raise InputError(
-                f"{table.place(row, name)}, which is no list of labels: fix it, or name another "
-                "--separator."
-            )
+        codes, parsed = read_cells(table, name, separator or _UNDIVIDED)
         for row, code in enumerate(codes):
-            given = [n for n in parsed[code] or () if n.lower() not in NO_VOTE]
+            given = [n for n in parsed[code] if n.lower() not in NO_VOTE]
             rows += [row] * len(given)
             labels += given
             who += [name] * len(given)

@@ -13,7 +13,7 @@ from gmpll.apps.tables.annotator_columns import votes_in_columns
 from gmpll.apps.tables.errors import InputError, counted, listed, quoted
 from gmpll.apps.tables.exports import Votes
 from gmpll.apps.tables.guesses import Roles, guess_separator
-from gmpll.apps.tables.labels import Options, VoteTable, parse_cells, without_prefix
+from gmpll.apps.tables.labels import Options, VoteTable, read_cells, without_prefix
 from gmpll.apps.tables.spelling import Spelling, read_spelling
 from gmpll.apps.tables.tables import Table
 from gmpll.candidates import CandidateSets, VotedCandidates, candidates_from_votes
@@ -85,24 +85,20 @@ def label_sets(table: Table, roles: Roles, options: Options, ids: NDArray[np.str
     written = sorted({cell for cell in known_cells if cell})
     if roles.votes:
         given = _given_votes(table, roles, ids, problems)
-        spelling = read_spelling(Counter(given.labels), written, options, problems)
-        votes = _voted(
-            given._replace(labels=list(map(spelling, given.labels))), roles, options, ids, problems
-        )
+        counts = Counter(given.labels)
+        spelling = read_spelling(counts, written, options, problems)
+        name_of = {label: spelling(label) for label in counts}
+        renamed = given._replace(labels=[name_of[label] for label in given.labels])
+        votes = _voted(renamed, roles, options, ids, problems)
         mask, classes = votes.weights > 0, votes.candidates.classes
     else:
-        flags = len(roles.candidates) > 1
-        mask, classes = (
-            _from_flags(table, roles.candidates)
-            if flags
-            else _from_cells(table, roles.candidates[0], roles.separator)
-        )
-        counts = dict(zip(classes.tolist(), mask.sum(axis=0).tolist(), strict=True))
-        spelling = read_spelling(counts, written, options, problems)
-        changed = {name: spelling(name) for name in counts if spelling(name) != name}
-        if changed:
-            mask, classes = rename_labels(CandidateSets(mask, classes), changed)
-            _as_array(classes.tolist(), "label")
+        sets = _from_columns(table, roles)
+        totals = sets.mask.sum(axis=0).tolist()
+        by_label = dict(zip(sets.classes.tolist(), totals, strict=True))
+        spelling = read_spelling(by_label, written, options, problems)
+        changed = {name: spelling(name) for name in by_label if spelling(name) != name}
+        mask, classes = rename_labels(sets, changed) if changed else sets
+        _as_array(classes.tolist(), "label")
     unknown = np.flatnonzero(~np.isin(classes, list(options.labels)))
     if options.labels and unknown.size:
         row = int(np.argmax(mask[:, unknown[0]]))
@@ -115,7 +111,10 @@ def label_sets(table: Table, roles: Roles, options: Options, ids: NDArray[np.str
     known = np.flatnonzero(gold >= 0)
     outside = int((~mask[known, gold[known]]).sum())
     if outside:
-        problems.append(f"{counted(outside, 'known label', 'is')} no candidate of the row")
+        problems.append(
+            f"{counted(outside, 'known label', 'is')} no candidate of the row: correct the column, "
+            "or turn it off with --gold none"
+        )
     mask[known] = False
     mask[known, gold[known]] = True
     if len(classes) == 0:
@@ -135,7 +134,10 @@ def label_sets(table: Table, roles: Roles, options: Options, ids: NDArray[np.str
         )
     if empty.size:
         mask[empty] = True
-        problems.append(f"{counted(empty.size, 'row', 'has')} no candidates: any label is possible")
+        problems.append(
+            f"{counted(empty.size, 'row', 'has')} no candidates: any label is possible unless you "
+            "name some"
+        )
     if roles.impossible:
         mask &= ~_impossible(table, roles, classes, spelling, problems)
         empty = np.flatnonzero(~mask.any(axis=1))
@@ -147,10 +149,10 @@ def label_sets(table: Table, roles: Roles, options: Options, ids: NDArray[np.str
             f"leaves possible{known_too}: fix the row, or turn the column off with --impossible "
             "none."
         )
-    sets = LabelSets(mask, classes, gold, tuple(problems), votes, spelling.joined)
-    if not sets.annotated:  # of annotators even a single vote is in doubt
+    found = LabelSets(mask, classes, gold, tuple(problems), votes, spelling.joined)
+    if not found.annotated:  # of annotators even a single vote is in doubt
         _check_work(mask, roles, was_ambiguous)
-    return sets
+    return found
 
 
 def _as_array(names: list[str], what: str) -> NDArray[np.str_]:
@@ -171,26 +173,24 @@ def _place(row: int, ids: NDArray[np.str_]) -> str:
 # Where candidates are written ----------------------------------------------------------------
 
 
-def _from_cells(
-    table: Table, column: str, separator: str
-) -> tuple[NDArray[np.bool_], NDArray[np.str_]]:
-    codes, parsed = parse_cells(table, column, separator)
-    if None in parsed:
-        row = int(np.flatnonzero(codes == parsed.index(None))[0])
-        raise InputError(
-            f'{table.place(row, column)}, which is no list of labels like ["cat", "dog"]: fix it, '
-            "or name another --separator."
-        )
-    names = sorted({name for labels in parsed for name in labels or ()})
+def _from_columns(table: Table, roles: Roles) -> CandidateSets:
+    if len(roles.candidates) > 1:
+        return _from_flags(table, roles.candidates)
+    return _from_cells(table, roles.candidates[0], roles.separator)
+
+
+def _from_cells(table: Table, column: str, separator: str) -> CandidateSets:
+    codes, parsed = read_cells(table, column, separator)
+    names = sorted({name for labels in parsed for name in labels})
     _check_label_count(len(names), len(codes), f"the column {column}")
     code_of = {name: code for code, name in enumerate(names)}
     patterns = np.zeros((len(parsed), len(names)), dtype=bool)
     for place, labels in enumerate(parsed):
-        patterns[place, [code_of[name] for name in labels or ()]] = True
-    return patterns[codes], _as_array(names, "label")
+        patterns[place, [code_of[name] for name in labels]] = True
+    return CandidateSets(patterns[codes], _as_array(names, "label"))
 
 
-def _from_flags(table: Table, columns: Sequence[str]) -> tuple[NDArray[np.bool_], NDArray[np.str_]]:
+def _from_flags(table: Table, columns: Sequence[str]) -> CandidateSets:
     _check_label_count(len(columns), len(table.frame), "the columns of 0 and 1")
     mask = np.zeros((len(table.frame), len(columns)), dtype=bool)
     for place, name in enumerate(columns):
@@ -204,7 +204,7 @@ def _from_flags(table: Table, columns: Sequence[str]) -> tuple[NDArray[np.bool_]
             )
     names = _as_array(without_prefix(columns), "label")
     order = np.argsort(names)
-    return mask[:, order], names[order]
+    return CandidateSets(mask[:, order], names[order])
 
 
 def _given_votes(table: Table, roles: Roles, ids: NDArray[np.str_], problems: list[str]) -> Votes:
@@ -236,7 +236,10 @@ def _votes_in_table(votes: VoteTable, ids: NDArray[np.str_], problems: list[str]
         )
     if not known.all():
         strange = counted(int((~known).sum()), "vote", "is")
-        problems.append(f"{strange} for items that are not in the input")
+        problems.append(
+            f"{strange} for items that are not in the input, and ignored: check the column of ids "
+            "with --id"
+        )
     _check_label_count(labels[known].nunique(), len(ids), f"the column {votes.label} of the votes")
     who = table.text(votes.who).str.strip()[known] if votes.who else labels[:0]
     return Votes(
@@ -275,7 +278,7 @@ def _voted(
     if contradictions:
         problems.append(
             f"{counted(contradictions, 'time')} an annotator gave an item several labels: each of "
-            "them has a share of the vote"
+            "them has a share of the vote; keep the one that was meant"
         )
     return voted
 
@@ -305,7 +308,7 @@ def _impossible(
 ) -> NDArray[np.bool_]:
     """Return the labels that a row cannot have."""
     separator = guess_separator(table.raw(roles.impossible)) or roles.separator or "|"
-    sets = CandidateSets(*_from_cells(table, roles.impossible, separator))
+    sets = _from_cells(table, roles.impossible, separator)
     excluded, names = rename_labels(sets, {n: spelling(n) for n in sets.classes.tolist()})
     mask = np.zeros((len(excluded), len(classes)), dtype=bool)
     is_known = np.isin(names, classes)
@@ -314,7 +317,7 @@ def _impossible(
         unknown = [quoted(name) for name in names[~is_known].tolist()]
         problems.append(
             f"the column {roles.impossible} rules out {listed(unknown, 3)}, which no row "
-            "has as a candidate"
+            "has as a candidate: check how it is written"
         )
     return mask
 

@@ -177,13 +177,17 @@ def feature_table(
     for style, example in () if fixed else EXAMPLES.items():
         names = [name for name, used in roles.styles.items() if used == style]
         if names:
-            problems.append(f"numbers like {example} are read in {listed(names)}")
+            problems.append(
+                f"numbers like {example} are read in {listed(names)}: leave out with --exclude "
+                "what is no number"
+            )
     missing = sum(int(np.isnan(column).sum()) for column in columns.values())
     if missing:
         what = counted(missing, "number", "is")
         gaps = [] if fixed else often_missing(columns)
         told = f", and a feature tells where of {listed(gaps)}" if gaps else ""
-        problems.append(f"{what} missing: the median of the column stands in{told}")
+        remedy = "" if fixed else "; fill them, or leave columns out with --exclude"
+        problems.append(f"{what} missing: the median of the column stands in{told}{remedy}")
     columns |= {name: table.text(name) for name in (*roles.text, *roles.categorical)}
     for name in () if fixed else roles.text:
         if table.frame[name].dtype.kind in "fiub":
@@ -223,12 +227,13 @@ def _numbers(
         shown = [f"row {row + 1} holds {quoted(cells[row])}" for row in strangers]
         problems.append(
             f"{int((~np.isnan(values)).sum())} of {len(cells)} cells of {name} are numbers; "
-            f"{listed(shown, 3)}: treated as missing"
+            f"{listed(shown, 3)}: treated as missing unless you correct them"
         )
-    bad = np.flatnonzero(np.isinf(values))
+    bad = np.flatnonzero(np.abs(values) > np.finfo(np.float32).max)
     if bad.size:
         what = "empty the cell" if fixed else "leave the column out with --exclude"
-        raise InputError(f"{table.place(bad[0], name)}, an infinite number: fix it, or {what}.")
+        kind = "an infinite number" if np.isinf(values[bad[0]]) else "too large a number"
+        raise InputError(f"{table.place(bad[0], name)}, {kind}: fix it, or {what}.")
     return values
 
 

@@ -85,6 +85,20 @@ def parse_cells(
     return codes, [_parsed(str(cell), separator) for cell in different]
 
 
+def read_cells(
+    table: Table, column: str, separator: str
+) -> tuple[NDArray[np.intp], list[list[str]]]:
+    """Return which of the different cells every row has, and their labels."""
+    codes, parsed = parse_cells(table, column, separator)
+    if None in parsed:
+        row = int(np.flatnonzero(codes == parsed.index(None))[0])
+        raise InputError(
+            f'{table.place(row, column)}, which is no list of labels like ["cat", "dog"]: fix it, '
+            "or name another --separator."
+        )
+    return codes, [labels or [] for labels in parsed]
+
+
 def _parsed(cell: str, separator: str) -> list[str] | None:
     if separator != "json":
         parts = cell.split("\x1f" if separator == "list" else separator)

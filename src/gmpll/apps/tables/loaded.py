@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
 
 from gmpll.apps.tables.resolving import Verdicts
-from gmpll.apps.tables.saved import SavedModel, load_model, predict_table, predictions
+from gmpll.apps.tables.saved import SavedModel, judged, load_model, predictions
 from gmpll.apps.tables.tables import Table, table_from_frame
 
 if TYPE_CHECKING:
@@ -103,9 +103,10 @@ class LoadedModel:
         shares: Any = self._predictions(rows, files)[1]
         return shares
 
-    def verdicts(self, rows: Any) -> Verdicts:
-        """Return the labels as codes, with confidence, margin and whether they are worth a look."""
-        return predict_table(self._saved, _table(rows))
+    def answer(self, rows: Any) -> tuple[Verdicts, NDArray[np.float64] | None]:
+        """Return labels with what ``gmpll predict`` writes beside them, and any probabilities."""
+        found, shares, notes = predictions(self._saved, _table(rows))
+        return judged(self._saved, found, shares, notes), shares
 
     def _predictions(
         self, rows: Any, files: Sequence[str | Path]

@@ -127,6 +127,7 @@ def page_facts(
         "mean_candidates": float(sizes.mean()),
         "confidences": list(zip(_EDGES, _EDGES[1:], counts, lengths, strict=False)),
         "used": prepared.roles.described(),
+        "merged": sets.merged,
         "n_features": resolution.features.shape[1],
         "notes": notes_of(resolution),
         "annotators": annotators,

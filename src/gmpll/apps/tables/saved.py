@@ -228,7 +228,16 @@ def predict_table(
     ``id_column`` holds ids that embedding files may refer to. A method without probabilities
     leaves ``confidence`` and ``margin`` as NaN.
     """
-    labels, shares, notes = predictions(saved, table, files, id_column)
+    return judged(saved, *predictions(saved, table, files, id_column))
+
+
+def judged(
+    saved: SavedModel,
+    labels: NDArray[Any],
+    shares: NDArray[np.float64] | None,
+    notes: tuple[str, ...],
+) -> Verdicts:
+    """Say of predictions how sure they are and which are worth a look."""
     n = len(labels)
     codes, nobody = codes_of(labels, saved.model.classes_), np.full(n, -1, dtype=np.int64)
     if shares is None:

@@ -30,7 +30,7 @@ class Spelling:
     def __call__(self, label: str) -> str:
         """Return the new name of a label, which may be its old one."""
         label = self.renamed.get(label, label)
-        return self.merged.get(spelling_key(label), label)
+        return self.merged.get(spelling_key(label), label) if self.merged else label
 
 
 def read_spelling(

@@ -244,16 +244,13 @@ def settings_of(resolution: Resolution) -> dict[str, Any]:
     for name in ("weight_exponent_", "temperature_"):
         if getattr(model, name, None) is not None:
             told[name.removesuffix("_")] = round(float(getattr(model, name)), 4)
-    told |= {f"weight of {n}": round(float(v), 4) for n, v in _evidence(model).items()}
+    for name, value in getattr(model, "evidence_", {}).items():
+        told[name if name.startswith("gain") else f"weight of {name}"] = np.round(value, 4)
     if getattr(model, "outside", "") == "auto":
         may = "may lie outside of the votes" if prepared.sets.annotated else "are candidates"
         told["outside"] = f"labels {may}"
-    return {n: ", ".join(map(str, v)) if isinstance(v, tuple) else v for n, v in told.items()}
-
-
-def _evidence(model: Any) -> dict[str, Any]:
-    evidence = getattr(model, "evidence_", {})
-    return {name: value for name, value in evidence.items() if np.ndim(value) == 0}
+    known = {n: v for n, v in told.items() if v is not None}
+    return {n: ", ".join(map(str, v)) if isinstance(v, tuple) else v for n, v in known.items()}
 
 
 def display_cells(resolution: Resolution) -> NDArray[np.str_]:

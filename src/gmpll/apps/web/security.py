@@ -1,8 +1,8 @@
-"""Who may talk to the page: the holder of the token, from the page itself, in good time.
+"""Who may talk to a server: the holder of the token, from no other site, in good time.
 
-The token comes to the browser in the fragment of the address, which is never sent anywhere, and
-goes back in the header ``Authorization`` of every request for data. There is no cookie, so another
-site has nothing to ride on; Host and Origin are checked nevertheless, for any request.
+The token goes in the header ``Authorization`` of every request for data; to a page it comes in the
+fragment of the address, which is never sent anywhere. There is no cookie, so another site has
+nothing to ride on; Host and Origin are checked nevertheless, for any request.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import ipaddress
 import secrets
 import socket
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -20,10 +22,10 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-#: A decision takes some hundred bytes.
-MAX_BODY = 64 * 2**10
 #: How long a client may take to send its body.
 BODY_SECONDS = 10.0
+#: How long what is too large is read on, and thrown away.
+DRAIN_SECONDS = 1.0
 
 RESPONSE_HEADERS = {
     "Content-Security-Policy": (
@@ -39,6 +41,22 @@ RESPONSE_HEADERS = {
     "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
     "Cache-Control": "no-store",
 }
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a server asks of a request: for pages of data a token, bodies of some kind and size."""
+
+    is_open: Callable[[str], bool]  # whether a path needs no token
+    token_hint: str  # what to do without one
+    content_types: tuple[str, ...]
+    only: str  # what is understood, for people
+    max_body: int
+
+    @property
+    def too_large(self) -> HTTPException:
+        """What a larger body is answered with."""
+        return HTTPException(413, f"More than {self.max_body >> 10} KiB are not read.")
 
 
 def new_token() -> str:
@@ -81,10 +99,13 @@ def _address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 class Guard:
     """ASGI middleware that lets only good requests through and hardens every answer."""
 
-    def __init__(self, app: ASGIApp, token: str, good_host: Callable[[str], bool]) -> None:
+    def __init__(
+        self, app: ASGIApp, token: str, good_host: Callable[[str], bool], terms: Terms
+    ) -> None:
         self.app = app
         self._expected = f"Bearer {token}".encode()
         self._good_host = good_host
+        self._terms = terms
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -94,8 +115,10 @@ class Guard:
         send = _hardened(send)
         try:
             self._check(scope, Headers(scope=scope))
-            body = await _body(receive)
+            body = await self._body(receive)
         except HTTPException as refusal:
+            if refusal.status_code == 413:
+                await self._drain(receive)
             # What was not read of a body would be taken for the next request.
             closing = {"Connection": "close"}
             answer = JSONResponse({"error": refusal.detail}, refusal.status_code, closing)
@@ -108,47 +131,51 @@ class Guard:
         host = headers.get("host", "")
         if len(headers.getlist("host")) != 1 or not self._good_host(host):
             raise HTTPException(421, "This server does not go by that name.")
-        is_api = scope["path"].startswith("/api/")
+        is_api = not self._terms.is_open(scope["path"])
         foreign = headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none")
         if headers.get("origin", f"http://{host}") != f"http://{host}" or (is_api and foreign):
             raise HTTPException(403, "Requests from other sites are refused.")
         given = headers.get("authorization", "").encode()
         if is_api and not hmac.compare_digest(given, self._expected):
-            raise HTTPException(
-                401, "The token is missing or wrong: open the address that gmpll printed."
-            )
+            raise HTTPException(401, f"The token is missing or wrong: {self._terms.token_hint}.")
         content_type = headers.get("content-type", "").partition(";")[0].strip()
-        if scope["method"] not in ("GET", "HEAD") and content_type != "application/json":
-            # A form of another site cannot send JSON without asking first, and is never answered.
-            raise HTTPException(415, "Only JSON is understood.")
+        if scope["method"] not in ("GET", "HEAD") and content_type not in self._terms.content_types:
+            # A form of another site cannot send these without asking first, and is never answered.
+            raise HTTPException(415, f"Only {self._terms.only}.")
         if "transfer-encoding" in headers and "content-length" in headers:
             # Whoever reads such a request differently finds a second one in its body.
             raise HTTPException(400, "The length of the request is given twice.")
         length = headers.get("content-length", "0")
-        if not length.isdecimal() or int(length) > MAX_BODY:
-            raise _too_large()
+        if not length.isdecimal() or int(length) > self._terms.max_body:
+            raise self._terms.too_large
 
+    async def _drain(self, receive: Receive) -> None:
+        """Let a client finish, within limits: one that is cut off while sending reads no answer."""
+        left = 4 * self._terms.max_body
+        with suppress(TimeoutError):
+            async with asyncio.timeout(DRAIN_SECONDS):
+                while left > 0:
+                    message = await receive()
+                    left -= len(message.get("body", b""))
+                    if not message.get("more_body", False):
+                        return
 
-async def _body(receive: Receive) -> bytes:
-    """Read the whole body if it is small enough and comes in time."""
-    body = bytearray()
-    try:
-        async with asyncio.timeout(BODY_SECONDS):
-            while True:
-                message = await receive()
-                if message["type"] == "http.disconnect":
-                    raise HTTPException(400, "The request was broken off.")
-                body += message.get("body", b"")
-                if len(body) > MAX_BODY:
-                    raise _too_large()
-                if not message.get("more_body", False):
-                    return bytes(body)
-    except TimeoutError:
-        raise HTTPException(408, "The request took too long.") from None
-
-
-def _too_large() -> HTTPException:
-    return HTTPException(413, f"More than {MAX_BODY >> 10} KiB are not read.")
+    async def _body(self, receive: Receive) -> bytes:
+        """Read the whole body if it is small enough and comes in time."""
+        body = bytearray()
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                while True:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        raise HTTPException(400, "The request was broken off.")
+                    body += message.get("body", b"")
+                    if len(body) > self._terms.max_body:
+                        raise self._terms.too_large
+                    if not message.get("more_body", False):
+                        return bytes(body)
+        except TimeoutError:
+            raise HTTPException(408, "The request took too long.") from None
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:

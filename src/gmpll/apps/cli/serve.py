@@ -1,0 +1,70 @@
+"""``gmpll serve``: predictions over HTTP by the model of an earlier run."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gmpll.apps.cli.disambiguate import plain_errors
+from gmpll.apps.cli.errors import UserError
+
+__all__ = ["serve"]
+
+TOKEN_VARIABLE = "GMPLL_TOKEN"
+#: A token that is shorter can be guessed.
+MIN_TOKEN = 16
+
+
+def serve(
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="model.skops, or the folder it lies in.")
+    ],
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port to listen on; 0 for a free one.")
+    ] = 8000,
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; anything but loopback lets others in.")
+    ] = "127.0.0.1",
+) -> None:
+    """Answer requests for predictions over HTTP, with the model that gmpll disambiguate wrote.
+
+    Clients send the token that is printed, or that of the environment variable GMPLL_TOKEN.
+    """
+    token = os.environ.get(TOKEN_VARIABLE)
+    if token is not None and not (
+        len(token) >= MIN_TOKEN and token.isascii() and token.isprintable()
+    ):
+        raise UserError(f"{TOKEN_VARIABLE} is no token: use {MIN_TOKEN} or more plain characters.")
+    with plain_errors(model, extra="review"):
+        from gmpll.apps.serving.app import make_server
+        from gmpll.apps.tables.loaded import load
+        from gmpll.apps.web.security import is_loopback
+        from gmpll.apps.web.server import PortError
+
+        loaded = load(model)
+        if loaded.n_files_:
+            raise UserError(
+                f"{model} needs embedding files, which requests cannot bring: resolve again with "
+                "the embeddings in a column of the table."
+            )
+        try:
+            server = make_server(loaded, host, port, token)
+        except PortError as error:
+            raise UserError(str(error)) from error
+    if not is_loopback(host):
+        typer.echo(
+            f"Warning: the service listens on {host}. Whoever reaches it and learns the token can "
+            "ask it, and the traffic is not encrypted.",
+            err=True,
+        )
+    typer.echo(f"Serving {model} at {server.address}")
+    if token is None:
+        typer.echo(f"Token: {server.token}")
+    typer.echo("Press Ctrl-C to stop.")
+    with suppress(KeyboardInterrupt):  # the ordinary way to end
+        server.run()
+    typer.echo("Stopped.")

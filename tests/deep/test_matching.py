@@ -1,0 +1,87 @@
+"""Matching inside training."""
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from gmpll import GMPLL  # noqa: E402
+from gmpll.deep import DeepGMPLL, MatchingTargets, Trainer  # noqa: E402
+from gmpll.deep.objectives import posterior, uniform_weights  # noqa: E402
+from problems import random_problem  # noqa: E402
+
+
+def targets_of(mask, **settings):
+    objective = MatchingTargets(**settings)
+    objective.start(torch.tensor(mask), None, None)
+    return objective
+
+
+def test_the_matching_is_that_of_the_library_on_the_embeddings():
+    X, mask, _ = random_problem(0, m=60)
+    objective = targets_of(mask, n_neighbors=10, balance=0.5, max_iter=3)
+    objective.rematch(torch.tensor(X))
+    reference = GMPLL("local", n_graph_neighbors=10, balance=0.5, max_iter=3).fit(X, mask)
+    np.testing.assert_allclose(objective.matched, reference.label_confidences_, atol=1e-4)
+
+
+def test_targets_are_posterior_times_a_power_of_the_matching():
+    _, mask, _ = random_problem(0, m=6)
+    objective = targets_of(mask, exponent=0.5, warmup=0)
+    objective.matched = torch.where(objective.mask, torch.rand(mask.shape), 0.0)
+    logits = torch.randn(mask.shape)
+    objective.after_step(torch.arange(6), logits, None)
+    for row in range(6):
+        raw = {
+            label: np.exp(float(logits[row, label]))
+            * (float(objective.matched[row, label]) + 1e-4) ** 0.5
+            for label in np.flatnonzero(mask[row])
+        }
+        for label in range(mask.shape[1]):
+            expected = raw.get(label, 0.0) / sum(raw.values())
+            assert float(objective.weights[row, label]) == pytest.approx(expected, abs=1e-6)
+
+
+def test_all_candidates_count_alike_until_the_first_matching():
+    X, mask, _ = random_problem(0, m=30)
+    objective = targets_of(mask, warmup=2, interval=3)
+    logits, rows = torch.randn(mask.shape), torch.arange(30)
+    asked = []
+
+    def network():
+        asked.append(epoch)
+        return logits, torch.tensor(X)
+
+    for epoch in range(8):
+        objective.after_step(rows, logits, None)
+        if epoch < 2:
+            assert torch.equal(objective.weights, uniform_weights(objective.mask))
+        objective.after_epoch(epoch, 8, network)
+    assert asked == [1, 4, 7]
+
+
+def test_exponent_zero_is_proden_after_the_warm_up():
+    _, mask, _ = random_problem(0, m=6)
+    objective = targets_of(mask, exponent=0.0, warmup=0)
+    logits = torch.randn(mask.shape)
+    objective.after_step(torch.arange(6), logits, None)
+    np.testing.assert_allclose(objective.weights, posterior(logits, objective.mask), atol=1e-6)
+
+
+def test_neighbours_overrule_what_a_network_would_memorise():
+    """Two clusters; a label that sits in half of the sets of both is wrong everywhere."""
+    rng = np.random.RandomState(0)
+    truth = np.repeat([0, 1], 60)
+    X = np.array([[-2.0, 0.0], [2.0, 0.0]])[truth] + 0.5 * rng.randn(120, 2)
+    mask = np.eye(3, dtype=bool)[truth]
+    mask[:, 2] = rng.rand(120) < 0.6
+    model = DeepGMPLL("mlp", max_iter=20, random_state=0, device="cpu").fit(X, mask)
+    assert (model.labels_ == truth).all()
+
+
+def test_few_rows_and_any_module():
+    X, mask = torch.randn(2, 1, 4, 4), torch.ones(2, 3, dtype=torch.bool)
+    module = torch.nn.Sequential(torch.nn.Conv2d(1, 3, 4), torch.nn.Flatten())  # no linear layer
+    objective = MatchingTargets(warmup=0)
+    Trainer(max_iter=2).train(module, objective, X, mask)
+    assert torch.isfinite(objective.confidences(*Trainer().evaluate(module, X))).all()
