@@ -253,7 +253,7 @@ def rank_figure(facts: RankFacts, name: str, title: str) -> Drawing:
         panel = figure.subplots()
         panel.grid(False)
         panel.spines["top"].set_visible(True)
-        panel.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=20))
+        panel.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=20, min_n_ticks=1))
         drawn = critical_difference_diagram(
             ranks,
             facts.pairwise_p_values,
