@@ -56,6 +56,10 @@ numpydoc_class_members_toctree = False
 public_names_package = "gmpll"
 public_names_skipped = ["cli", "decisions", "pages", "report", "review", "serving", "web"]
 
+# What the methods are built of, on a page after what users call.
+public_names_inside = ["arrays", "base", "engines", "evidence", "graph", "matching", "ordinal"]
+public_names_inside += ["rounding", "side_information"]
+
 # Examples are run on embedded and made-up data. GMPLL_GALLERY=first_steps runs only those that
 # match while one is being written.
 sphinx_gallery_conf = {

@@ -60,6 +60,7 @@ LEFT_BEHIND = {
         "birds/syllables-predicted.csv",
     ],
     "docs/serving.md": ["birds/labels.csv"],
+    "docs/start.md": ["digits-resolved/report.html", "digits-predicted.csv"],
 }
 
 
@@ -163,7 +164,7 @@ def run_command(line, monkeypatch, capsys):
     if not words:
         return
     command = " ".join(words)
-    if any(command.startswith(begin) for begin in NOT_RUN):
+    if any(command.startswith(begin) for begin in NOT_RUN) and "--table" not in words:
         check_command(words)
     elif words[0] == "python":
         assert words[1].startswith("examples/"), line

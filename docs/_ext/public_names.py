@@ -1,4 +1,7 @@
-"""The reference lists what the modules export, so a new public name needs no entry here."""
+"""The reference lists what the modules export, so a new public name needs no entry here.
+
+What users call comes first; the modules that the library is built of follow on a page of their own.
+"""
 
 import importlib
 import inspect
@@ -14,8 +17,22 @@ HEAD = """\
 Reference
 =========
 
-Every public name, by module. The same text is in Python's ``help``.
+What users call, by module. The same text is in Python's ``help``. :doc:`inside` lists the parts
+that the library is built of, for who extends it.
 
+"""
+INSIDE = """\
+Inside the library
+==================
+
+The parts that the methods are built of, by module. They may change with any version.
+
+"""
+TOCTREE = """\
+.. toctree::
+   :hidden:
+
+   inside
 """
 
 
@@ -50,10 +67,20 @@ def _is_documented(value, package_name):
     return callable(value) and getattr(value, "__module__", "").startswith(package_name)
 
 
-def reference(package_name, skipped):
-    """Return the page as reStructuredText; every object is described where it is met first."""
-    described, parts = {}, [HEAD]
-    for module_name in public_modules(package_name, skipped):
+def reference(package_name, skipped, inside):
+    """Return both pages as reStructuredText; every object is described where it is met first."""
+    described = {}
+    modules = list(public_modules(package_name, skipped))
+    internal = [name for name in modules if f"{name}.".startswith(inside)]
+    users = [name for name in modules if name not in internal]
+    first = [HEAD, *sections(users, described), TOCTREE]
+    return "\n".join(first), "\n".join([INSIDE, *sections(internal, described)])
+
+
+def sections(module_names, described):
+    """Return the sections of some modules."""
+    parts = []
+    for module_name in module_names:
         names = exported(module_name)
         if not names:
             continue
@@ -71,22 +98,26 @@ def reference(package_name, skipped):
         old = [described[id(getattr(module, name))] for name in names if name not in new]
         if old:
             parts += ["See also " + ", ".join(f":py:obj:`{name}`" for name in sorted(old)) + ".\n"]
-    return "\n".join(parts)
+    return parts
 
 
 def write_reference(app, config):
-    """Write the page before autosummary looks for what to document."""
-    page = Path(app.srcdir) / "api" / "index.rst"
-    text = reference(config.public_names_package, config.public_names_skipped)
-    page.parent.mkdir(exist_ok=True)
-    if not page.exists() or page.read_text(encoding="utf-8") != text:
-        page.write_text(text, encoding="utf-8")
-        rmtree(page.parent / "generated", ignore_errors=True)  # pages of names that are gone
+    """Write the pages before autosummary looks for what to document."""
+    folder = Path(app.srcdir) / "api"
+    folder.mkdir(exist_ok=True)
+    inside = tuple(f"{config.public_names_package}.{name}." for name in config.public_names_inside)
+    texts = reference(config.public_names_package, config.public_names_skipped, inside)
+    for name, text in zip(("index.rst", "inside.rst"), texts, strict=True):
+        page = folder / name
+        if not page.exists() or page.read_text(encoding="utf-8") != text:
+            page.write_text(text, encoding="utf-8")
+            rmtree(folder / "generated", ignore_errors=True)  # pages of names that are gone
 
 
 def setup(app):
     """Connect to Sphinx."""
     app.add_config_value("public_names_package", "", "env")
     app.add_config_value("public_names_skipped", [], "env")
+    app.add_config_value("public_names_inside", [], "env")
     app.connect("config-inited", write_reference)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -2,10 +2,13 @@ import csv
 import subprocess
 import sys
 
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
 from gmpll.apps.cli import app, main
+from gmpll.apps.cli.demo import demo
+from gmpll.apps.cli.errors import UserError
 
 
 def test_demo_writes_what_it_says(tmp_path):
@@ -118,3 +121,16 @@ def test_ctrl_c_is_said_in_a_sentence(monkeypatch, capsys):
     monkeypatch.setattr("gmpll.apps.cli.app", interrupted)
     assert run_main(monkeypatch) == 130
     assert capsys.readouterr().err == "gmpll: interrupted.\n"
+
+
+def test_a_table_to_play_with(tmp_path, capsys):
+    path = tmp_path / "digits.csv"
+    demo(table=path)
+    assert str(path) in capsys.readouterr().out.replace("\n", "")
+    table = pd.read_csv(path)
+    assert table.shape == (400, 65)
+    sizes = table["candidates"].astype(str).str.split("|").str.len()
+    assert set(sizes) == {1, 4}
+    assert list(tmp_path.iterdir()) == [path]
+    with pytest.raises(UserError, match="--table"):
+        demo(table=path)

@@ -24,6 +24,7 @@ __all__ = ["demo"]
 PARTIAL_SHARE = 0.8
 EXTRA_LABELS = 3
 TEST_SHARE = 0.25
+TABLE_ROWS = 400
 SCORES, LABELS, PICTURE = "scores.csv", "labels.csv", "confidence.png"
 SCORED = ("method", "transductive", "inductive")
 RESOLVED = ("candidates", "label", "confidence", "support")
@@ -40,6 +41,13 @@ def demo(
             min=0, max=LARGEST_SEED, help="Seed of the split and of the wrong candidates."
         ),
     ] = 0,
+    table: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Only write a CSV of digits with candidates, for gmpll disambiguate.",
+        ),
+    ] = None,
     force: Annotated[
         bool, typer.Option("--force", help="Replace what an earlier demo wrote.")
     ] = False,
@@ -48,6 +56,11 @@ def demo(
     from rich.console import Console
 
     console = Console()
+    if table is not None:
+        check_file(table, force=force, option="--table")
+        _write_csv(table, *_digits_table(_digits(seed)))
+        console.print(f"Written: {table}", soft_wrap=True)
+        return
     for name in (SCORES, LABELS, PICTURE):
         check_file(out / name, force=force)
 
@@ -81,6 +94,15 @@ def _digits(seed: int) -> dict[str, Any]:
     X, X_test, y, y_test = train_test_split(X, y, test_size=TEST_SHARE, random_state=seed)
     mask = random_candidates(y, p=PARTIAL_SHARE, r=EXTRA_LABELS, random_state=seed)
     return {"X": X, "y": y, "mask": mask, "X_test": X_test, "y_test": y_test}
+
+
+def _digits_table(problem: dict[str, Any]) -> tuple[list[str], list[list[Any]]]:
+    """Return header and rows of some digits: their pixels, and their candidates as text."""
+    X, mask = problem["X"][:TABLE_ROWS], problem["mask"][:TABLE_ROWS]
+    names = [f"pixel_{row}_{column}" for row in range(8) for column in range(8)]
+    digits = ["|".join(str(digit) for digit in row.nonzero()[0]) for row in mask]
+    rows = [[*pixels, digit] for pixels, digit in zip(X.tolist(), digits, strict=True)]
+    return [*names, "candidates"], rows
 
 
 def _compare(problem: dict[str, Any], seed: int, console: Console) -> tuple[list[Any], Any]:
