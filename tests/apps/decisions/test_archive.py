@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 
 import numpy as np
 import pytest
@@ -160,3 +161,26 @@ def test_a_folder_under_review_is_not_touched(reviewed):
     session.store.close()
     check_not_under_review(reviewed)
     assert [file.name for file in reviewed.glob("review*")] == ["review.sqlite"]
+
+
+def test_a_disk_that_fails_is_no_reason_to_put_decisions_away(reviewed, tmp_path, monkeypatch):
+    """Opening the file in its usual way fails; nothing says that it is damaged."""
+    from gmpll.apps.decisions import archive
+
+    class Failing(sqlite3.Connection):
+        def execute(self, *arguments):
+            if "facts" in arguments[0]:
+                error = sqlite3.OperationalError("disk I/O error")
+                error.sqlite_errorcode = sqlite3.SQLITE_IOERR
+                raise error
+            return super().execute(*arguments)
+
+    connect = sqlite3.connect
+    monkeypatch.setattr(
+        archive.sqlite3, "connect", lambda *a, **k: connect(*a, **{**k, "factory": Failing})
+    )
+    with pytest.raises(ReviewError, match=r"cannot be read \(disk I/O error\)"):
+        _replace(reviewed, tmp_path)
+    monkeypatch.undo()
+    assert len(_names(reviewed)) == 5
+    assert not list(reviewed.glob("earlier-review*"))

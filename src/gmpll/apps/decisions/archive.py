@@ -68,10 +68,10 @@ def archiving(folder: Path, matching_file: str) -> Iterator[Callable[[Rows], Arc
         path = folder / FILE_NAME
         if not path.is_file():
             return None
-        key, rows = _content(path)
-        if key == after.key():
+        if _content(path)[0] == after.key():
             return None
         check_not_under_review(folder)
+        key, rows = _content(path)
         if key and not rows:  # a review that was opened and closed
             path.unlink()
             return None
@@ -158,7 +158,14 @@ def _content(path: Path) -> tuple[str, int]:
         with _connected(path) as connection:
             (key,) = connection.execute("SELECT value FROM facts WHERE name = 'rows'").fetchone()
             (rows,) = connection.execute("SELECT COUNT(DISTINCT item) FROM log").fetchone()
-    except (sqlite3.Error, TypeError, ValueError):
+    except (sqlite3.Error, TypeError, ValueError) as error:
+        # A disk that is full or fails says nothing about the file; one without its tables does.
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+        if isinstance(error, sqlite3.OperationalError) and code != sqlite3.SQLITE_ERROR:
+            raise ReviewError(
+                f"The decisions in {path} cannot be read ({error}): free space on its disk, or "
+                "move the file away."
+            ) from error
         return "", 0
     return str(key), int(rows)
 
