@@ -78,11 +78,20 @@ _TABLE = (
     # With the defaults of the published package alone PL-ECOC stays below its published figures.
     Method("PL-ECOC", "PL-ECOC", grid={"C": (1.0, 10.0), "n_columns": (None, 200)}),
     Method("CLPL", "CLPL", grid={"C": _powers_of_ten(-3, 3)}),
-    # Published after the paper; the values are those around the authors' own.
-    Method("SURE", "SURE", grid={"regularization": (0.01, 0.05, 0.1), "reward": (0.1, 0.3, 0.5)}),
-    Method("LALO", "LALO", grid={"smoothness": (0.005, 0.05, 0.5)}),
-    Method("PL-AGGD", "PL-AGGD", grid={"label_weight": (0.1, 1.0)}),
-    Method("PL-CL", "PL-CL", grid={"agreement": (0.1, 0.5), "label_weight": (0.1, 1.0)}),
+    # Published after the paper. Values around the authors' own; rows of length one, which their
+    # packages leave to the user, are tried as well.
+    Method(
+        "SURE",
+        "SURE",
+        grid={
+            "regularization": (0.01, 0.05),
+            "reward": (0.1, 0.3, 0.5),
+            "unit_rows": (False, True),
+        },
+    ),
+    Method("LALO", "LALO", grid={"smoothness": (0.005, 0.05, 0.5), "unit_rows": (False, True)}),
+    Method("PL-AGGD", "PL-AGGD", grid={"label_weight": (0.1, 1.0), "unit_rows": (False, True)}),
+    Method("PL-CL", "PL-CL", grid={"agreement": (0.1, 0.5), "unit_rows": (False, True)}),
     # Networks: they need PyTorch, and are run where they are named.
     *(
         Method(name, f"gmpll.deep:{name.replace(' ', '').replace('-', '')}", **_NETWORK)
