@@ -203,6 +203,8 @@ def test_on_the_command_line(archive, tmp_path):
         (["mine.npz", "--p", "2", "--r", "1"], "p must lie between 0 and 1"),
         (["mine.npz", "--folds", "100"], "has 60 rows, fewer than the 100 folds"),
         (["mine.npz", "--truth", "y"], "columns are named for tables only"),
+        (["lost", "--data-home", "nowhere"], "The data set lost is not in the folder nowhere: see"),
+        (["lots"], "lots"),
         (["mine.npz", "--methods", ","], "A list of names is empty"),
         (["table.csv", "--truth", "right"], "no column 'right' for the true labels; it has"),
         (["table.txt"], "does not end in|cannot be read|no file|not there|exist"),

@@ -19,7 +19,7 @@ from gmpll.apps.experiments.declaration import Declaration, methods_of, parse_de
 from gmpll.apps.experiments.methods import FULL_SUPERVISION
 from gmpll.apps.experiments.own_data import SUFFIX, name_of, names_a_file, read_own, write_own
 from gmpll.candidates import as_candidates
-from gmpll.datasets import dataset_info, list_datasets
+from gmpll.datasets import dataset_info, get_data_home, is_available, list_datasets
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -155,6 +155,11 @@ def compare(
         target = scratch / f"{name_of(f'{name}{SUFFIX}')}{SUFFIX}"
         draws = bool(p)
         sets = [_file_of(item, candidates, truth, columns, target, draws) for item in several]
+        for absent in (n for n in sets if not names_a_file(n) and not is_available(n, data_home)):
+            raise ExperimentError(
+                f"The data set {absent} is not in the folder {get_data_home(data_home)}: see "
+                "`gmpll datasets`, or name the folder with --data-home or GMPLL_DATA."
+            )
         declaration = _declared(sets, methods, p, r, folds, seeds, tune)
         folder = Path(out) if out is not None else scratch / "run"
         run(
@@ -194,7 +199,7 @@ def _file_of(
                     f"{name} says itself what its candidates and true labels are: columns are "
                     "named for tables only."
                 )
-            return name
+            return name if names_a_file(name) else name.strip().lower()
         beside = target.with_name(f"{name_of(name)}{SUFFIX}")
         return _archive_of_table(Path(name), candidates, truth, columns, beside, draws)
     if hasattr(data, "columns") and (truth is None or isinstance(truth, str)):
