@@ -7,6 +7,7 @@ import json
 import shutil
 import sys
 from contextlib import closing
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,7 +18,10 @@ from gmpll.apps.decisions.store import Decision
 from gmpll.apps.review.applying import apply_decisions
 from gmpll.apps.review.export import to_csv, to_label_studio
 from gmpll.apps.review.session import open_review
+from gmpll.apps.tables.decided import input_settings
+from gmpll.apps.tables.labels import Options
 from gmpll.apps.tables.saved import load_model, read_matching
+from gmpll.apps.tables.tables import Table
 
 
 def _gmpll(monkeypatch, *arguments):
@@ -198,3 +202,20 @@ def test_exports_carry_the_columns_of_the_input(folder):
         session.input_columns = lambda: {"label": ["x"] * 40}
         header = to_csv(session).splitlines()[0]
     assert header.endswith("decided_by,input_label")
+
+
+def test_files_that_options_name_are_found_from_anywhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("new.csv", "vectors.npy", "votes.csv"):
+        (tmp_path / name).touch()
+    options = Options(
+        rename=("Katze=cat", "new.csv"), features=("size", "vectors.npy"), votes=Path("votes.csv")
+    )
+    table = Table(None, path=tmp_path / "in.tsv", format="tsv", delimiter="\t")
+    kept = json.loads(json.dumps(input_settings(table, options, escape=False)))
+    assert kept["options"]["rename"] == ["Katze=cat", str(tmp_path / "new.csv")]
+    assert kept["options"]["features"] == ["size", str(tmp_path / "vectors.npy")]
+    assert kept["options"]["votes"] == str(tmp_path / "votes.csv")
+    assert kept["reading"]["delimiter"] == "\t"
+    assert kept["escape"] is False
+    assert input_settings(Table(None), options, escape=True) is None  # data in memory

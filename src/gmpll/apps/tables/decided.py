@@ -75,6 +75,8 @@ def input_settings(table: Table, options: Options, *, escape: bool) -> dict[str,
     if table.path is None or not isinstance(options.votes, (str, Path, type(None))):
         return None
     said = {name: _plain(value) for name, value in asdict(options).items()}
+    if isinstance(options.rename, (list, tuple)):  # OLD=NEW, or a file
+        said["rename"] = [pair if "=" in pair else _plain(Path(pair)) for pair in options.rename]
     reading = {"format": table.format, "encoding": table.encoding}
     if table.format in ("csv", "tsv"):
         reading["delimiter"] = table.delimiter
