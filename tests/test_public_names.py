@@ -29,3 +29,8 @@ def test_modules_are_loaded_when_they_are_asked_for():
         "print(before, 'sklearn' in sys.modules, gmpll.GMPLL.__name__)"
     )
     assert run(code) == ["False", "True", "GMPLL"]
+
+
+def test_other_names_are_not_there():
+    for name in ("no_such_name", "sklearn.base", "_no", "metrics.py"):
+        assert not hasattr(gmpll, name)

@@ -95,7 +95,7 @@ def __getattr__(name: str) -> Any:
     if name in __all__:
         value = globals()[name] = getattr(import_module(_HOMES.get(name, "gmpll.methods")), name)
         return value
-    if name.startswith("_") or find_spec(f"gmpll.{name}") is None:
+    if name.startswith("_") or not name.isidentifier() or find_spec(f"gmpll.{name}") is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return import_module(f"gmpll.{name}")
 
