@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -18,6 +19,14 @@ from gmpll.apps.cli import app
 
 CHROMIUM = os.environ.get("GMPLL_CHROMIUM") or shutil.which("chromium") or ""
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+AXE = next(
+    (
+        file
+        for folder in Path(__file__).parents
+        if (file := folder / "node_modules" / "axe-core" / "axe.min.js").is_file()
+    ),
+    None,
+)
 HOSTILE = "<img src=x onerror=window.hit=1>"
 
 pytestmark = pytest.mark.skipif(not CHROMIUM, reason="no Chromium is installed")
@@ -87,3 +96,17 @@ def test_rows_are_searched_and_sorted_and_stay_without_scripts(report):
         assert plain.locator("#rows > details:visible").count() == n
         assert not plain.locator("#tools").is_visible()
         browser.close()
+
+
+@pytest.mark.skipif(AXE is None, reason="axe is not installed: npm install --no-save axe-core")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_no_violation(report, scheme):
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        page = browser.new_context(bypass_csp=True, color_scheme=scheme).new_page()
+        page.goto(report.as_uri())
+        page.locator("details.row").first.locator("summary").press("Enter")
+        page.evaluate(AXE.read_text(encoding="utf-8"))
+        found = page.evaluate("async () => (await axe.run()).violations")
+        browser.close()
+    assert [(v["id"], v["nodes"][0]["html"]) for v in found] == []

@@ -145,7 +145,7 @@ def test_the_half_way_rule_finds_who_is_careless(clear):
     assert table["careless"].to_dict() == (table["accuracy"] < limit).to_dict()
     assert table.index[table["careless"]].tolist() == ["eve"]
     assert any("1 annotator is careless" in t and "'eve'" in t for t in sentences(resolution))
-    assert '<strong class="note">careless</strong>' in page_of(resolution)
+    assert '<strong class="note">yes</strong>' in page_of(resolution)
     confusion = resolution.model.annotators_.confusion("eve")
     assert f"{NAMES[1]} for {NAMES[0]} {confusion[0, 1]:.0%}" in table.loc["eve", "confuses"]
     few = votes[(votes["annotator"] != "eve") | (votes["annotator"] == "eve").cumsum().lt(5)]
