@@ -7,7 +7,9 @@ torch = pytest.importorskip("torch")
 
 from gmpll import GMPLL  # noqa: E402
 from gmpll.deep import DeepGMPLL, MatchingTargets, Trainer  # noqa: E402
-from gmpll.deep.objectives import posterior, uniform_weights  # noqa: E402
+from gmpll.deep.objectives import candidate_loss, posterior, uniform_weights  # noqa: E402
+from gmpll.graph.local import LocalGraph  # noqa: E402
+from gmpll.graph.views import CosineView  # noqa: E402
 from problems import random_problem  # noqa: E402
 
 
@@ -19,8 +21,8 @@ def targets_of(mask, **settings):
 
 def test_the_matching_is_that_of_the_library_on_the_embeddings():
     X, mask, _ = random_problem(0, m=60)
-    objective = targets_of(mask, n_neighbors=10, balance=0.5, max_iter=3)
-    objective.rematch(torch.tensor(X))
+    objective = targets_of(mask, n_neighbors=10, balance=0.5, max_iter=3, start_exponent=0.0)
+    objective.rematch(torch.randn(mask.shape), torch.tensor(X))
     reference = GMPLL("local", n_graph_neighbors=10, balance=0.5, max_iter=3).fit(X, mask)
     np.testing.assert_allclose(objective.matched, reference.label_confidences_, atol=1e-4)
 
@@ -29,11 +31,13 @@ def test_targets_are_posterior_times_a_power_of_the_matching():
     _, mask, _ = random_problem(0, m=6)
     objective = targets_of(mask, exponent=0.5, warmup=0)
     objective.matched = torch.where(objective.mask, torch.rand(mask.shape), 0.0)
-    logits = torch.randn(mask.shape)
-    objective.after_step(torch.arange(6), logits, None)
+    logits = torch.randn(mask.shape, requires_grad=True)
+    objective.loss(logits, torch.arange(6)).backward()
+    difference = (torch.softmax(logits, dim=1) - objective.weights).detach() / 6
+    np.testing.assert_allclose(logits.grad, difference, atol=1e-6)  # the targets are held fixed
     for row in range(6):
         raw = {
-            label: np.exp(float(logits[row, label]))
+            label: np.exp(logits[row, label].item())
             * (float(objective.matched[row, label]) + 1e-4) ** 0.5
             for label in np.flatnonzero(mask[row])
         }
@@ -53,19 +57,43 @@ def test_all_candidates_count_alike_until_the_first_matching():
         return logits, torch.tensor(X)
 
     for epoch in range(8):
-        objective.after_step(rows, logits, None)
+        objective.loss(logits, rows)
         if epoch < 2:
             assert torch.equal(objective.weights, uniform_weights(objective.mask))
         objective.after_epoch(epoch, 8, network)
     assert asked == [1, 4, 7]
 
 
-def test_exponent_zero_is_proden_after_the_warm_up():
+def test_exponent_zero_is_cc_after_the_warm_up():
     _, mask, _ = random_problem(0, m=6)
     objective = targets_of(mask, exponent=0.0, warmup=0)
+    gradients = []
+    for loss in (
+        lambda z: objective.loss(z, torch.arange(6)),
+        lambda z: candidate_loss(z, objective.mask),
+    ):
+        logits = torch.ones(mask.shape).cumsum(dim=1).requires_grad_()
+        loss(logits).backward()
+        gradients.append(logits.grad)
+    np.testing.assert_allclose(*gradients, atol=1e-6)
+
+
+def test_the_matching_starts_from_a_power_of_the_posterior():
+    X, mask, _ = random_problem(0, m=30)
     logits = torch.randn(mask.shape)
-    objective.after_step(torch.arange(6), logits, None)
-    np.testing.assert_allclose(objective.weights, posterior(logits, objective.mask), atol=1e-6)
+    objective = targets_of(mask, max_iter=1, n_neighbors=5, balance=0.0, start_exponent=0.5)
+    objective.rematch(logits, torch.tensor(X))
+    start = posterior(logits / 2, torch.tensor(mask)).numpy()
+    weights = LocalGraph(CosineView(X).rows, 5).weights.toarray()
+    expected = np.zeros(mask.shape)
+    for row in range(30):
+        for label in np.flatnonzero(mask[row]):
+            support = sum(weights[row, other] * start[other, label] for other in range(30))
+            expected[row, label] = start[row, label] * support
+    expected /= expected.sum(axis=1, keepdims=True)
+    supported = ~np.isnan(expected).any(axis=1)
+    assert supported.sum() > 20
+    np.testing.assert_allclose(objective.matched[supported], expected[supported], atol=1e-4)
 
 
 def test_neighbours_overrule_what_a_network_would_memorise():

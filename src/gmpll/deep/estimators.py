@@ -706,8 +706,10 @@ class DeepGMPLL(_Network):
         Neighbours of a row in the graph of the embeddings.
     balance : float, default=0.5
         Exponent of the class-mass correction, as in :class:`gmpll.GMPLL`.
-    exponent : float, default=0.5
-        Power of the matching probabilities in the targets; 0 is :class:`PRODEN` after a warm-up.
+    exponent : float, default=0.25
+        Power of the matching probabilities in the targets; 0 is :class:`CC` after a warm-up.
+    start_exponent : float, default=0.25
+        Power of the network's posterior that the matching starts from.
     module, optimizer, learning_rate, weight_decay, batch_size, max_iter, schedule, \
     early_stopping, validation_fraction, n_iter_no_change, augment, image_shape, standardize, \
     device, verbose, random_state
@@ -726,7 +728,8 @@ class DeepGMPLL(_Network):
     warmup: NotNegativeCount = 3
     n_neighbors: Count = 20
     balance: NotNegative = 0.5
-    exponent: NotNegative = 0.5
+    exponent: NotNegative = 0.25
+    start_exponent: NotNegative = 0.25
 
     def _objective(self, seed: int) -> Objective:
         return MatchingTargets(
@@ -735,4 +738,5 @@ class DeepGMPLL(_Network):
             n_neighbors=self.n_neighbors,
             balance=self.balance,
             exponent=self.exponent,
+            start_exponent=self.start_exponent,
         )

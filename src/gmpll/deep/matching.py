@@ -10,7 +10,7 @@ from torch import Tensor
 from gmpll.deep.objectives import WeightedCandidates, posterior, uniform_weights
 from gmpll.graph.local import LocalGraph
 from gmpll.graph.views import CosineView
-from gmpll.matching import LocalAffinity, match, uniform_start
+from gmpll.matching import LocalAffinity, match
 
 __all__ = ["MatchingTargets"]
 
@@ -23,10 +23,9 @@ class MatchingTargets(WeightedCandidates):
 
     Every ``interval`` epochs the training rows are matched to their candidates on the local graph
     of their embeddings, as by :class:`gmpll.GMPLL` with ``graph="local"``. The matching starts from
-    the candidate sets alone: it takes from the network which rows are alike, and not what it
-    believes of their labels. The targets are the network's posterior within the candidates times a
-    power of the matching probabilities. PRODEN, the same without the graph, comes to believe what
-    the network has memorised of a row.
+    a power of the network's posterior. The targets of a step are the posterior of that moment times
+    a power of the matching probabilities: with the power 0 this is CC. In the first epochs all
+    candidates count alike, so that no label gets ahead before rows have found their like.
 
     Parameters
     ----------
@@ -38,8 +37,10 @@ class MatchingTargets(WeightedCandidates):
         Neighbours of a row in the graph.
     balance : float, default=0.5
         Exponent of the class-mass correction, as in :class:`gmpll.GMPLL`.
-    exponent : float, default=0.5
-        Power of the matching probabilities in the targets; 0 is PRODEN after the warm-up.
+    exponent : float, default=0.25
+        Power of the matching probabilities in the targets.
+    start_exponent : float, default=0.25
+        Power of the posterior that the matching starts from; 0: from equal probabilities.
     max_iter : int, default=3
         Iterations of the matching.
 
@@ -68,18 +69,26 @@ class MatchingTargets(WeightedCandidates):
         warmup: int = 3,
         n_neighbors: int = 20,
         balance: float = 0.5,
-        exponent: float = 0.5,
+        exponent: float = 0.25,
+        start_exponent: float = 0.25,
         max_iter: int = 3,
     ) -> None:
         super().__init__()
         self.interval, self.warmup, self.n_neighbors = interval, warmup, n_neighbors
         self.balance, self.exponent, self.max_iter = balance, exponent, max_iter
-        self.epoch = 0
+        self.start_exponent, self.epoch = start_exponent, 0
 
     def next_rows(self, mask: Tensor, logits: Tensor | None) -> None:
-        """Begin without a matching."""
+        """Begin without a matching; rows of a stream have no graph, and need no warm-up."""
         self.matched = uniform_weights(mask)
-        super().next_rows(mask, logits)
+        self.epoch = self.epoch if logits is None else self.warmup
+        super().next_rows(mask, None)
+
+    def loss(self, logits: Tensor, rows: Tensor) -> Tensor:
+        """Cross-entropy against the targets of this moment."""
+        if self.epoch >= self.warmup:
+            self.weights[rows] = self.posterior(logits.detach(), rows).to(self.weights.dtype)
+        return super().loss(logits, rows)
 
     def posterior(self, logits: Tensor, rows: Tensor) -> Tensor:
         """Return the posterior times a power of the matching probabilities."""
@@ -87,9 +96,7 @@ class MatchingTargets(WeightedCandidates):
         return posterior(logits + self.exponent * matched.log(), self.mask[rows])
 
     def after_step(self, rows: Tensor, before: Tensor, fresh: Callable[[], Tensor]) -> None:
-        """Update the targets of the batch, after the warm-up."""
-        if self.epoch >= self.warmup:
-            self.weights[rows] = self.posterior(before, rows).to(self.weights.dtype)
+        """Leave the targets as they are: the next step makes its own."""
 
     def after_epoch(
         self, epoch: int, n_epochs: int, network: Callable[[], tuple[Tensor, Tensor]]
@@ -97,13 +104,10 @@ class MatchingTargets(WeightedCandidates):
         """Match the rows anew."""
         self.epoch = epoch + 1
         if self.epoch >= self.warmup and (self.epoch - self.warmup) % self.interval == 0:
-            logits, embeddings = network()
-            self.rematch(embeddings)
-            every = torch.arange(len(logits), device=logits.device)
-            self.weights = self.posterior(logits, every).to(self.weights.dtype)
+            self.rematch(*network())
 
     @torch.no_grad()
-    def rematch(self, embeddings: Tensor) -> None:
+    def rematch(self, logits: Tensor, embeddings: Tensor) -> None:
         """Match the rows on the graph of their embeddings."""
         if len(embeddings) <= 2:  # nobody to ask
             return
@@ -114,11 +118,11 @@ class MatchingTargets(WeightedCandidates):
             self.mask,
             balance=self.balance,
             max_iter=self.max_iter,
-            start=uniform_start(self.mask, rows.dtype),
+            start=posterior(self.start_exponent * logits.float(), self.mask),
         )
         self.matched = matching.probabilities.to(self.matched.dtype)
 
     def confidences(self, logits: Tensor, embeddings: Tensor) -> Tensor:
         """Return the posterior of the final model times the matching of its embeddings."""
-        self.rematch(embeddings)
+        self.rematch(logits, embeddings)
         return self.posterior(logits, torch.arange(len(logits), device=logits.device))
