@@ -1,3 +1,6 @@
+import copy
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -180,3 +183,35 @@ def test_ranks_of_very_many_rows_are_taken_from_some(library, monkeypatch):
     )
     expected = CosineView(np.clip(ranks.fit_transform(X), -3.0, 3.0)).rows
     np.testing.assert_allclose(sampled, expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["cosine", "rank", "euclidean", "tree"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_files_hold_single_precision_rows_once_and_what_is_read_is_the_same(name, dtype):
+    rng = np.random.RandomState(0)
+    X = (rng.randn(300, 20) * 3.0**-9).astype(np.float32).astype(dtype)
+    unseen = rng.randn(9, 20).astype(dtype)
+    if name == "tree":
+        views = [TreeView(X)]
+    else:
+        views = views_of(X, ("cosine", name), np.random.RandomState(0))
+    dumped = pickle.dumps(views)
+    assert len(dumped) < 4 * X.size + 6000
+    X[:] = 0.0  # what is kept is a copy
+    for view, read in zip(views, pickle.loads(dumped), strict=True):
+        np.testing.assert_array_equal(read.rows, view.rows)
+        assert read.rows.dtype == view.rows.dtype
+        np.testing.assert_array_equal(read.transform(unseen), view.transform(unseen))
+
+
+def test_rows_of_double_precision_and_added_rows_are_stored_as_they_are():
+    X = np.random.RandomState(0).randn(30, 4)
+    view = CosineView(X)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(view)).rows, view.rows)
+    view = CosineView(X.astype(np.float32).astype(np.float64))
+    twin = copy.copy(view)
+    assert twin.rows is view.rows
+    twin.rows = np.vstack([view.rows, view.transform(X[:3])])
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(twin)).rows, twin.rows)
+    assert module.in_single_precision(np.array([[0.1]])) is None
+    assert module.in_single_precision(np.array([[1e300]])) is None

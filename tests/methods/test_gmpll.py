@@ -1,3 +1,5 @@
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -6,6 +8,7 @@ from scipy.optimize import nnls
 from sklearn.datasets import load_iris
 
 from gmpll import GMPLL
+from gmpll.datasets import make_partial_label_problem
 from gmpll.methods.gmpll import assigned_set_size
 from literal import affinity, algorithm_1, standardize_features
 from problems import problems, random_label_similarity, random_problem
@@ -210,3 +213,14 @@ def test_the_dense_affinity_of_the_tests_is_the_paper_rule():
         np.std([1, 0, 0.5, 0, 1, 0.5, 0.5, 0.5, 1]),
     )
     assert K[0, 0] == pytest.approx((1 - mean) / std)
+
+
+@pytest.mark.parametrize("graph", ["full", "local"])
+def test_a_model_of_single_precision_rows_holds_them_once(graph):
+    problem = make_partial_label_problem(200, 120, 4, 2.0, random_state=0)
+    X = problem.data.astype(np.float32)
+    model = GMPLL(graph, n_graph_neighbors=10, random_state=0).fit(X, problem.candidates)
+    model.predict(X)
+    dumped = pickle.dumps(model)
+    assert len(dumped) < 4 * X.size + 120_000
+    np.testing.assert_array_equal(pickle.loads(dumped).predict_proba(X), model.predict_proba(X))

@@ -134,7 +134,7 @@ class NumpyEngine(Engine):
     def symmetric_weights(self, indices: Array, values: Array) -> sp.csr_array:
         """Return a canonical CSR matrix."""
         one_sided = self.query_weights(indices, values, len(indices))
-        return one_sided.maximum(one_sided.T.tocsr())
+        return one_sided.maximum(one_sided.T.tocsr()).copy()  # without SciPy's spare room
 
     def query_weights(self, indices: Array, values: Array, n_rows: int) -> sp.csr_array:
         """Return a canonical CSR matrix."""
@@ -148,7 +148,7 @@ class NumpyEngine(Engine):
 
     def sum_of_weights(self, first: sp.csr_array, second: sp.csr_array) -> sp.csr_array:
         """Return the sum."""
-        return first + second
+        return (first + second).copy()
 
 
 def nearest_of_both(first: Neighbors, second: Neighbors, k: int) -> Neighbors:

@@ -65,7 +65,7 @@ def _grown(graph: LocalGraph, added: Rows, random_state: int | np.random.RandomS
     of_rows = nearest_of_both(near, _moved(among_added, len(graph.rows)), k)
     of_added = _neighbors_of_new(graph, added)
     grown = copy.copy(graph)
-    grown.rows = np.vstack([graph.rows, added])
+    grown.given = np.vstack([graph.rows, added])
     grown.near = Neighbors(*map(np.vstack, zip(of_rows, of_added, strict=True)))
     grown.relate(grown.near)
     return grown

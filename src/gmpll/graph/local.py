@@ -24,6 +24,7 @@ import numpy as np
 
 from gmpll.arrays import Array, array_namespace
 from gmpll.engines import Neighbors, engine_of
+from gmpll.graph.views import View
 
 __all__ = ["SCALE_NEIGHBOR", "LocalGraph", "LocalGraphs", "row_scales", "self_tuning_weights"]
 
@@ -36,8 +37,8 @@ class LocalGraph:
 
     Parameters
     ----------
-    rows : array of shape (n_samples, n_features)
-        Instances.
+    given : array of shape (n_samples, n_features), or view
+        Instances. A view is kept instead of its rows, and files of models do not hold them twice.
     n_neighbors : int
         Neighbours of each instance before the graph is made symmetric.
     neighbor_search : {"auto", "exact", "approximate"} or k-NN estimator, default="auto"
@@ -52,6 +53,8 @@ class LocalGraph:
 
     Attributes
     ----------
+    rows : array of shape (n_samples, n_features)
+        The instances.
     weights : weights of shape (n_samples, n_samples)
         Symmetric weights in [0, 1], no self-loops; a csr_array, a sparse CSR tensor or
         :class:`gmpll.engines.dask.BlockWeights`.
@@ -77,15 +80,16 @@ class LocalGraph:
 
     def __init__(
         self,
-        rows: Array,
+        given: Array | View,
         n_neighbors: int,
         *,
         neighbor_search: Any = "auto",
         random_state: int | np.random.RandomState = 0,
         n_jobs: int | None = None,
     ) -> None:
+        self.given = given
+        rows = self.rows
         engine = engine_of(rows)
-        self.rows = rows
         self.n_neighbors = n_neighbors
         self.n_jobs = n_jobs
         self.search = engine.choose_search(neighbor_search, *rows.shape)
@@ -95,6 +99,11 @@ class LocalGraph:
         if self.search != "exact":
             self.recall = engine.recall(rows, near, **options)
         self.relate(near)
+
+    @property
+    def rows(self) -> Array:
+        """The instances."""
+        return self.given.rows if hasattr(self.given, "transform") else self.given
 
     def relate(self, near: Neighbors) -> None:
         """Set scales and weights by the neighbours of all rows."""
@@ -130,7 +139,7 @@ class LocalGraphs:
     ``recall`` is the lowest of them.
     """
 
-    def __init__(self, views: Sequence[Array], n_neighbors: int, **options: Any) -> None:
+    def __init__(self, views: Sequence[Array | View], n_neighbors: int, **options: Any) -> None:
         self.graphs = [LocalGraph(rows, n_neighbors, **options) for rows in views]
         self.combine()
 

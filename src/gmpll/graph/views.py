@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -29,6 +29,7 @@ __all__ = [
     "Scaling",
     "TreeView",
     "View",
+    "in_single_precision",
     "unit_rows",
     "views_of",
 ]
@@ -59,7 +60,10 @@ MAX_LOGARITHM = 1e3
 class View(Protocol):
     """A space in which rows are compared: the training rows in it, and the way into it."""
 
-    rows: Array
+    @property
+    def rows(self) -> Array:
+        """The training rows in this space."""
+        ...
 
     def transform(self, X: Array) -> Array:
         """Map rows into this space."""
@@ -169,20 +173,52 @@ def _deviations(variance: Array, mean: Array, n_samples: int) -> Array:
     return xp.sqrt(xp.where(constant, xp.ones_like(variance), variance))
 
 
+def in_single_precision(X: Array) -> NDArray[np.float32] | None:
+    """Return a copy of NumPy rows in single precision, None where that would lose something."""
+    if not isinstance(X, np.ndarray):
+        return None
+    with np.errstate(over="ignore"):
+        single = X.astype(np.float32)
+    return single if np.array_equal(single, X) else None
+
+
 class _ChainedView:
     """A view into which steps lead, each a function of a block of rows.
 
-    ``given`` are training rows that have taken all but the ``last`` steps already.
+    Where the training rows are numbers of single precision, files hold those and not the mapped
+    rows, which are made again: ``source``, of which all views of the same rows share one.
     """
 
-    def __init__(self, given: Array, *steps: Any, last: int | None = None) -> None:
+    def __init__(
+        self, X: Array, *steps: Any, source: NDArray[np.float32] | None, rows: Array | None = None
+    ) -> None:
         self._steps = steps
-        taken = steps if last is None else steps[-last:]
-        self.rows = engine_of(given).map_rows(partial(_chained, taken), given)
+        self._source = in_single_precision(X) if source is None else source
+        self._dtype = X.dtype
+        self.rows = self.transform(X) if rows is None else rows
+
+    @cached_property
+    def rows(self) -> Array:
+        """The training rows in this space."""
+        assert self._source is not None
+        return self.transform(self._source.astype(self._dtype))
 
     def transform(self, X: Array) -> Array:
         """Map rows into this space."""
         return engine_of(X).map_rows(partial(_chained, self._steps), X)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the rows out where they can be made again: none were added later."""
+        state = self.__dict__.copy()
+        if self._source is not None and len(self._source) == len(self.rows):
+            del state["rows"]
+        return state
+
+    def __copy__(self) -> Any:
+        """Return a view that shares the rows."""
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        return twin
 
 
 def _chained(steps: Sequence[Any], X: Array) -> Array:
@@ -206,8 +242,8 @@ class CosineView(_ChainedView):
            [ 1.,  0.]])
     """
 
-    def __init__(self, X: Array) -> None:
-        super().__init__(X, Scaling(X), _unit_rows)
+    def __init__(self, X: Array, *, source: NDArray[np.float32] | None = None) -> None:
+        super().__init__(X, Scaling(X), _unit_rows, source=source)
 
 
 class EuclideanView(_ChainedView):
@@ -221,8 +257,8 @@ class EuclideanView(_ChainedView):
     array([-1.22,  0.  ,  1.22])
     """
 
-    def __init__(self, X: Array) -> None:
-        super().__init__(X, Scaling(X))
+    def __init__(self, X: Array, *, source: NDArray[np.float32] | None = None) -> None:
+        super().__init__(X, Scaling(X), source=source)
 
 
 class OutlierCompression:
@@ -284,7 +320,7 @@ class TreeView(_ChainedView):
     def __init__(self, X: Array) -> None:
         X = to_host(X)
         compression = OutlierCompression(X)
-        super().__init__(X, compression, Scaling(compression(X)))
+        super().__init__(X, compression, Scaling(compression(X)), source=None)
 
     def transform(self, X: Array) -> NDArray[Any]:
         """Map rows into this space."""
@@ -300,18 +336,27 @@ class RankView(_ChainedView):
     those from which the ranks are taken.
     """
 
-    def __init__(self, X: Array, random_state: int = 0) -> None:
-        normal_scores = _NormalScores(X, random_state)
+    def __init__(
+        self, X: Array, random_state: int = 0, *, source: NDArray[np.float32] | None = None
+    ) -> None:
+        source = in_single_precision(X) if source is None else source
+        normal_scores = _NormalScores(X, random_state, source)
         scores = engine_of(X).map_rows(normal_scores, X)
-        super().__init__(scores, normal_scores, Scaling(scores), _unit_rows, last=2)
+        last = Scaling(scores), _unit_rows
+        rows = engine_of(X).map_rows(partial(_chained, last), scores)
+        super().__init__(X, normal_scores, *last, source=source, rows=rows)
 
 
 class _NormalScores:
     """Replace values by the normal scores of their ranks among the training rows."""
 
-    def __init__(self, X: Array, random_state: int) -> None:
+    def __init__(
+        self, X: Array, random_state: int, source: NDArray[np.float32] | None = None
+    ) -> None:
         engine = engine_of(X)
         n_samples = X.shape[0]
+        self._source = source if n_samples <= RANK_SAMPLE else None
+        self._dtype = X.dtype
         self._compression = OutlierCompression(X)
         low, high = engine.small(engine.xp.min(X, axis=0), engine.xp.max(X, axis=0))
         # Compression keeps the order, so the ends of a feature stay its ends.
@@ -325,9 +370,24 @@ class _NormalScores:
         if n_samples > RANK_SAMPLE:
             sampling = {"n_samples": RANK_SAMPLE, "random_state": random_state}
             chosen = resample(np.arange(n_samples), replace=False, **sampling)
-        sample = _evened(self._compression(engine.rows_on_host(X, chosen)), self._factors)
-        ranks = QuantileTransformer(n_quantiles=min(N_QUANTILES, n_samples), subsample=None)
-        self._quantiles = np.ascontiguousarray(ranks.fit(sample).quantiles_.T)
+        self._quantiles = self._quantiles_of(engine.rows_on_host(X, chosen))
+
+    def _quantiles_of(self, some: NDArray[Any]) -> NDArray[np.float64]:
+        sample = _evened(self._compression(some), self._factors)
+        ranks = QuantileTransformer(n_quantiles=min(N_QUANTILES, len(some)), subsample=None)
+        return np.ascontiguousarray(ranks.fit(sample).quantiles_.T)
+
+    @cached_property
+    def _quantiles(self) -> NDArray[np.float64]:
+        assert self._source is not None
+        return self._quantiles_of(self._source.astype(self._dtype))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the quantiles out where they can be made again."""
+        state = self.__dict__.copy()
+        if self._source is not None:
+            del state["_quantiles"]
+        return state
 
     def __call__(self, X: Array) -> Array:
         """Return the scores of a block of rows."""
@@ -386,13 +446,15 @@ def views_of(X: Array, names: Sequence[str], rng: np.random.RandomState) -> list
     ['CosineView', 'RankView']
     """
     made: list[View] = []
+    source = in_single_precision(X)
     for name in names:
         if name == "cosine":
-            made.append(CosineView(X))
+            made.append(CosineView(X, source=source))
         elif name == "rank":
-            made.append(RankView(X, random_state=rng.randint(np.iinfo(np.int32).max)))
+            seed = rng.randint(np.iinfo(np.int32).max)
+            made.append(RankView(X, random_state=seed, source=source))
         elif name == "euclidean":
-            made.append(EuclideanView(X))
+            made.append(EuclideanView(X, source=source))
         else:
             raise ValueError(f"There is no view {name!r}: choose from {', '.join(VIEWS)}.")
     return made

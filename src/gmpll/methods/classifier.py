@@ -483,7 +483,7 @@ class PartialLabelClassifier(
         spaces = views_of(rows.X, views, rng)
         disambiguated: Disambiguated
         if self._disambiguator is None:
-            graph = self._options.graph([space.rows for space in spaces[:N_GRAPH_VIEWS]], rng)
+            graph = self._options.graph(spaces[:N_GRAPH_VIEWS], rng)
             disambiguated = GraphDisambiguation(rows, graph, self._options, start)
         else:
             disambiguated = FittedDisambiguator.on(rows, self._disambiguator)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import field
 from typing import Annotated, Any
 
@@ -173,7 +174,7 @@ class GMPLL(ProbabilityMixin, BasePartialLabelClassifier):
     def _fit(self, X: Array, mask: Array, rng: np.random.RandomState) -> Array:
         self._view = CosineView(X)
         self._similarity = self._similarity_of_seen_labels()
-        self._graph = self._relate(self._view.rows, rng)
+        self._graph = self._relate(self._view, rng)
         affinity = self._affinity(self._graph, mask)
         matching = self._match(affinity, mask)
         self.n_iter_ = matching.n_iter
@@ -189,14 +190,14 @@ class GMPLL(ProbabilityMixin, BasePartialLabelClassifier):
             self.matching_ = problem.over_all_labels(np.asarray(self._seen))
         return matching.probabilities
 
-    def _relate(self, rows: Array, rng: int | np.random.RandomState = 0) -> Any:
-        """Eq. (1): return the graph of the rows; the full one is made from the rows when used."""
+    def _relate(self, view: Any, rng: int | np.random.RandomState = 0) -> Any:
+        """Eq. (1): return the graph of a view; the full one is made from its rows when used."""
         if not isinstance(self.graph, str):
-            return _checked_graph(self.graph, rows.shape[0])
+            return _checked_graph(self.graph, view.rows.shape[0])
         if self.graph == "full":
-            return rows
+            return view
         return LocalGraph(
-            rows,
+            view,
             self.n_graph_neighbors,
             neighbor_search=self.neighbor_search,
             random_state=rng,
@@ -207,7 +208,11 @@ class GMPLL(ProbabilityMixin, BasePartialLabelClassifier):
         """Eqs. (2) to (6): the affinity between assignments."""
         if self._is_full:
             return full_affinity(
-                graph, mask, alpha=self.alpha, beta=self.beta, label_similarity=self._similarity
+                graph.rows,
+                mask,
+                alpha=self.alpha,
+                beta=self.beta,
+                label_similarity=self._similarity,
             )
         return LocalAffinity(graph.weights, mask, self._similarity)
 
@@ -243,6 +248,16 @@ class GMPLL(ProbabilityMixin, BasePartialLabelClassifier):
         n_classes = int(self._seen.sum())
         self._matched = engine_of(labels).map_rows(lambda found: one_hot(found, n_classes), labels)
         if self._is_full and self.prediction == "independent":
+            self._matched_affinity = self._affinity(self._graph, self._matched)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what is made of the view, whose rows files need not hold."""
+        return {k: v for k, v in super().__getstate__().items() if k != "_matched_affinity"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Make again what was left out."""
+        super().__setstate__(state)
+        if "_matched" in state and self._is_full and self.prediction == "independent":
             self._matched_affinity = self._affinity(self._graph, self._matched)
 
     def _scores(self, X: Array) -> Array:
@@ -307,7 +322,9 @@ class GMPLL(ProbabilityMixin, BasePartialLabelClassifier):
             )
         xp = array_namespace(queries)
         mask = xp.concat([self._matched, candidates])
-        graph = self._relate(xp.concat([self._view.rows, queries]))
+        view = copy.copy(self._view)
+        view.rows = xp.concat([view.rows, queries])
+        graph = self._relate(view)
         matching = self._match(self._affinity(graph, mask), mask)
         return matching.probabilities[self._matched.shape[0] :]
 
