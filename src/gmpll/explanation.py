@@ -128,12 +128,7 @@ def _moved(step: Iteration) -> str:
 def explain(model: Any, i: int) -> Explanation:
     """Explain the label that a fitted model found for training row i.
 
-    Parameters
-    ----------
-    model : PartialLabelClassifier or GMPLL
-        Fitted on a local graph, as PartialLabelClassifier is by default.
-    i : int
-        Row number.
+    The model is a PartialLabelClassifier or GMPLL on a local graph, as the former is by default.
 
     Examples
     --------

@@ -67,23 +67,11 @@ def candidate_lift(
     r"""Covering rate corrected for chance: an estimate of the accuracy without true labels.
 
     A right label is always covered. A wrong one is covered if it sits in the set by chance; with
-    :math:`c_l` the probability of that, each row counts
-    :math:`(\text{hit} - c_{\hat y}) / (1 - c_{\hat y})`.
-
-    Parameters
-    ----------
-    candidates : any form that :func:`gmpll.as_candidates` reads
-        Candidate sets of held-out rows.
-    y_pred : array-like of shape (n_samples,)
-        Predicted labels.
-    class_prior : array-like of shape (n_classes,), default=None
-        Estimated share of the rows whose true label each label is, in the order of the sets'
-        classes: those occurrences are no chance, see :func:`chance_of_covering`.
-
-    Returns
-    -------
-    float
-        1 if every prediction is covered, about 0 for blind guesses; can be negative.
+    :math:`c_l` the probability of that, each held-out row counts
+    :math:`(\text{hit} - c_{\hat y}) / (1 - c_{\hat y})`: 1 if every prediction is covered, about 0
+    for blind guesses, possibly less. The ``class_prior`` is the estimated share of the rows whose
+    true label each label is, in the order of the sets' classes: those occurrences are no chance,
+    see :func:`chance_of_covering`.
 
     Examples
     --------
@@ -136,17 +124,8 @@ def approximated_accuracy(
 
     The model's probabilities are restricted to the candidates of the row and normalised; the row
     counts what is then left on the label that the model predicts (nothing if that is none of
-    them).
-
-    Parameters
-    ----------
-    candidates : any form that :func:`gmpll.as_candidates` reads
-        Candidate sets of held-out rows.
-    probabilities : array-like of shape (n_samples, n_classes)
-        Predicted probabilities.
-    classes : array-like of shape (n_classes,), default=None
-        The label of each column of them; by default the sets' classes, in their order. A
-        candidate that is none of them has no probability.
+    them). ``classes`` are the labels of the columns of the probabilities, by default the sets'
+    classes; a candidate that is none of them has no probability.
 
     Examples
     --------
