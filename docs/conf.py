@@ -58,7 +58,7 @@ public_names_skipped = ["cli", "decisions", "pages", "report", "review", "servin
 
 # What the methods are built of, on a page after what users call.
 public_names_inside = ["arrays", "base", "engines", "evidence", "graph", "matching", "ordinal"]
-public_names_inside += ["rounding", "side_information"]
+public_names_inside += ["rounding", "side_information", "uncertainty.wrapper"]
 
 # Examples are run on embedded and made-up data. GMPLL_GALLERY=first_steps runs only those that
 # match while one is being written.

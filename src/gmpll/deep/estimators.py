@@ -397,9 +397,7 @@ class CC(_Network):
 
     Parameters
     ----------
-    module, optimizer, learning_rate, weight_decay, batch_size, max_iter, schedule, \
-    early_stopping, validation_fraction, n_iter_no_change, augment, image_shape, standardize, \
-    device, verbose, random_state
+    module, optimizer, ..., random_state
         See :class:`gmpll.deep.PartialLabelNetwork`.
 
     See Also
@@ -437,9 +435,7 @@ class RC(_Network):
 
     Parameters
     ----------
-    module, optimizer, learning_rate, weight_decay, batch_size, max_iter, schedule, \
-    early_stopping, validation_fraction, n_iter_no_change, augment, image_shape, standardize, \
-    device, verbose, random_state
+    module, optimizer, ..., random_state
         See :class:`gmpll.deep.PartialLabelNetwork`.
 
     References
@@ -467,9 +463,7 @@ class PRODEN(_Network):
 
     Parameters
     ----------
-    module, optimizer, learning_rate, weight_decay, batch_size, max_iter, schedule, \
-    early_stopping, validation_fraction, n_iter_no_change, augment, image_shape, standardize, \
-    device, verbose, random_state
+    module, optimizer, ..., random_state
         See :class:`gmpll.deep.PartialLabelNetwork`.
 
     References
@@ -506,9 +500,7 @@ class LWS(_Network):
         :math:`\beta`, the weight of the labels that are no candidates. The authors take 1 or 2.
     loss : {"sigmoid", "log"}, default="sigmoid"
         :math:`\psi`, or the logarithmic loss of the softmax in its place.
-    module, optimizer, learning_rate, weight_decay, batch_size, max_iter, schedule, \
-    early_stopping, validation_fraction, n_iter_no_change, augment, image_shape, standardize, \
-    device, verbose, random_state
+    module, optimizer, ..., random_state
         See :class:`gmpll.deep.PartialLabelNetwork`.
 
     Notes
@@ -548,9 +540,7 @@ class CAVL(_Network):
         Share of the weight that is spread equally over the candidates.
     warmup : int, default=1
         Epochs in which all candidates count alike; 0: until a row is met for the second time.
-    module, optimizer, learning_rate, weight_decay, batch_size, max_iter, schedule, \
-    early_stopping, validation_fraction, n_iter_no_change, augment, image_shape, standardize, \
-    device, verbose, random_state
+    module, optimizer, ..., random_state
         See :class:`gmpll.deep.PartialLabelNetwork`.
 
     References
@@ -589,9 +579,7 @@ class POP(_Network):
     warmup, window, interval : int, default=20, 5 and 5
         Epochs before the first strike, epochs whose weights are averaged, and epochs between two
         strikes.
-    module, optimizer, learning_rate, weight_decay, batch_size, max_iter, schedule, \
-    early_stopping, validation_fraction, n_iter_no_change, augment, image_shape, standardize, \
-    device, verbose, random_state
+    module, optimizer, ..., random_state
         See :class:`gmpll.deep.PartialLabelNetwork`.
 
     References
@@ -646,9 +634,7 @@ class PiCO(_Network):
         Views of a batch, a tensor, for the network and for its copy. None: with ``image_shape``
         crops, flips and changes of brightness, in the strong view rotation, shear and a cut-out as
         well; for tables the row itself and, strong, the row with normal noise.
-    module, optimizer, learning_rate, weight_decay, batch_size, max_iter, schedule, \
-    early_stopping, validation_fraction, n_iter_no_change, augment, image_shape, standardize, \
-    device, verbose, random_state
+    module, optimizer, ..., random_state
         See :class:`gmpll.deep.PartialLabelNetwork`. What goes into the last linear layer of the
         module is what the contrast is made from.
 
@@ -710,9 +696,7 @@ class DeepGMPLL(_Network):
         Power of the matching probabilities in the targets; 0 is :class:`CC` after a warm-up.
     start_exponent : float, default=0.25
         Power of the network's posterior that the matching starts from.
-    module, optimizer, learning_rate, weight_decay, batch_size, max_iter, schedule, \
-    early_stopping, validation_fraction, n_iter_no_change, augment, image_shape, standardize, \
-    device, verbose, random_state
+    module, optimizer, ..., random_state
         See :class:`gmpll.deep.PartialLabelNetwork`. What goes into the last linear layer of the
         module is the embedding.
 
