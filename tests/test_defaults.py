@@ -8,12 +8,13 @@ import re
 import pytest
 
 MODULES = [
+    "gmpll.datasets.corruption",
+    "gmpll.datasets.synthetic",
     "gmpll.matching.full",
     "gmpll.matching.local",
     "gmpll.matching.loop",
-    "gmpll.metrics",
     "gmpll.evidence.ridge",
-    "gmpll.rounding",
+    "gmpll.uncertainty.reliability",
 ]
 
 
