@@ -261,46 +261,13 @@ def test_the_typed_ablation_is_the_measured_one():
 
 
 @needs_results
-def test_the_typed_forest_is_the_measured_one():
-    measured = pd.read_csv(ROOT / "results" / "forest" / "regret.csv").set_index("problem")
-    real = ["lost", "msrcv2", "birdsong", "fg-net"]
-    figures = measured[["regression", "stacking", "chosen", "best beside", "best"]].copy()
-    figures.loc["corrupted sets"] = figures.drop(index=real).mean()
-    rows = next(rows for rows in typed_tables("docs/accuracy.md") if rows[0][1:2] == ["regression"])
-    assert [name.lower() for name, *_ in rows[1:]] == [*real, "corrupted sets"]
-    for name, *cells in rows[1:]:
-        typed = [float(cell) for cell in cells]
-        assert typed == pytest.approx(figures.loc[name.lower()].tolist(), abs=6e-4)
-    text = " ".join((DOCS / "accuracy.md").read_text(encoding="utf-8").split())
-    regret = measured["regret"]
-    assert (
-        f"together cost {f'{regret.mean():.4f}'.lstrip('0')} against the best setting, "
-        f"{f'{regret.max():.3f}'.lstrip('0')} at worst"
-    ) in text
-
-
-@needs_results
-def test_the_typed_defaults_are_the_measured_ones():
-    files = [ROOT / "results" / folder / "defaults.csv" for folder in ("study", "forest")]
-    measured = pd.concat(map(pd.read_csv, files))
-    measured["gain"] = measured["its accuracy"] - measured["accuracy of default"]
-    rows = next(t for t in typed_tables("docs/accuracy.md") if t[0][0] == "constant")
-    assert [name for name, *_ in rows[1:]] == list(dict.fromkeys(measured["parameter"]))
-    for name, default, best, mean, largest in rows[1:]:
-        part = measured[measured["parameter"] == name]
-        assert {float_if_any(default)} == set(map(float_if_any, part["default"]))
-        assert {float_if_any(value) for value in best.split(", ")} == set(
-            map(float_if_any, part["best elsewhere"])
-        )
-        assert float(mean) == pytest.approx(part["gain"].mean(), abs=6e-5)
-        assert float(largest) == pytest.approx(part["gain"].max(), abs=6e-4)
-
-
-def float_if_any(value):
-    try:
-        return float(value)
-    except ValueError:
-        return value
+def test_the_typed_regret_in_the_worlds_is_the_measured_one():
+    runs = pd.read_csv(ROOT / "results" / "worlds" / "report.csv")
+    rows = next(rows for rows in typed_tables("docs/accuracy.md") if rows[1][0] == "default")
+    for figure, cell in zip(("unseen", "training"), rows[1][1:], strict=True):
+        means = runs.groupby(["base", "world", "method"])[figure].mean().unstack()
+        regret = 100 * (means.max(axis=1) - means["default"])
+        assert figures_of(cell) == pytest.approx([regret.mean(), regret.max()], abs=0.051)
 
 
 def figures_of(cell):
@@ -450,7 +417,10 @@ def test_every_table_of_the_site_can_be_made(extension):
 
 
 def test_the_reference_lists_every_public_name(extension):
-    text = extension("public_names").reference("gmpll", ["cli", "report", "review"])
+    users, inside = extension("public_names").reference(
+        "gmpll", ["cli", "report", "review"], ("gmpll.evidence.",)
+    )
+    text = users + inside
     for name in (name for name in gmpll.__all__ if not name.startswith("_")):
         assert re.search(rf"^   {name}$", text, flags=re.MULTILINE), name
     assert "   candidate_lift\n" in text
