@@ -9,7 +9,6 @@ import pytest
 
 MODULES = [
     "gmpll.datasets.corruption",
-    "gmpll.datasets.synthetic",
     "gmpll.matching.full",
     "gmpll.matching.local",
     "gmpll.matching.loop",
