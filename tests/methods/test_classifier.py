@@ -1,6 +1,7 @@
 """Any learner on what any method found."""
 
 import itertools
+import pickle
 from dataclasses import asdict
 from typing import ClassVar
 
@@ -409,3 +410,17 @@ def test_sets_are_modelled_at_every_size(monkeypatch):
     few = PartialLabelClassifier(hyperparameters=options, random_state=0).fit(X[:60], mask[:60])
     assert few.selected_["tau"] is not None
     assert (few.class_prior_error_ > 0).any()
+
+
+def test_a_saved_model_holds_its_rows_once():
+    """Rows of single precision are stored as they came, whatever views and landmarks need."""
+    rng = np.random.RandomState(0)
+    y = rng.randint(4, size=200)
+    X = (rng.randn(200, 300) + rng.randn(4, 300)[y]).astype(np.float32)
+    mask = random_candidates(y, 0.5, 1, random_state=0)
+    fixed = {"forest": 0.0, "stacking": 0.0, "ridge": 0.1, "tau": 0.5}
+    model = PartialLabelClassifier(hyperparameters=fixed, random_state=0).fit(X, mask)
+    saved = pickle.dumps(model)
+    assert len(saved) < 2 * X.nbytes
+    again = pickle.loads(saved)
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))

@@ -572,6 +572,22 @@ class KernelPredictor:
         """Score rows that lie in the views already, without stacking."""
         return shared_scores(self.regression(rows), self.similarity)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave landmarks out that are the rows of the views."""
+        state, kernel = dict(self.__dict__), self.regression.kernel
+        pairs = zip(kernel.landmarks, self.views, strict=True)
+        if all(landmarks is view.rows for landmarks, view in pairs):
+            state["regression"] = replace(self.regression, kernel=replace(kernel, landmarks=[]))
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        regression = state["regression"]
+        if not regression.kernel.landmarks:
+            rows = [view.rows for view in state["views"]]
+            kernel = replace(regression.kernel, landmarks=rows)
+            state = state | {"regression": replace(regression, kernel=kernel)}
+        self.__dict__.update(state)
+
 
 @dataclass(frozen=True)
 class StackedScores:

@@ -90,8 +90,10 @@ class KernelRidge:
         n_samples = views[0].shape[0]
         self.n_landmarks = _number_of_landmarks(n_samples)
         chosen = np.sort(rng.permutation(n_samples)[: self.n_landmarks])
+        everything = self.n_landmarks == n_samples
+        landmarks = views if everything else [rows[chosen, :] for rows in views]
         self._kernel = LandmarkKernel(
-            list(self._engine.small(*(rows[chosen, :] for rows in views))),
+            list(self._engine.small(*landmarks)),
             [_typical_squared_distance(rows, rng) for rows in views],
         )
         self._between = self._kernel(*self._kernel.landmarks)
