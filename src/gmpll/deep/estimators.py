@@ -456,7 +456,7 @@ class RC(_Network):
 
 @with_parameters
 class PRODEN(_Network):
-    r"""Progressive identification of true labels (PRODEN).
+    """Progressive identification of true labels (PRODEN).
 
     The loss of :class:`RC`; the weights are the posterior from the logits before the step, so that
     no second pass is needed.
@@ -528,7 +528,7 @@ class LWS(_Network):
 
 @with_parameters
 class CAVL(_Network):
-    r"""Class activation value learning (CAVL).
+    """Class activation value learning (CAVL).
 
     Cross-entropy against a single label: the candidate with the largest activation value
     ``|1 - z| z`` of its logit z, from a second pass after every step; at first all candidates count
@@ -565,7 +565,7 @@ class CAVL(_Network):
 
 @with_parameters
 class POP(_Network):
-    r"""Progressive purification (POP): :class:`PRODEN` that strikes candidates out for good.
+    """Progressive purification (POP): :class:`PRODEN` that strikes candidates out for good.
 
     Parameters
     ----------
@@ -610,7 +610,7 @@ class POP(_Network):
 
 @with_parameters
 class PiCO(_Network):
-    r"""Contrastive label disambiguation (PiCO).
+    """Contrastive label disambiguation (PiCO).
 
     The classifier is trained beside a contrastive loss, in which rows of the same pseudo-label
     belong together, between a view of a row and another view seen by a slowly following copy of
@@ -680,7 +680,7 @@ class PiCO(_Network):
 
 @with_parameters
 class DeepGMPLL(_Network):
-    r"""Matching inside training: targets by graph matching on the network's own embeddings.
+    """Matching inside training: targets by graph matching on the network's own embeddings.
 
     See :class:`gmpll.deep.MatchingTargets` for the idea.
 
