@@ -214,9 +214,9 @@ def test_the_typical_distance_is_the_median_between_different_rows(monkeypatch):
     assert found == pytest.approx(median_squared_distance(drawn))
 
 
-def test_the_kernel_has_one_gamma_for_every_view():
+def test_the_kernel_has_one_scale_for_every_view():
     X, Z = np.array([[0.0], [1.0]]), np.array([[0.0], [2.0]])
     found = LandmarkKernel([X[:1], Z[:1]], [0.5, 0.25])(X, Z)
-    np.testing.assert_allclose(found, [[1.0], [(np.exp(-0.5) + np.exp(-1.0)) / 2]])
+    np.testing.assert_allclose(found, [[1.0], [(1 / (1 + 1 / 0.5) + 1 / (1 + 4 / 0.25)) / 2]])
     with pytest.raises(ValueError, match="longer"):
         LandmarkKernel([X, Z], [0.5, 0.25])(X)
