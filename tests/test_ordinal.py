@@ -205,17 +205,20 @@ class TestOrderedLabels:
         assert not labels_look_ordinal(self.AGES, np.eye(30, dtype=bool))
 
     def test_ordered_labels_use_their_neighbours(self):
-        rng = np.random.RandomState(0)
-        age = rng.uniform(0, 29, size=300)
-        X = np.column_stack([age + rng.randn(300), np.sin(age / 5) + 0.1 * rng.randn(300)])
-        truth = np.rint(age).astype(int)
-        mask = np.zeros((300, 30), dtype=bool)
-        for row, label in zip(mask, truth, strict=True):
-            row[np.clip(label + rng.randint(-4, 5, size=4), 0, 29)] = True
-            row[label] = True
-        auto = PartialLabelClassifier(random_state=0).fit(X, mask)
-        plain = PartialLabelClassifier(label_similarity=None, random_state=0).fit(X, mask)
-        assert np.abs(auto.labels_ - truth).mean() < np.abs(plain.labels_ - truth).mean()
+        errors = np.zeros(2)
+        for seed in range(3):
+            rng = np.random.RandomState(seed)
+            age = rng.uniform(0, 29, size=300)
+            X = np.column_stack([age + rng.randn(300), np.sin(age / 5) + 0.1 * rng.randn(300)])
+            truth = np.rint(age).astype(int)
+            mask = np.zeros((300, 30), dtype=bool)
+            for row, label in zip(mask, truth, strict=True):
+                row[np.clip(label + rng.randint(-4, 5, size=4), 0, 29)] = True
+                row[label] = True
+            for number, similarity in enumerate(("auto", None)):
+                model = PartialLabelClassifier(label_similarity=similarity, random_state=0)
+                errors[number] += np.abs(model.fit(X, mask).labels_ - truth).mean()
+        assert errors[0] < errors[1]
 
 
 def test_cooccurrence_is_a_similarity():

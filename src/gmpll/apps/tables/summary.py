@@ -182,7 +182,7 @@ def _of_annotators(table: pd.DataFrame, resolution: Resolution) -> list[str]:
 
 def _of_labels(model: Any) -> str:
     shares = model.class_prior_
-    order = np.argsort(-shares, kind="stable")
+    order = np.argsort(-shares.round(3), kind="stable")
     named = [f"{quoted(model.classes_[code])} {shares[code]:.0%}" for code in order]
     return f"Labels by the frequency found: {listed(named, _SHOWN_LABELS)}."
 
