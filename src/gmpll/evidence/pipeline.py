@@ -87,6 +87,9 @@ class Hyperparameters:
 
 #: Of the views in which the regression compares rows, the graph is made of the first two.
 N_GRAPH_VIEWS = 2
+#: The regression by which rows of other sets speak is at least so stiff: one wrong label among few
+#: sets must not be taken at its word.
+SET_RIDGE = 0.1
 #: Neighbours in the graph by which they speak.
 GRAPH_NEIGHBORS = 40
 #: Rows of which sets are modelled where there are too many for an exact regression.
@@ -380,7 +383,8 @@ class Pipeline:
 
     def relations(self, ridge: float) -> Relations:
         """Return graph and regression between the rows, on the host."""
-        inverse = to_host(self.regression(ridge).inverse)
+        stiff = self.regression(ridge).with_ridge(max(ridge, SET_RIDGE))
+        inverse = to_host(stiff.inverse)
         return Relations(self.weights, inverse, to_host(self.rows.mask))
 
     def set_model(self, tau: float, ridge: float) -> tuple[SetModel, Array]:
@@ -399,7 +403,7 @@ class Pipeline:
         rng = np.random.RandomState(self._seed)
         some = np.sort(rng.permutation(self.rows.n_samples)[:SET_MODEL_ROWS])
         views = [engine_of(view.rows).rows_on_host(view.rows, some) for view in self.views]
-        regression = KernelRidge(views, ridge=ridge, rng=rng)
+        regression = KernelRidge(views, ridge=max(ridge, SET_RIDGE), rng=rng)
         graph, kernel = LocalGraphs(views[:N_GRAPH_VIEWS], GRAPH_NEIGHBORS), regression.kernel
         mask = self.rows.mask_on_host(some)
         sample = SampleModel(Relations(graph.weights, regression.inverse, mask), tau)
