@@ -112,7 +112,7 @@ def test_neighbours_in_memory_stay_until_they_are_asked_for(make_cluster):
 
 
 #: A worker with the libraries loaded takes more than half of it.
-WORKER_BYTES = 420 * 10**6
+WORKER_BYTES = 560 * 10**6
 
 
 @pytest.mark.slow
@@ -120,7 +120,7 @@ def test_a_file_larger_than_the_memory_of_a_worker(tmp_path, make_cluster):
     small = make_partial_label_problem(1050, 20, 4, 2.0, random_state=0)
     # Copies of the features change neither cosines nor neighbours: the small problem is the
     # reference for the large one.
-    copies = 2550
+    copies = 3400
     X = np.lib.format.open_memmap(
         tmp_path / "X.npy", mode="w+", dtype=np.float64, shape=(1050, 20 * copies)
     )
