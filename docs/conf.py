@@ -54,7 +54,16 @@ autosummary_generate = True
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 public_names_package = "gmpll"
-public_names_skipped = ["cli", "decisions", "pages", "report", "review", "serving", "web"]
+public_names_skipped = [
+    "cli",
+    "compare",
+    "decisions",
+    "pages",
+    "report",
+    "review",
+    "serving",
+    "web",
+]
 
 # What the methods are built of, on a page after what users call.
 public_names_inside = ["arrays", "base", "engines", "evidence", "graph", "matching", "ordinal"]

@@ -51,20 +51,23 @@ def public_modules(package_name, skipped):
 
 
 def exported(module_name):
-    """Return a module's own classes and functions; none if it cannot be imported."""
+    """Return a module's own classes and functions; none if it cannot be imported.
+
+    They are those in ``__all__`` or, where a module has no such list, the public ones it defines.
+    """
     try:
         module = importlib.import_module(module_name)
     except ImportError as error:
         logger.info("The reference leaves out %s: %s", module_name, error)
         return []
-    names = [name for name in getattr(module, "__all__", []) if not name.startswith("_")]
-    package_name = module_name.partition(".")[0]
-    return [name for name in names if _is_documented(getattr(module, name), package_name)]
+    home = module_name.partition(".")[0] if hasattr(module, "__all__") else module_name
+    names = [name for name in getattr(module, "__all__", dir(module)) if not name.startswith("_")]
+    return [name for name in names if _is_documented(getattr(module, name), home)]
 
 
-def _is_documented(value, package_name):
-    """Whether it is a class or function of the package, not of a library that it passes on."""
-    return callable(value) and getattr(value, "__module__", "").startswith(package_name)
+def _is_documented(value, home):
+    """Whether it is a class or function defined there, not one of a library that is passed on."""
+    return callable(value) and f"{getattr(value, '__module__', '')}.".startswith(f"{home}.")
 
 
 def reference(package_name, skipped, inside):

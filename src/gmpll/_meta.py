@@ -20,15 +20,6 @@ from gmpll._typing import Columns, Floats
 from gmpll.candidates import CandidateSets
 from gmpll.side_information import weight_argument
 
-__all__ = [
-    "TrainingRows",
-    "held_out_probabilities",
-    "label_probabilities",
-    "rows_of",
-    "seeded",
-    "settled",
-]
-
 #: What a copy of a fitted model does not choose anew.
 SETTLED_HYPERPARAMETERS = ("stacking", "linear", "forest")
 

@@ -10,17 +10,6 @@ from sklearn.base import BaseEstimator
 
 from gmpll._sklearn import HasMethods, Integral, Interval, Real
 
-__all__ = [
-    "Count",
-    "Jobs",
-    "Learner",
-    "NotNegative",
-    "Positive",
-    "Seed",
-    "Switch",
-    "with_parameters",
-]
-
 Estimator = t.TypeVar("Estimator", bound=BaseEstimator)
 
 Count = Annotated[int, Interval(Integral, 1, None, closed="left")]

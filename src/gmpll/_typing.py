@@ -3,8 +3,6 @@
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Columns", "Floats", "Mask"]
-
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Columns = NDArray[np.intp]

@@ -26,8 +26,6 @@ from gmpll.metrics import covering_rate
 from gmpll.rounding import best_labels
 from gmpll.side_information import apply_constraints, candidate_prior, votes_as_weights
 
-__all__ = ["BasePartialLabelClassifier", "DecisionMixin", "ProbabilityMixin"]
-
 #: Sparse features are made dense for z-scoring; more than this is refused with advice.
 DENSE_LIMIT_BYTES = 8 * 2**30
 #: What the arrays of a library are called.

@@ -22,8 +22,6 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-__all__ = ["Explanation", "Iteration", "NeighborVote", "Tipping", "explain", "explain_rows"]
-
 #: Iterations that are replayed; the labels settle within the first few.
 MAX_ITERATIONS = 12
 #: An iteration that moves no candidate of the row by more than this is not worth showing.

@@ -16,15 +16,6 @@ from numpy.typing import NDArray
 
 from gmpll.candidates import CandidateSets, VotedCandidates, as_candidates
 
-__all__ = [
-    "label_variants",
-    "merge_labels",
-    "merged_names",
-    "rename_labels",
-    "spelling_key",
-    "variants",
-]
-
 
 def label_variants(y: Any, *, accents: bool = True) -> list[dict[Any, int]]:
     """Find labels that differ only in how they are written.

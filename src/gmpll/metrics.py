@@ -18,16 +18,6 @@ from gmpll._columns import aligned_columns, label_codes
 from gmpll.arrays import to_host
 from gmpll.candidates import as_candidates
 
-__all__ = [
-    "approximated_accuracy",
-    "candidate_lift",
-    "chance_of_covering",
-    "covered",
-    "covering_rate",
-    "mean_absolute_label_error",
-    "row_lifts",
-]
-
 #: A label that sits in (nearly) all sets is covered by chance: its hits count nothing.
 CERTAIN = 0.99
 

@@ -30,13 +30,6 @@ from gmpll.arrays import to_host
 from gmpll.candidates import CandidateSets, as_candidates
 from gmpll.metrics import approximated_accuracy, candidate_lift, covering_rate
 
-__all__ = [
-    "approximated_accuracy_scorer",
-    "candidate_lift_scorer",
-    "covering_rate_scorer",
-    "true_label_scorer",
-]
-
 
 def true_label_scorer() -> Any:
     """Return a scorer for the accuracy on true labels that are kept beside the candidates.

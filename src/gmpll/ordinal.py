@@ -16,9 +16,6 @@ from gmpll.arrays import Array, to_host
 from gmpll.engines import engine_of
 from gmpll.graph.views import EuclideanView
 
-__all__ = ["cooccurrence_similarity", "features_vary_with_label", "labels_look_ordinal"]
-
-
 #: Sets are called ordered if their labels lie this much closer together than in random sets.
 ORDINAL_GAP = 0.5
 

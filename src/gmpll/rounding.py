@@ -15,8 +15,6 @@ from gmpll._threads import balanced_blocks, in_threads
 from gmpll.arrays import Array, array_namespace, default_float, device, is_dask_array
 from gmpll.engines import engine_of
 
-__all__ = ["as_probabilities", "best_labels", "confidences_within", "one_hot"]
-
 #: Scores closer than this, relative to the largest absolute score of the row, are tied: sums of
 #: the same numbers in another order differ by about as much. In single precision a few multiples
 #: of its resolution take its place.

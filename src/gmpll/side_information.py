@@ -35,18 +35,6 @@ from gmpll.candidates import (
 )
 from gmpll.rounding import confidences_within
 
-__all__ = [
-    "Prior",
-    "apply_constraints",
-    "candidate_prior",
-    "class_shares",
-    "estimate_weight_exponent",
-    "known_labels",
-    "votes_as_weights",
-    "weight_argument",
-    "weights_by_label",
-]
-
 #: Stands for an unknown label, as in ``sklearn.semi_supervised``, unless it is one of the labels.
 UNKNOWN = -1
 #: Share of a row's prior that is spread evenly over its candidates: a candidate that nobody voted

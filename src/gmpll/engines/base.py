@@ -11,8 +11,6 @@ from sklearn.utils import check_random_state
 
 from gmpll.arrays import Array
 
-__all__ = ["Engine", "Neighbors", "Weights"]
-
 #: Rows on which the share of true neighbours is estimated.
 RECALL_SAMPLE = 200
 #: Distances that differ by less, relatively, are ties: approximate searches are in single

@@ -24,8 +24,6 @@ from threadpoolctl import threadpool_limits
 from gmpll._compiling import compiled
 from gmpll._threads import balanced_blocks, in_threads
 
-__all__ = ["neighbors_in_cells"]
-
 Floats = NDArray[np.float32]
 Numbers = NDArray[np.int32]
 Places = NDArray[np.intp]

@@ -16,17 +16,6 @@ from numpy.typing import NDArray
 
 from gmpll.arrays import Array
 
-__all__ = [
-    "Block",
-    "RowBlocks",
-    "StoredBlock",
-    "cut_like",
-    "from_blocks",
-    "in_pairs",
-    "loaded",
-    "row_blocks_of",
-]
-
 #: A recipe for reading a block is sent along with every task that reads it. Larger ones hold data.
 RECIPE_BYTES = 2**20
 #: A task reads this many stored blocks, one after the other: a lost worker costs no more.

@@ -12,8 +12,6 @@ import dask.array as da
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["as_rows"]
-
 #: A partition takes about this much as float64, and no more rows than this, because a partition's
 #: neighbours take memory too.
 PARTITION_BYTES = 2**25

@@ -21,8 +21,6 @@ from sklearn import get_config  # type: ignore[attr-defined]
 from gmpll.arrays import Array, beside, is_dask_array, is_torch_array, to_host
 from gmpll.engines import engine_of
 
-__all__ = ["check_features", "keeps_library", "labels_of", "on_host"]
-
 
 def keeps_library(X: Any) -> bool:
     """Whether X is to be kept as it is: a Dask array, or a tensor that scikit-learn dispatches."""

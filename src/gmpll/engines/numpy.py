@@ -19,8 +19,6 @@ from gmpll._threads import balanced_blocks, in_threads
 from gmpll.arrays import Array, array_namespace
 from gmpll.engines.base import Engine, Neighbors
 
-__all__ = ["APPROXIMATE_ROWS", "TREE_FEATURES", "NumpyEngine", "nearest_of_both"]
-
 Floats = NDArray[np.floating]
 
 #: From this many rows on ``"auto"`` searches approximately. An exact search takes O(m^2 d) time,

@@ -24,8 +24,6 @@ from torch import Tensor
 from gmpll.arrays import Array, array_namespace, to_host
 from gmpll.engines.base import Engine, Neighbors
 
-__all__ = ["ROW_SCALE", "GroupedSearch", "TorchEngine", "padded", "split", "tensor_neighbors"]
-
 #: Memory for a block of scores or of compared rows, off and on CUDA.
 BLOCK_BYTES = 2**26
 CUDA_BLOCK_BYTES = 2**31

@@ -49,8 +49,6 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-__all__ = ["AggregatedVotes", "AnnotatorModel", "Annotators", "aggregate_votes"]
-
 Matrix = NDArray[np.float64]
 OutOfSample = Callable[[Matrix], Matrix]
 

@@ -19,8 +19,6 @@ from gmpll._columns import aligned_columns
 from gmpll._meta import label_probabilities
 from gmpll.rounding import as_probabilities, best_labels, one_hot
 
-__all__ = ["ScikitLearner", "ScikitPredictor", "check_learner"]
-
 #: In how many folds the out-of-sample predictions are made.
 N_FOLDS = 3
 #: A candidate of less confidence is no training row of its own.

@@ -116,16 +116,8 @@ class SetsLeftOut:
     r"""What a kernel ridge regression says of every row without rows of the same set.
 
     With :math:`A = (K + \lambda I)^{-1}` and the rows G of one set,
-    :math:`f_{-G} = Y_G - A_{GG}^{-1} (A Y)_G`.
-
-    Parameters
-    ----------
-    inverse : ndarray of shape (n_samples, n_samples)
-        A.
-    sets : ndarray of shape (n_samples,)
-        Number of every row's set.
-    rng : RandomState
-        Cuts large groups.
+    :math:`f_{-G} = Y_G - A_{GG}^{-1} (A Y)_G`. ``inverse`` is A, ``sets`` are the numbers of the
+    rows' sets, and ``rng`` cuts large groups.
     """
 
     def __init__(self, inverse: Floats, sets: NDArray[np.intp], rng: np.random.RandomState) -> None:
@@ -150,21 +142,11 @@ class SetsLeftOut:
 
 @dataclass(frozen=True)
 class Scores:
-    """What is said of rows by others.
+    """What is said of rows by others; all are (n_samples, n_classes)."""
 
-    Attributes
-    ----------
-    support : ndarray of shape (n_samples, n_classes)
-        Summed confidences of the neighbours, weighted by the edges.
-    scores : ndarray of shape (n_samples, n_classes)
-        Scores of the regression.
-    shares : ndarray of shape (n_samples, n_classes)
-        Shares of the labels among those who say this; positive.
-    """
-
-    support: Floats
-    scores: Floats
-    shares: Floats
+    support: Floats  # summed confidences of the neighbours, weighted by the edges
+    scores: Floats  # of the regression
+    shares: Floats  # of the labels among those who say this; positive
 
     @classmethod
     def without_own_set(
@@ -191,24 +173,12 @@ def label_shares(mass: Floats, n_rows: NDArray[np.intp] | int) -> Floats:
 
 @dataclass(frozen=True)
 class SetModel:
-    """How far features and sets are to be believed.
+    """How far features and sets are to be believed."""
 
-    Attributes
-    ----------
-    tau : float
-        Exponent of the class prior, see the module.
-    class_prior : ndarray of shape (n_classes,)
-        Shares of the labels.
-    weights : ndarray of shape (2,)
-        Of the graph and of the regression; both about 0 where features say nothing.
-    outside : float
-        Share of the sets that lack the right label.
-    """
-
-    tau: float
-    class_prior: Floats
-    weights: Floats
-    outside: float = STRAY
+    tau: float  # exponent of the class prior, see the module
+    class_prior: Floats  # shares of the labels, (n_classes,)
+    weights: Floats  # of graph and regression; both about 0 where features say nothing
+    outside: float = STRAY  # share of the sets that lack the right label
 
     def beforehand(self, mask: NDArray[np.bool_], shares: Floats) -> Floats:
         """Return what the set says of every label, also of those outside."""
@@ -244,25 +214,10 @@ def fit_set_model(
     *,
     start: tuple[SetModel, Floats] | None = None,
 ) -> tuple[SetModel, Floats]:
-    """Estimate everything but tau.
+    """Estimate everything but tau; return the model and the posterior of the candidates.
 
-    Parameters
-    ----------
-    score : callable
-        Maps confidences to what rows with other sets say then.
-    mask : ndarray of shape (n_samples, n_classes), bool
-        Candidates.
-    tau : float
-        Exponent of the class prior.
-    start : SetModel and confidences, default=None
-        What was found with another exponent.
-
-    Returns
-    -------
-    SetModel
-        With a negligible share of sets that lack the right label.
-    ndarray of shape (n_samples, n_classes)
-        The posterior of the candidates.
+    ``score`` maps confidences to what rows with other sets say then, ``start`` is what was found
+    with another exponent. The share of sets that lack the right label is taken to be negligible.
     """
     n_classes = mask.shape[1]
     if start is not None:
@@ -342,28 +297,12 @@ def fit_outside(
 ) -> tuple[SetModel, Floats]:
     """Estimate which sets lack the right label, after labels were found within the sets.
 
-    Parameters
-    ----------
-    score : callable
-        Maps confidences to what all other rows say then, those with the same set too: a set that
-        no other row has would look strange without them.
-    mask : ndarray of shape (n_samples, n_classes), bool
-        Candidates.
-    model : SetModel
-        What was estimated without such sets.
-    P : ndarray of shape (n_samples, n_classes)
-        Confidences.
-    n_iterations : int, default=OUTSIDE_ITERATIONS
-        How often scores and posterior are made anew with a fixed share, and then with the
-        estimated one.
-
-    Returns
-    -------
-    SetModel
-        With the share of such sets, rather too small than too large where labels look alike.
-    ndarray of shape (n_samples, n_classes)
-        The posterior over all labels; its mass outside of the candidates is the probability that
-        none of them is right.
+    Here ``score`` maps confidences to what all other rows say then, those with the same set too: a
+    set that no other row has would look strange without them. The model and the confidences P were
+    estimated without such sets. Scores and posterior are made anew ``n_iterations`` times with a
+    fixed share, and as often with the estimated one. Returned are the model with that share, rather
+    too small than too large where labels look alike, and the posterior over all labels, whose mass
+    outside of the candidates is the probability that none of them is right.
     """
     model = replace(model, outside=FIRST_OUTSIDE)
     for iteration in range(2 * n_iterations):
@@ -376,18 +315,9 @@ def fit_outside(
 def likeliest_tau(likelihoods: dict[float, Floats]) -> tuple[float, dict[float, float]]:
     """Return the exponent under which held-out sets are likely, and how far others fall behind.
 
-    Parameters
-    ----------
-    likelihoods : dict from float to ndarray of shape (n_held_out,)
-        Log-likelihoods of the same rows for every exponent.
-
-    Returns
-    -------
-    float
-        Of the exponents that are not surely behind the best one that nearest to the middle: few
-        rows say little, and there a wrong extreme costs most.
-    dict from float to float
-        By how many standard errors each falls behind the best one, row by row.
+    The likelihoods are those of the same rows for every exponent. Of the exponents that are not
+    surely behind the best one that nearest to the middle is chosen: few rows say little, and there
+    a wrong extreme costs most. How far others fall behind is counted in standard errors.
     """
     best = max(likelihoods, key=lambda tau: likelihoods[tau].mean())
     behind = {}
@@ -414,21 +344,8 @@ def held_out_log_likelihood(
 ) -> Floats:
     """Return the log-likelihood of the sets of rows that the model has not seen.
 
-    Of these, all training rows may speak. The weights are fitted once more, to what all training
-    rows but the row itself say.
-
-    Parameters
-    ----------
-    model : SetModel
-        Fitted on the training rows.
-    in_sample : Scores
-        What all other training rows say of every training row.
-    mask : ndarray of shape (n_samples, n_classes), bool
-        Their candidates.
-    unseen : Scores
-        What the training rows say of held-out rows.
-    unseen_mask : ndarray of shape (n_held_out, n_classes), bool
-        Their candidates.
+    Of these, all training rows may speak, as they do in ``unseen``. The weights are fitted once
+    more, to what all training rows but the row itself say, ``in_sample``.
     """
     refitted = model_with_weights(model, in_sample, mask)
     return row_log_likelihood(refitted, unseen, unseen_mask)
@@ -483,20 +400,7 @@ class Relations:
 
 
 class SampleModel:
-    """The model of a sample of rows, which speaks of all other rows.
-
-    Parameters
-    ----------
-    related : Relations
-        Graph and kernel of the sample.
-    tau : float
-        Exponent of the class prior.
-
-    Attributes
-    ----------
-    model : SetModel
-        The model.
-    """
+    """The ``model`` of a sample of rows, which speaks of all other rows."""
 
     def __init__(self, related: Relations, tau: float) -> None:
         self._inverse = related.inverse
@@ -512,14 +416,8 @@ class SampleModel:
     ) -> NDArray[np.float64]:
         """Return the posterior of rows by those of the sample that have another set.
 
-        Parameters
-        ----------
-        mask : ndarray of shape (n_rows, n_classes), bool
-            Candidates.
-        edges : csr_array of shape (n_rows, n_sample)
-            Weights of the graph from them to the sample.
-        kernel : ndarray of shape (n_rows, n_sample)
-            The same of the regression's kernel.
+        ``mask`` holds their candidates; ``edges``, of the graph, and ``kernel`` lead from them to
+        the sample, (n_rows, n_sample).
         """
         P, mass = self._P, self._P.sum(axis=0)
         support, scores = edges @ P, kernel @ self._coefficients

@@ -24,14 +24,6 @@ from gmpll.arrays import Array, array_namespace
 from gmpll.metrics import chance_of_covering
 from gmpll.rounding import confidences_within
 
-__all__ = [
-    "candidate_temperature",
-    "confidence_exponent",
-    "false_candidate_rates",
-    "sharpen",
-    "temper",
-]
-
 #: Share that a label keeps which a model gives nothing: otherwise one row that was found
 #: impossible would decide on the temperature of all.
 FLOOR = 1e-3

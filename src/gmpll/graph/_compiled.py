@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from gmpll._compiling import compiled
 
-__all__ = ["minimise_each"]
-
 Floats = NDArray[np.float64]
 
 #: Most steps; a fraction of them is taken.

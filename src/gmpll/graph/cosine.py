@@ -13,8 +13,6 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["cosine_similarity_tile", "row_blocks", "upper_triangle"]
-
 #: Similarities closer to 0 or 1 than this are 0 or 1: whether two copies of a row count as equal
 #: must not depend on the rounding of their inner product.
 SNAP = 1e-12

@@ -23,8 +23,6 @@ from gmpll.engines.numpy import nearest_of_both
 from gmpll.graph.local import LocalGraph, LocalGraphs, row_scales, self_tuning_weights
 from gmpll.graph.neighbors import nearest_neighbors
 
-__all__ = ["NewEdges", "edges_of_new_rows", "grown_graphs"]
-
 Rows = NDArray[np.floating]
 
 

@@ -26,8 +26,6 @@ from gmpll.arrays import Array, array_namespace
 from gmpll.engines import Neighbors, engine_of
 from gmpll.graph.views import View
 
-__all__ = ["SCALE_NEIGHBOR", "LocalGraph", "LocalGraphs", "row_scales", "self_tuning_weights"]
-
 #: The neighbour whose distance is a row's own scale, after Zelnik-Manor and Perona.
 SCALE_NEIGHBOR = 7
 

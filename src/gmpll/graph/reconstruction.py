@@ -25,8 +25,6 @@ from numpy.typing import NDArray
 from gmpll.arrays import Array, array_namespace, device, to_host
 from gmpll.engines import engine_of
 
-__all__ = ["nonnegative_quadratic", "reconstruction_weights"]
-
 Floats = NDArray[np.float64]
 
 #: Relative ridge that makes the minimiser unique where neighbours coincide.

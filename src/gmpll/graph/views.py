@@ -20,20 +20,6 @@ from sklearn.utils import resample
 from gmpll.arrays import Array, array_namespace, device, to_host
 from gmpll.engines import engine_of
 
-__all__ = [
-    "VIEWS",
-    "CosineView",
-    "EuclideanView",
-    "OutlierCompression",
-    "RankView",
-    "Scaling",
-    "TreeView",
-    "View",
-    "in_single_precision",
-    "unit_rows",
-    "views_of",
-]
-
 #: A z-scored row shorter than this equals the mean row up to rounding: it has no direction.
 ZERO_LENGTH = 1e-10
 #: A feature whose spread is a smaller share of its size is left as it is.

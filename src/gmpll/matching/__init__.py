@@ -9,7 +9,6 @@ from gmpll.matching.affinity import (
     Affinity,
     AffinityStatistics,
     DenseLayout,
-    Layout,
     Standardization,
 )
 from gmpll.matching.assignments import AssignmentAffinity
@@ -23,7 +22,6 @@ __all__ = [
     "AssignmentAffinity",
     "DenseLayout",
     "FullAffinity",
-    "Layout",
     "LocalAffinity",
     "Matching",
     "Standardization",

@@ -30,8 +30,6 @@ from gmpll.engines.triton_products import (
     run_first_that_fits,
 )
 
-__all__ = ["Affinities", "affinity_product", "difference_matrix", "label_width"]
-
 #: Columns of the probabilities that a program handles.
 LARGEST_LABEL_BLOCK = 128
 #: Tried in this order; a chip with less shared memory takes a later one.

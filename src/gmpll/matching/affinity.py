@@ -1,10 +1,9 @@
 r"""What the matching needs to know of the affinity K between assignments.
 
-An assignment is a pair (instance, candidate label). The matching probabilities p stand in a
-:class:`Layout`: as an (n_samples, n_classes) array that is zero outside the candidates
-(:class:`DenseLayout`), or as a vector over the assignments alone
-(:class:`PackedLayout`). An affinity says in which of them it takes p and
-returns K p. Arrays are of the library that the affinity was made from.
+An assignment is a pair (instance, candidate label). The matching probabilities p stand in a layout:
+as an (n_samples, n_classes) array that is zero outside the candidates (:class:`DenseLayout`), or as
+a vector over the assignments alone (:class:`PackedLayout`). An affinity says in which of them it
+takes p and returns K p. Arrays are of the library that the affinity was made from.
 """
 
 from __future__ import annotations
@@ -17,17 +16,6 @@ from numpy.typing import NDArray
 
 from gmpll.arrays import Array, array_namespace, to_host
 
-__all__ = [
-    "Affinity",
-    "AffinityStatistics",
-    "DenseLayout",
-    "Layout",
-    "Operator",
-    "PackedLayout",
-    "Standardization",
-    "check_label_similarity",
-]
-
 Floats = NDArray[np.floating]
 
 #: Standardised affinities below this are rounding errors of zero: whether an instance has any
@@ -35,35 +23,11 @@ Floats = NDArray[np.floating]
 ZERO_AFFINITY = 1e-10
 
 
-class Layout(Protocol):
-    """Where the probabilities of the assignments stand."""
-
-    def pack(self, P: Array) -> Array:
-        """Bring (n_samples, n_classes) probabilities into this layout."""
-        ...
-
-    def unpack(self, p: Array) -> Array:
-        """Return them as an (n_samples, n_classes) array, zero outside the candidates."""
-        ...
-
-    def normalise(self, support: Array, fallback: Array) -> Array:
-        """Let instances sum to one; one without any support keeps its ``fallback``."""
-        ...
-
-    def class_mass(self, p: Array) -> Array:
-        """Return the sum of the probabilities of every label, (n_classes,)."""
-        ...
-
-    def per_label(self, values: Array) -> Array:
-        """Turn (n_classes,) values of the labels into what broadcasts against p."""
-        ...
-
-
 class Operator(Protocol):
     """What the loop of the matching asks of an affinity."""
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> DenseLayout:
         """Where the probabilities stand that :meth:`apply` takes and returns."""
         ...
 
@@ -89,7 +53,7 @@ class Affinity(Operator, Protocol):
 
 
 class DenseLayout:
-    """Probabilities as an (n_samples, n_classes) array of any library.
+    """Probabilities as an (n_samples, n_classes) array of any library; the base of other layouts.
 
     Examples
     --------
@@ -102,29 +66,29 @@ class DenseLayout:
     """
 
     def pack(self, P: Array) -> Array:
-        """Return the array itself."""
+        """Bring (n_samples, n_classes) probabilities into this layout."""
         return P
 
     def unpack(self, p: Array) -> Array:
-        """Return the array itself."""
+        """Return them as an (n_samples, n_classes) array, zero outside the candidates."""
         return p
 
     def normalise(self, support: Array, fallback: Array) -> Array:
-        """Let rows sum to one; a row without any support keeps its ``fallback``."""
+        """Let instances sum to one; one without any support keeps its ``fallback``."""
         xp = array_namespace(support)
         total = xp.sum(support, axis=1, keepdims=True)
         return xp.where(total > 0, support / xp.where(total > 0, total, 1.0), fallback)
 
     def class_mass(self, p: Array) -> Array:
-        """Return the sum of every column."""
+        """Return the sum of the probabilities of every label, (n_classes,)."""
         return array_namespace(p).sum(p, axis=0)
 
     def per_label(self, values: Array) -> Array:
-        """Return the values themselves, one for every column."""
+        """Turn (n_classes,) values of the labels into what broadcasts against p."""
         return values
 
 
-class PackedLayout:
+class PackedLayout(DenseLayout):
     """Probabilities as a NumPy vector over the assignments, sorted by label.
 
     Of 171 labels an instance may have two as candidates: nearly all of a matrix of probabilities is

@@ -24,8 +24,6 @@ from gmpll.matching.affinity import (
 )
 from gmpll.matching.full_tiles import KeptTiles
 
-__all__ = ["AssignmentAffinity"]
-
 Floats = NDArray[np.floating]
 Places = NDArray[np.intp]
 

@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 from gmpll.graph.growing import NewEdges
 from gmpll.matching.affinity import DenseLayout
 
-__all__ = ["ClampedAffinity"]
-
 Floats = NDArray[np.float64]
 
 

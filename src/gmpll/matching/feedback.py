@@ -19,8 +19,6 @@ from gmpll.arrays import Array, array_namespace, evaluated
 from gmpll.matching.affinity import DenseLayout
 from gmpll.matching.masses import normalise_masses
 
-__all__ = ["FEEDBACK_ITERATIONS", "feedback"]
-
 #: How often the regression is asked again after its last prediction was taken.
 FEEDBACK_ITERATIONS = 10
 #: Predictions are sharpened by this power, as an iteration of the matching multiplies two

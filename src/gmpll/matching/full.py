@@ -49,12 +49,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmpll.arrays import Array, array_namespace, device, evaluated, is_torch_array
-from gmpll.matching.affinity import AffinityStatistics, Layout, check_label_similarity
+from gmpll.matching.affinity import AffinityStatistics, DenseLayout, check_label_similarity
 from gmpll.matching.assignments import AssignmentAffinity
 from gmpll.matching.full_blocks import BlockProduct
 from gmpll.matching.full_tiles import LabelLevels, TiledProduct, widest
-
-__all__ = ["FullAffinity", "affinity_statistics", "full_affinity"]
 
 #: An elementwise operation on an assignment pair costs about as much as this many
 #: multiply-adds of a matrix product; decides how a label similarity of many levels is handled.
@@ -185,7 +183,7 @@ class FullAffinity:
         )
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> DenseLayout:
         """Where the probabilities stand."""
         return self.product.layout
 

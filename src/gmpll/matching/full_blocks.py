@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from gmpll.graph.cosine import row_blocks, upper_triangle
-from gmpll.matching.affinity import AffinityStatistics, DenseLayout, Layout, PackedLayout
+from gmpll.matching.affinity import AffinityStatistics, DenseLayout, PackedLayout
 from gmpll.matching.full_tiles import FinalAffinity, KeptTiles, TiledProduct, affinity_sums
 
 __all__ = ["BlockProduct", "LabelBlocks", "difference_matrix"]
@@ -64,7 +64,7 @@ class BlockProduct(TiledProduct):
         self._label_pairs = float(np.square(mask.sum(axis=0, dtype=np.float64)).sum())
 
     @cached_property
-    def layout(self) -> Layout:
+    def layout(self) -> DenseLayout:
         """Where the probabilities stand: packed if an iteration goes label by label."""
         return PackedLayout(self.mask) if self.by_label else DenseLayout()
 

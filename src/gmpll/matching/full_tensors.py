@@ -22,8 +22,6 @@ from torch import Tensor
 from gmpll.engines.torch import ROW_SCALE, padded, split
 from gmpll.matching.full_tiles import STORE_BYTES, TILE, TiledProduct
 
-__all__ = ["KernelProduct", "tensor_product"]
-
 #: Half-precision numbers that a factor is the sum of.
 PARTS = {"high": 2, "half": 1}
 #: On CUDA tiles are kept in up to this share of the memory that is free, but in no more than this

@@ -18,17 +18,7 @@ from numpy.typing import NDArray
 
 from gmpll.arrays import Array, array_namespace, device, is_dask_array, is_torch_array
 from gmpll.graph.cosine import row_blocks, upper_triangle
-from gmpll.matching.affinity import ZERO_AFFINITY, AffinityStatistics, DenseLayout, Layout
-
-__all__ = [
-    "FinalAffinity",
-    "KeptTiles",
-    "LabelLevels",
-    "TiledProduct",
-    "affinity_product",
-    "affinity_sums",
-    "widest",
-]
+from gmpll.matching.affinity import ZERO_AFFINITY, AffinityStatistics, DenseLayout
 
 #: A standardised affinity is exact up to about this many units of its rounding.
 ROUNDING_UNITS = 8
@@ -175,7 +165,7 @@ class TiledProduct:
         self.final = FinalAffinity.from_statistics(statistics, beta, float(xp.finfo(dtype).eps))
 
     @cached_property
-    def layout(self) -> Layout:
+    def layout(self) -> DenseLayout:
         """Where the probabilities stand."""
         return DenseLayout()
 

@@ -11,9 +11,7 @@ from numpy.typing import NDArray
 
 from gmpll._threads import balanced_blocks, in_threads, n_threads
 from gmpll.arrays import Array, array_namespace, device, is_torch_array
-from gmpll.matching.affinity import DenseLayout, Layout, PackedLayout, check_label_similarity
-
-__all__ = ["LocalAffinity", "PerLabelAffinity"]
+from gmpll.matching.affinity import DenseLayout, PackedLayout, check_label_similarity
 
 #: Edges that a thread multiplies at a time.
 BLOCK_EDGES = 2**22
@@ -118,7 +116,7 @@ class LocalAffinity:
             self.label_similarity = check_label_similarity(label_similarity, mask.shape[1])
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> DenseLayout:
         """Where the probabilities stand: packed where that makes products faster."""
         return DenseLayout() if self._per_label is None else self._per_label.layout
 

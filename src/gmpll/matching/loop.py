@@ -26,8 +26,6 @@ from gmpll.arrays import Array, array_namespace, default_float, device, evaluate
 from gmpll.matching.affinity import Operator
 from gmpll.matching.masses import normalise_masses
 
-__all__ = ["Matching", "match", "support_of", "uniform_start"]
-
 
 class Matching(NamedTuple):
     r"""What :func:`match` found.

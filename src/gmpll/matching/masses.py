@@ -13,9 +13,7 @@ The mass of a label is the sum of its probabilities over all instances. Two thin
 from __future__ import annotations
 
 from gmpll.arrays import Array, array_namespace, device
-from gmpll.matching.affinity import Layout
-
-__all__ = ["normalise_masses"]
+from gmpll.matching.affinity import DenseLayout
 
 #: Sinkhorn steps in an iteration.
 N_STEPS = 5
@@ -24,7 +22,7 @@ HALF_AN_INSTANCE = 0.5
 
 
 def normalise_masses(
-    layout: Layout,
+    layout: DenseLayout,
     support: Array,
     p: Array,
     *,

@@ -12,8 +12,6 @@ from gmpll.matching.local import LocalAffinity
 from gmpll.matching.loop import match, uniform_start
 from gmpll.rounding import confidences_within
 
-__all__ = ["MatchingProblem"]
-
 
 @dataclass(frozen=True)
 class MatchingProblem:

@@ -27,43 +27,21 @@ EVEN_SHARE = 0.1
 
 
 class Resolution(NamedTuple):
-    """What was found for rows that came after the fit.
+    """What was found for rows that came after the fit."""
 
-    Attributes
-    ----------
-    labels : ndarray of shape (n_samples,)
-        One of the candidates of every row.
-    confidences : ndarray of shape (n_samples, n_classes)
-        How sure every candidate is: zero outside the candidates, rows sum to one.
-    """
-
-    labels: NDArray[Any]
-    confidences: NDArray[np.float64]
+    labels: NDArray[Any]  # one of the candidates of every row
+    confidences: NDArray[np.float64]  # of all labels: zero outside the candidates, sums of one
 
 
 @dataclass(frozen=True)
 class FitState:
-    """Where the matching of the training rows stands.
+    """Where the matching of the training rows stands."""
 
-    Attributes
-    ----------
-    labels : ndarray of shape (n_labels,)
-        The labels of the columns below: those that some row contains.
-    mask : ndarray of shape (n_samples, n_labels), bool
-        Candidates.
-    confidences : ndarray of shape (n_samples, n_labels)
-        What was found.
-    prior : ndarray of shape (n_samples, n_labels) or None
-        Weights of the candidates, see :func:`gmpll.side_information.candidate_prior`.
-    batches : tuple of (int, str)
-        Number and digest of the rows that came together.
-    """
-
-    labels: NDArray[Any]
+    labels: NDArray[Any]  # of the columns below: those that some row contains
     mask: NDArray[np.bool_]
     confidences: NDArray[np.float64]
-    prior: NDArray[np.float64] | None
-    batches: tuple[tuple[int, str], ...]
+    prior: NDArray[np.float64] | None  # what gmpll.side_information.candidate_prior returns
+    batches: tuple[tuple[int, str], ...]  # number and digest of the rows that came together
 
     def begins(self, X: NDArray[np.float64]) -> bool:
         """Whether the first rows of X are these rows."""
@@ -106,15 +84,7 @@ class FitState:
 
 
 def batch_digest(X: NDArray[np.float64]) -> tuple[int, str]:
-    """Return the number of rows and a digest by which they are known again.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gmpll.methods._fit_state import batch_digest
-    >>> batch_digest(np.eye(2)) == batch_digest(np.eye(2))
-    True
-    """
+    """Return the number of rows and a digest by which they are known again."""
     return len(X), _digest(X)
 
 
@@ -127,16 +97,8 @@ def warm_probabilities(
 ) -> NDArray[np.float64]:
     """Return where a matching starts whose first rows have been matched before.
 
-    Candidates that have become zero get a small share back, because an iteration multiplies.
-
-    Parameters
-    ----------
-    state : FitState
-        Of the first rows.
-    mask : ndarray of shape (n_samples, n_classes), bool
-        Candidates now; they may have changed.
-    labels : ndarray of shape (n_classes,)
-        Labels of its columns.
+    Candidates that have become zero get a small share back, because an iteration multiplies. The
+    mask holds the candidates now, which may have changed, and ``labels`` are those of its columns.
 
     Examples
     --------
@@ -157,13 +119,7 @@ def warm_probabilities(
 
 
 def grown_views(views: Sequence[Any], X: NDArray[np.float64]) -> tuple[list[Any], list[Any]]:
-    """Add rows to views, whose statistics stay as they are.
-
-    Returns
-    -------
-    views, added
-        The views with all rows, and the added rows as they lie in each of them.
-    """
+    """Return views with more rows, their statistics as they are, and the added rows in each."""
     added = [view.transform(X) for view in views]
     views = [copy.copy(view) for view in views]
     for view, rows in zip(views, added, strict=True):

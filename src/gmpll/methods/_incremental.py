@@ -34,8 +34,6 @@ from gmpll.side_information import (
     votes_as_weights,
 )
 
-__all__ = ["IncrementalMixin"]
-
 #: Added to the scores of new rows: they may be wrong where they give a label nothing.
 SCORE_FLOOR = 1e-3
 

@@ -14,8 +14,6 @@ from gmpll.base import BasePartialLabelClassifier, DecisionMixin
 from gmpll.graph.views import Scaling
 from gmpll.rounding import confidences_within
 
-__all__ = ["BiasedScaling", "LinearScorer"]
-
 
 class BiasedScaling(Scaling):
     """Scaling that puts a one before the features of every row, whose weight is the bias."""

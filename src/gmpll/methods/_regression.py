@@ -15,8 +15,6 @@ from gmpll._typing import Floats
 from gmpll.base import BasePartialLabelClassifier, DecisionMixin
 from gmpll.graph.views import Scaling, unit_rows
 
-__all__ = ["ConfidenceRegression", "KernelRegression", "Regressor", "training_kernel"]
-
 #: Unseen rows are handled in blocks whose kernel takes about this many bytes.
 BLOCK_BYTES = 2**26
 #: Up to this many rows all of them carry a coefficient; of more, half as many landmarks do.

@@ -12,14 +12,6 @@ from gmpll._typing import Columns, Floats, Mask
 from gmpll.engines import engine_of
 from gmpll.graph.reconstruction import reconstruction_weights
 
-__all__ = [
-    "ConfidenceProblem",
-    "Solution",
-    "accelerated",
-    "deviation_from_neighbors",
-    "project_on_simplex",
-]
-
 
 def project_on_simplex(values: Floats, mask: Mask) -> Floats:
     """Nearest non-negative rows that sum to one and are zero outside the mask.

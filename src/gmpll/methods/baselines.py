@@ -20,8 +20,6 @@ from gmpll._typing import Floats, Mask
 from gmpll.base import BasePartialLabelClassifier, ProbabilityMixin
 from gmpll.rounding import best_labels, confidences_within
 
-__all__ = ["AnyCandidate", "MostFrequentCandidate", "RandomCandidate"]
-
 
 class _Floor(ProbabilityMixin, BasePartialLabelClassifier):
     """A baseline that never looks at the features."""

@@ -20,8 +20,6 @@ from gmpll.methods._simplex import (
     project_on_simplex,
 )
 
-__all__ = ["PLAGGD", "AdaptiveGraphRegression"]
-
 #: What draws the confidences of an iteration, and how strongly, given the confidences before and
 #: what the regression makes of them.
 Pull = Callable[[Floats, Floats], tuple[Floats, float]]

@@ -9,8 +9,6 @@ from gmpll._parameters import Count, Jobs, NotNegative, Positive, Seed, Switch, 
 from gmpll._typing import Floats, Mask
 from gmpll.methods.plaggd import AdaptiveGraphRegression, Pull
 
-__all__ = ["PLCL"]
-
 
 @with_parameters
 class PLCL(AdaptiveGraphRegression):

@@ -17,8 +17,6 @@ from gmpll.graph.neighbors import Neighbors, nearest_neighbors, warn_of_few_rows
 from gmpll.graph.views import Scaling
 from gmpll.rounding import confidences_within
 
-__all__ = ["PLKNN"]
-
 #: Distances below this share of the query's length are rounding errors of the distance zero: the
 #: square of a distance is found by subtraction, which leaves the root of the machine precision.
 COINCIDENT = 1e-7

@@ -26,8 +26,6 @@ from gmpll.evidence.temperature import (
 from gmpll.rounding import confidences_within
 from gmpll.uncertainty.wrapper import PartialLabelWrapper
 
-__all__ = ["CalibratedPartialClassifier"]
-
 
 @with_parameters
 class CalibratedPartialClassifier(PartialLabelWrapper):

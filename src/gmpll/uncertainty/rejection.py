@@ -15,8 +15,6 @@ from gmpll._sklearn import Integral, Interval, Real
 from gmpll._typing import Mask
 from gmpll.uncertainty.wrapper import PartialLabelWrapper
 
-__all__ = ["RejectingClassifier", "coverage_threshold"]
-
 
 def coverage_threshold(confidence: NDArray[np.floating], coverage: float) -> float:
     """Return the largest of the confidences that at least this share of the rows reaches.

@@ -12,15 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from gmpll._typing import Floats
 
-__all__ = [
-    "AccuracyCoverage",
-    "ReliabilityCurve",
-    "accuracy_coverage_curve",
-    "brier_score",
-    "expected_calibration_error",
-    "reliability_curve",
-]
-
 
 class ReliabilityCurve(NamedTuple):
     """Stated confidence beside the share of right answers, bin by bin; empty bins are left out.

@@ -20,8 +20,6 @@ from gmpll.candidates import as_candidates
 from gmpll.methods.classifier import PartialLabelClassifier
 from gmpll.side_information import apply_constraints, votes_as_weights, weights_by_label
 
-__all__ = ["PartialLabelWrapper"]
-
 #: What a fitted wrapper has only if its learner has it too.
 OPTIONAL_ATTRIBUTES = ("n_features_in_", "feature_names_in_", "labels_", "label_confidences_")
 
