@@ -22,6 +22,8 @@ ARGUMENTS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+#: A row is there and takes keys.
+READY = "#desk:not([hidden]):not([aria-busy])"
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("playwright")
 
 import review_problem
-from browsing import CHROMIUM, launched, served
+from browsing import CHROMIUM, READY, launched, served
 
 from gmpll.apps.decisions.store import Decision
 from gmpll.apps.review.session import open_review
@@ -43,7 +43,7 @@ def page(browser, address):
         lambda m: m.type == "error" and "status of" not in m.text and troubles.append(m.text),
     )
     page.goto(address)
-    page.wait_for_selector("#desk:not([hidden])")
+    page.wait_for_selector(READY)
     yield page
     context.close()
     assert troubles == []
@@ -58,6 +58,7 @@ def _wait_for_other_row(page, row):
     page.wait_for_function(
         "row => document.getElementById('item-heading').innerText !== `Row ${row}`", arg=row
     )
+    page.wait_for_selector(READY)
 
 
 def _press(page, key):
@@ -149,6 +150,53 @@ def test_a_key_pressed_twice_decides_once(page, session):
     assert list(_decided(session)) == [before]
 
 
+@pytest.mark.parametrize("key", ["1", "n", "s", "j", "/"])
+def test_a_key_pressed_while_a_decision_is_under_way_is_not_for_the_next_row(page, session, key):
+    """The server is slow: the key is pressed before the next row is there."""
+    before, waiting = _row(page), []
+    page.route("**/api/decide", lambda route: waiting.append(route))
+    page.keyboard.press("2")
+    page.wait_for_selector("#desk[aria-busy=true]")
+    page.keyboard.press(key)
+    while not waiting:
+        page.wait_for_timeout(10)
+    waiting[0].continue_()
+    _wait_for_other_row(page, before)
+    after = _row(page)
+    page.keyboard.press("l")  # waits for its turn behind whatever is under way
+    page.wait_for_selector("#list[open]")
+    assert not page.locator("#search[open]").count()
+    assert list(_decided(session)) == [before]
+    assert _row(page) == after
+
+
+def test_a_key_that_is_older_than_the_row_does_not_count(page, session):
+    """Pressed before the row was painted, it comes to the page when the row is there."""
+    first = _row(page)
+    page.evaluate(
+        """() => {
+          const event = new KeyboardEvent("keydown", {key: "1"});
+          Object.defineProperty(event, "timeStamp", {value: 1});
+          document.dispatchEvent(event);
+        }"""
+    )
+    page.keyboard.press("l")
+    page.wait_for_selector("#list[open]")
+    assert _decided(session) == {}
+    page.keyboard.press("Escape")
+    _press(page, "1")
+    assert list(_decided(session)) == [first]
+
+
+def test_two_quick_clicks_decide_once(page, session):
+    before = _row(page)
+    page.dblclick(".candidate >> nth=0", delay=60)
+    _wait_for_other_row(page, before)
+    page.keyboard.press("l")
+    page.wait_for_selector("#list[open]")
+    assert list(_decided(session)) == [before]
+
+
 def test_going_on_leaves_the_row_undecided(page, session):
     first = _row(page)
     _press(page, "j")
@@ -218,7 +266,7 @@ def test_text_fields_and_picture_are_shown(page, session):
 def test_two_tabs_do_not_lose_each_others_decisions(page, address, session):
     other = page.context.new_page()
     other.goto(address)
-    other.wait_for_selector("#desk:not([hidden])")
+    other.wait_for_selector(READY)
     assert _row(other) != _row(page)
     contested = _row(page)
     index = int(contested.removeprefix("r"))
@@ -239,7 +287,7 @@ def test_a_reload_keeps_the_token_and_the_undo_of_the_tab(page, session):
     decided = _row(page)
     _press(page, "1")
     page.reload()
-    page.wait_for_selector("#desk:not([hidden])")
+    page.wait_for_selector(READY)
     page.keyboard.press("u")
     page.wait_for_selector("#counts:has-text('0 decided')")
     assert _row(page) == decided
@@ -254,7 +302,7 @@ def test_without_the_token_the_page_asks_for_it(browser, address):
     assert page.inner_text("main").strip() == ""
     page.keyboard.type(token)
     page.keyboard.press("Enter")
-    page.wait_for_selector("#desk:not([hidden])")
+    page.wait_for_selector(READY)
     context.close()
 
 
@@ -266,7 +314,7 @@ def test_the_token_is_never_sent_to_another_place(browser, address):
     requests = []
     page.on("request", lambda request: requests.append(request))
     page.goto(address)
-    page.wait_for_selector("#desk:not([hidden])")
+    page.wait_for_selector(READY)
     page.wait_for_load_state("networkidle")
     assert len(requests) > 5
     for request in requests:
@@ -325,7 +373,7 @@ def test_nothing_is_cut_off_and_the_colours_follow(browser, address, width, sche
     context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
     page = context.new_page()
     page.goto(address)
-    page.wait_for_selector("#desk:not([hidden])")
+    page.wait_for_selector(READY)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     background = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert background == ("rgb(255, 255, 255)" if scheme == "light" else "rgb(20, 23, 27)")
@@ -348,7 +396,7 @@ def test_a_review_goes_on_after_the_server_was_started_anew(browser, folder, ses
     page = context.new_page()
     with served(again) as address:
         page.goto(address)
-        page.wait_for_selector("#desk:not([hidden])")
+        page.wait_for_selector(READY)
         assert _row(page) != f"r{row}"
         assert page.inner_text("#counts").startswith("1 decided")
         context.close()

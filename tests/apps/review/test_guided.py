@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("playwright")
 
 import review_problem
-from browsing import CHROMIUM, launched, served
+from browsing import CHROMIUM, READY, launched, served
 
 from gmpll.apps.decisions.store import Decision
 from gmpll.apps.review.session import open_review
@@ -73,7 +73,7 @@ def _open(browser, address, name="Ben", **options):
         context.add_init_script(f"localStorage.setItem('gmpll-reviewer', '{name}')")
     page = context.new_page()
     page.goto(address)
-    page.wait_for_selector("#desk:not([hidden])")
+    page.wait_for_selector(READY)
     return page
 
 
@@ -89,6 +89,7 @@ def _press(page, key):
         " || !document.getElementById('done').hidden",
         arg=before,
     )
+    page.wait_for_selector(f"{READY}, #done:not([hidden])")
 
 
 def test_the_first_visit_asks_for_a_name_that_goes_with_every_decision(browser, address, problem):
@@ -103,7 +104,7 @@ def test_the_first_visit_asks_for_a_name_that_goes_with_every_decision(browser, 
     entry = problem.store.current(int(decided.removeprefix("r")))
     assert entry.reviewer == "Ana"
     page.reload()
-    page.wait_for_selector("#desk:not([hidden])")
+    page.wait_for_selector(READY)
     assert not page.locator("#welcome[open]").count()
     page.keyboard.press("l")
     page.wait_for_selector("#list[open]")
@@ -184,7 +185,7 @@ def test_when_the_doubtful_rows_are_done_it_sums_up_and_asks(browser, address, p
     assert str(problem.folder) in page.inner_text(".steps")
     assert problem.progress()["doubtful"] == 0
     page.click("#go-on-now")
-    page.wait_for_selector("#desk:not([hidden])")
+    page.wait_for_selector(READY)
     _press(page, "1")
     assert page.locator("#desk:visible").count() == 1
     page.context.close()

@@ -154,6 +154,16 @@ def test_labels_are_found_by_a_part_of_their_name(session):
     assert len(session.labels_like("")) == 4
 
 
+def test_of_labels_that_fit_alike_the_most_frequent_comes_first(session):
+    def first():
+        return session.labels_like("")[0]["name"]
+
+    for code, rows in ((2, range(2, 14)), (1, range(14, 29))):
+        for row in rows:
+            session.decide(row, Decision("label", code=code), seen_version=0, tab="a")
+        assert first() == review_problem.CLASSES[code]
+
+
 def test_labels_that_the_reviewer_brought_are_found_again(session):
     session.decide(5, Decision("other", name="Dormouse"), seen_version=0, tab="a")
     session.decide(6, Decision("other", name="Dormouse"), seen_version=0, tab="a")

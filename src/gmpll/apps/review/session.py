@@ -6,6 +6,7 @@ import hashlib
 import itertools
 import json
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -296,13 +297,17 @@ class ReviewSession:
         return read_image(name, self.image_folder)
 
     def labels_like(self, part: str) -> list[dict[str, Any]]:
-        """Find labels, those without a code that reviewers brought too, by a part of their name."""
+        """Find labels, those without a code that reviewers brought too, by a part of their name.
+
+        Those that begin with it come first, and of these the ones that most rows have.
+        """
         part = part.casefold().strip()
         codes: dict[str, int | None] = {str(c): i for i, c in enumerate(self.saved.classes)}
-        held = self.store.decisions().values()
-        codes |= {entry.decision.name: None for entry in held if entry.decision.name}
+        held = self.store.decisions()
+        codes |= {e.decision.name: None for e in held.values() if e.decision.name}
+        often = Counter(self._label(row, held)[0] for row in range(len(self.saved.ids)))
         found = [
-            (not folded.startswith(part), folded, name)
+            (not folded.startswith(part), -often[name], folded, name)
             for name in codes
             if part in (folded := name.casefold())
         ]

@@ -16,6 +16,7 @@ const tab = await tabName();
 let item = null;
 let underWay = 0;
 let pending = Promise.resolve();
+let shownAt = Infinity; // when the row that is there was painted
 let rematching = false;
 let pictures = [];
 
@@ -38,6 +39,7 @@ function warn(message) {
 /** Runs one action after the other. */
 function act(action) {
   underWay += 1;
+  markBusy();
   pending = pending.catch(() => {}).then(() => attempt(action));
   return pending;
 }
@@ -52,8 +54,18 @@ async function attempt(action) {
     else warn(error.message);
   } finally {
     underWay -= 1;
+    markBusy();
   }
 }
+
+/** Says that the row that is there will go, or is not painted yet. */
+function markBusy() {
+  if (underWay || shownAt === Infinity) byId("desk").setAttribute("aria-busy", "true");
+  else byId("desk").removeAttribute("aria-busy");
+}
+
+/** Whether a key or a click was meant for a row before the one that is there. */
+const isEarly = (event) => underWay > 0 || event.timeStamp < shownAt;
 
 function askToken(message) {
   if (!byId("ask-token").open) byId("ask-token").showModal();
@@ -86,6 +98,12 @@ function present(answer, message = "") {
   renderItem(item, { decide, open, loadImage, definitionOf });
   byId("item-heading").focus();
   scrollTo(0, 0);
+  shownAt = Infinity;
+  // The first frame draws the row, the next one begins when it can be seen.
+  requestAnimationFrame(() => requestAnimationFrame((now) => {
+    shownAt = now;
+    markBusy();
+  }));
   say(`${message} Row ${item.id}, ${item.candidates.length} candidates.`);
 }
 
@@ -104,7 +122,6 @@ function open(row) {
 }
 
 function decide(decision, label) {
-  // A key pressed twice must not decide the next row, which nobody has seen yet, as well.
   if (item === null || underWay) return;
   return act(async () => {
     const asked = { row: item.row, version: item.version, tab, reviewer: reviewer() || "", ...decision };
@@ -331,10 +348,19 @@ for (const button of document.querySelectorAll("[data-format]")) {
   button.addEventListener("click", () => download(button.dataset.format, button.dataset.file));
 }
 
+// What is pressed while a decision is under way was not meant for the next row, nor is the second
+// click of two.
+const ABOUT_ROW = /^[0-9/nsjyz]$/;
+byId("desk").addEventListener("click", (event) => {
+  const meant = event.target.closest("#undo") || !(isEarly(event) || event.detail > 1);
+  if (!meant) event.stopPropagation();
+}, true);
+
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.altKey || event.metaKey || event.repeat) return;
   if (document.querySelector("dialog[open]") || !byId("single-keys").checked) return;
   const key = event.key.toLowerCase();
+  if (item !== null && isEarly(event) && ABOUT_ROW.test(key)) return event.preventDefault();
   const digit = /^[0-9]$/.test(key) ? (Number(key) + 9) % 10 : null;
   const given = digit === null || item === null ? undefined : item.candidates[digit];
   if (given) decide({ action: "label", code: given.code }, given.name);
