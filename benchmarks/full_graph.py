@@ -32,7 +32,7 @@ from gmpll import GMPLL
 from gmpll.datasets import make_partial_label_problem
 from gmpll.graph.cosine import upper_triangle
 from gmpll.graph.views import CosineView
-from gmpll.matching import FullAffinity, match
+from gmpll.matching import full_affinity, match
 from gmpll.matching.full_tiles import TILE
 
 #: rows, features, labels, mean candidates of the real-world sets.
@@ -75,7 +75,7 @@ def problem_of(shape):
 
 
 def ours(rows, mask, iterations, **options):
-    affinity = FullAffinity(rows, mask, beta=BETA, **options)
+    affinity = full_affinity(rows, mask, beta=BETA, **options)
     return match(affinity, mask, max_iter=iterations, tol=0.0).probabilities
 
 
@@ -83,7 +83,7 @@ class BareProducts:
     """The products of the matching, with all that they need made beforehand."""
 
     def __init__(self, rows, mask, iterations):
-        product = FullAffinity(rows, mask, beta=BETA).product
+        product = full_affinity(rows, mask, beta=BETA)
         self.iterations = iterations
         self.wide_rows = np.ascontiguousarray(rows, dtype=np.float64)
         self.sets = mask.astype(np.float64)

@@ -27,7 +27,7 @@ from gmpll.arrays import to_host
 from gmpll.engines import torch as engine
 from gmpll.graph.local import LocalGraph
 from gmpll.graph.views import CosineView
-from gmpll.matching import FullAffinity, LocalAffinity, match, uniform_start
+from gmpll.matching import LocalAffinity, full_affinity, match, uniform_start
 
 DEVICE = "cuda"
 ITERATIONS = 50
@@ -85,7 +85,7 @@ def compared(P, expected, mask):
 
 
 def full_matching(rows, mask, **options):
-    affinity = FullAffinity(rows, mask, beta=BETA, **options)
+    affinity = full_affinity(rows, mask, beta=BETA, **options)
     start = uniform_start(mask, rows.dtype)
     return match(affinity, mask, max_iter=ITERATIONS, tol=0.0, start=start).probabilities
 
@@ -137,7 +137,7 @@ def plain_sweep(rows, P, statistics_of_k):
 
 def variants(rows, mask):
     """Our ways to run, the default first."""
-    kept = FullAffinity(rows, mask).product.stored
+    kept = full_affinity(rows, mask).stored
     yield f"default (high, {'kept' if kept else 'fused'})", {}
     if kept:
         yield "high, fused", {"precision": "high", "store_bytes": 0}
@@ -200,7 +200,7 @@ def compare_full_with_cpu(name, record):
     X, mask, _ = make_problem(CPU_ROWS, d, q, candidates)
     space = CosineView(X.double())
     host_rows, host_mask = to_host(space.rows), to_host(mask)
-    affinity = FullAffinity(host_rows, host_mask, beta=BETA, precision="highest")
+    affinity = full_affinity(host_rows, host_mask, beta=BETA, precision="highest")
     start = time.perf_counter()
     expected = match(affinity, host_mask, max_iter=ITERATIONS, tol=0.0).probabilities
     cpu_seconds = time.perf_counter() - start
@@ -229,13 +229,13 @@ def measure_sweep(record, m):
     P = uniform_start(mask, rows.dtype)
     sample = torch.arange(0, m, max(1, m // 512), device=DEVICE)
     for precision in ("high", "half"):
-        small = FullAffinity(rows[:4096], mask[:4096], precision=precision, store_bytes=0)
+        small = full_affinity(rows[:4096], mask[:4096], precision=precision, store_bytes=0)
         for _ in range(2):  # with and without the row sums
             small.apply(P[:4096])
-        affinity = FullAffinity(rows, mask, beta=BETA, precision=precision, store_bytes=0)
+        affinity = full_affinity(rows, mask, beta=BETA, precision=precision, store_bytes=0)
         support, with_base = timed(lambda a=affinity: a.apply(P), 1)
         _, seconds = timed(lambda a=affinity: a.apply(P), 1)
-        double = FullAffinity(rows.double(), mask, beta=BETA, precision="highest", store_bytes=0)
+        double = full_affinity(rows.double(), mask, beta=BETA, precision="highest", store_bytes=0)
         exact = double.to_queries(rows[sample].double(), P.double())
         inside = mask[sample]
         error = ((support[sample] - exact).abs() / exact)[inside]

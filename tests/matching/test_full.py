@@ -7,12 +7,18 @@ from hypothesis import strategies as st
 
 from gmpll.arrays import to_host
 from gmpll.graph.views import unit_rows
-from gmpll.matching import AssignmentAffinity, FullAffinity, full_affinity, match, uniform_start
+from gmpll.matching import (
+    AssignmentAffinity,
+    FullAffinity,
+    full_affinity,
+    full_tiles,
+    match,
+    uniform_start,
+)
 from gmpll.matching import full_blocks as module
 from gmpll.matching.affinity import AffinityStatistics
-from gmpll.matching.full import affinity_statistics
 from gmpll.matching.full_blocks import DOUBLE_PAIRS, DOUBLE_ROWS, LOOKUP_COST
-from gmpll.matching.full_tiles import LabelLevels
+from gmpll.matching.full_tiles import affinity_statistics
 from literal import affinity, algorithm_1, assignments, standardize_features
 from problems import problems, random_label_similarity, random_problem
 
@@ -51,7 +57,7 @@ def test_the_product_equals_the_dense_affinity(problem, alpha, beta, levels):
     if alpha == 0:
         for store_bytes in (0, 10**9):
             operators.append(
-                FullAffinity(
+                full_affinity(
                     unit_rows(Z),
                     mask,
                     beta=beta,
@@ -72,7 +78,7 @@ def test_statistics_equal_those_of_the_dense_affinity():
     i, label = np.nonzero(mask)
     same = label[:, None] == label[None, :]
     K = np.where(same, A[np.ix_(i, i)], 1 - A[np.ix_(i, i)])
-    for operator in (FullAffinity(rows, mask), AssignmentAffinity(rows, mask)):
+    for operator in (full_affinity(rows, mask), AssignmentAffinity(rows, mask)):
         found = operator.statistics
         assert found.n_assignments == mask.sum()
         assert found.mean == pytest.approx(K.mean(), abs=1e-12)
@@ -120,7 +126,7 @@ def test_on_every_library_the_matching_equals_algorithm_1(library, seed, levels,
         )
     Z = standardize_features(X)
     there = library.array(mask)
-    operator = FullAffinity(library.array(unit_rows(Z)), there, label_similarity=A2)
+    operator = full_affinity(library.array(unit_rows(Z)), there, label_similarity=A2)
     start = library.array(uniform_start(mask))
     found = match(operator, there, balance=balance, max_iter=6, start=start)
     assert type(found.probabilities) is type(there)
@@ -158,8 +164,8 @@ def test_label_by_label_equals_algorithm_1(problem, beta, balance, store_bytes, 
         X = np.tile(X, LOOKUP_COST)
     mask = many_labels(mask)
     Z = standardize_features(X)
-    operator = FullAffinity(unit_rows(Z), mask, beta=beta, tile=4, store_bytes=store_bytes)
-    assert operator.product.by_label
+    operator = full_affinity(unit_rows(Z), mask, beta=beta, tile=4, store_bytes=store_bytes)
+    assert operator.by_label
     dense = affinity(Z, mask, beta=beta)
     where = tuple(np.array(assignments(mask)).T)
     P = uniform_start(mask)
@@ -184,7 +190,7 @@ def test_statistics_with_label_similarity_and_any_shape(problem, many, wide):
     i, label = np.nonzero(mask)
     v, a = A2[np.ix_(label, label)], A[np.ix_(i, i)]
     K = v * a + (1 - v) * (1 - a)
-    found = FullAffinity(rows, mask, label_similarity=A2).statistics
+    found = full_affinity(rows, mask, label_similarity=A2).statistics
     assert found.mean == pytest.approx(K.mean(), abs=1e-12)
     assert found.std == pytest.approx(K.std(), abs=1e-7)
 
@@ -194,7 +200,7 @@ def test_queries_equal_the_dense_affinity_of_queries_to_rows(library):
     unseen, _, _ = random_problem(4, m=7)
     rows, queries = unit_rows(X), unit_rows(unseen)
     for A2 in (None, random_label_similarity(np.random.RandomState(1), 4, (0.0, 0.5))):
-        operator = FullAffinity(
+        operator = full_affinity(
             library.array(rows), library.array(mask), beta=0.3, label_similarity=A2, tile=6
         )
         statistics = operator.statistics
@@ -214,9 +220,9 @@ def test_single_precision_differs_by_affinities_on_the_threshold_only():
     X, mask, _ = random_problem(7, m=200, d=6)
     rows = unit_rows(standardize_features(X))
     P = uniform_start(mask)
-    double = FullAffinity(rows, mask, beta=0.6, precision="highest")
-    single = FullAffinity(rows, mask, beta=0.6, precision="high")
-    assert single.product.rows.dtype == np.float32
+    double = full_affinity(rows, mask, beta=0.6, precision="highest")
+    single = full_affinity(rows, mask, beta=0.6, precision="high")
+    assert single.rows.dtype == np.float32
     assert single.statistics == double.statistics
     difference = np.abs(support_of(single, P) - support_of(double, P))[mask]
     # An affinity that falls to the other side of the threshold counts 0.6, at most once a row
@@ -231,7 +237,7 @@ def test_single_precision_finds_the_same_labels():
     rows = unit_rows(standardize_features(X))
     double, single = (
         match(
-            FullAffinity(rows, mask, precision=precision), mask, max_iter=50, tol=0.0
+            full_affinity(rows, mask, precision=precision), mask, max_iter=50, tol=0.0
         ).probabilities
         for precision in ("highest", "high")
     )
@@ -245,8 +251,8 @@ def test_many_affinities_are_rounded_and_move_the_probabilities_little():
     mask = many_labels(mask, copies=2)
     assert np.square(mask.sum(axis=0)).sum() > DOUBLE_PAIRS
     rows = unit_rows(standardize_features(X))
-    rounded, double = FullAffinity(rows, mask), FullAffinity(rows, mask, precision="highest")
-    assert rounded.product.by_label
+    rounded, double = full_affinity(rows, mask), full_affinity(rows, mask, precision="highest")
+    assert rounded.by_label
     found = match(rounded, mask, max_iter=50, tol=0.0).probabilities
     expected = match(double, mask, max_iter=50, tol=0.0).probabilities
     assert (found != expected).any()
@@ -256,14 +262,14 @@ def test_many_affinities_are_rounded_and_move_the_probabilities_little():
 def test_precision_follows_the_number_of_rows_and_the_deviation():
     X, mask, _ = random_problem(9, m=DOUBLE_ROWS + 1)
     rows = unit_rows(X)
-    assert FullAffinity(rows[1:], mask[1:]).product.rows.dtype == np.float64
-    assert FullAffinity(rows, mask).product.rows.dtype == np.float32
-    assert FullAffinity(rows, mask, precision="highest").product.rows.dtype == np.float64
+    assert full_affinity(rows[1:], mask[1:]).rows.dtype == np.float64
+    assert full_affinity(rows, mask).rows.dtype == np.float32
+    assert full_affinity(rows, mask, precision="highest").rows.dtype == np.float64
     # Nearly parallel rows of one label: affinities that single precision cannot tell apart.
     alike = unit_rows(np.array([1.0, 0.0]) + 1e-3 * rows[:, :2])
-    assert FullAffinity(
-        alike, np.eye(1, 2, dtype=bool).repeat(len(rows), 0)
-    ).product.rows.dtype == (np.float64)
+    assert full_affinity(alike, np.eye(1, 2, dtype=bool).repeat(len(rows), 0)).rows.dtype == (
+        np.float64
+    )
 
 
 @pytest.mark.parametrize(
@@ -294,8 +300,8 @@ def test_the_cheaper_operator_is_taken():
     dense, levels = np.ones((30, 4), dtype=bool), random_label_similarity(rng, 4, (0.0, 0.5))
     found = full_affinity(X, dense, beta=0.3, label_similarity=levels)
     assert isinstance(found, FullAffinity)
-    assert found.beta == 0.3
-    np.testing.assert_array_equal(found.similarity, levels)
+    assert found.final.threshold == pytest.approx(0.3)
+    np.testing.assert_array_equal(found.levels.similarity, levels)
 
 
 def test_all_forms_of_the_affinity_have_the_same_defaults():
@@ -307,8 +313,8 @@ def test_all_forms_of_the_affinity_have_the_same_defaults():
 
 def test_the_base_support_is_computed_once():
     X, mask, _ = random_problem(0)
-    operator = FullAffinity(unit_rows(X), mask)
-    assert operator.product.base_support is operator.product.base_support
+    operator = full_affinity(unit_rows(X), mask)
+    assert operator.base_support is operator.base_support
 
 
 @pytest.mark.parametrize("n_classes", [2, 8])
@@ -321,8 +327,8 @@ def test_support_is_never_negative(n_classes):
         mask = np.zeros((33, n_classes), dtype=bool)
         mask[:, 0] = mask[:3, 1] = True
         P = np.eye(n_classes)[(np.arange(33) < 3).astype(int)]
-        operator = FullAffinity(unit_rows(X), mask, beta=0.1, precision="high")
-        assert operator.product.by_label == (n_classes == 8)
+        operator = full_affinity(unit_rows(X), mask, beta=0.1, precision="high")
+        assert operator.by_label == (n_classes == 8)
         support = support_of(operator, P)[mask]
         assert (support >= 0).all()
         assert support.min() < 1e-4  # here rounding decides
@@ -332,15 +338,15 @@ def test_inner_products_are_kept_where_looking_them_up_is_cheaper(monkeypatch):
     rng = np.random.RandomState(0)
     mask = np.ones((9, 2), dtype=bool)
     rows = {d: unit_rows(rng.randn(9, d)) for d in (LOOKUP_COST - 1, LOOKUP_COST)}
-    assert FullAffinity(rows[LOOKUP_COST - 1], mask).product.gram() is None
-    operator = FullAffinity(rows[LOOKUP_COST], mask).product
+    assert full_affinity(rows[LOOKUP_COST - 1], mask).gram() is None
+    operator = full_affinity(rows[LOOKUP_COST], mask)
     gram = operator.gram()
     np.testing.assert_allclose(gram, operator.rows @ operator.rows.T)
     np.testing.assert_array_equal(gram.diagonal(), operator.final.steepness)
     needed = 8 * 9 * 9
     for store_bytes, kept in ((needed, True), (needed - 1, False)):
-        few = FullAffinity(rows[LOOKUP_COST], mask, store_bytes=store_bytes)
-        assert (few.product.gram() is not None) == kept
+        few = full_affinity(rows[LOOKUP_COST], mask, store_bytes=store_bytes)
+        assert (few.gram() is not None) == kept
         monkeypatch.setattr(module, "GRAM_BYTES", store_bytes)
         assert (operator.gram() is not None) == kept
 
@@ -349,18 +355,19 @@ def test_an_iteration_goes_label_by_label_where_that_takes_fewer_steps():
     # With c labels of n/c instances each there are n^2/c pairs: fewer than n^2 c / 5 from c^2 = 5.
     for n_classes, by_label in ((1, False), (2, False), (3, True), (4, True)):
         mask = np.eye(n_classes, dtype=bool).repeat(12 // n_classes, axis=0)
-        operator = FullAffinity(unit_rows(np.random.RandomState(0).randn(12, 3)), mask)
-        assert operator.product.by_label == by_label
-        dense = affinity(operator.product.rows, mask)
+        operator = full_affinity(unit_rows(np.random.RandomState(0).randn(12, 3)), mask)
+        assert operator.by_label == by_label
+        dense = affinity(operator.rows, mask)
         P = uniform_start(mask)
         np.testing.assert_allclose(support_of(operator, P)[mask], dense @ P[mask], atol=1e-9)
 
 
-def test_single_precision_needs_a_deviation_that_it_can_tell():
+def test_single_precision_needs_a_deviation_that_it_can_tell(monkeypatch):
     def precision(std, n_samples=DOUBLE_ROWS + 1):
         rows, mask = np.zeros((n_samples, 1)), np.ones((n_samples, 1), dtype=bool)
-        given = (rows, mask, LabelLevels(np.eye(1)), AffinityStatistics(9, 0.5, std))
-        return module.BlockProduct(*given, beta=0.6, precision=None).rows.dtype
+        found = AffinityStatistics(9, 0.5, std)
+        monkeypatch.setattr(full_tiles, "affinity_statistics", lambda *given: found)
+        return full_affinity(rows, mask).rows.dtype
 
     enough = float(np.finfo(np.float32).eps) / 1e-4
     assert precision(enough * 1.001) == np.float32
@@ -376,9 +383,9 @@ def test_blocks_are_rounded_from_so_many_pairs_on(monkeypatch):
     pairs = int(np.square(mask.sum(axis=0)).sum())
     for limit, dtype in ((pairs, np.float64), (pairs - 1, np.float32)):
         monkeypatch.setattr(module, "DOUBLE_PAIRS", limit)
-        assert FullAffinity(unit_rows(X), mask).product.blocks.dtype == dtype
-        exact = FullAffinity(unit_rows(X), mask, precision="highest")
-        assert exact.product.blocks.dtype == np.float64
+        assert full_affinity(unit_rows(X), mask).blocks.dtype == dtype
+        exact = full_affinity(unit_rows(X), mask, precision="highest")
+        assert exact.blocks.dtype == np.float64
 
 
 @pytest.mark.parametrize("wide", [False, True])
@@ -416,10 +423,10 @@ def test_single_precision_can_be_asked_for(library):
     X, mask, _ = random_problem(7, m=30)
     rows = library.array(unit_rows(X))
     P = uniform_start(mask)
-    operator = FullAffinity(rows, library.array(mask), beta=0.0, precision="high")
+    operator = full_affinity(rows, library.array(mask), beta=0.0, precision="high")
     found = to_host(support_of(operator, library.array(P)))
     assert found.dtype == np.float64
-    exact = FullAffinity(unit_rows(X), mask, beta=0.0, precision="highest")
+    exact = full_affinity(unit_rows(X), mask, beta=0.0, precision="highest")
     expected = support_of(exact, P)
     np.testing.assert_allclose(found[mask], expected[mask], rtol=1e-5)
     assert (found[mask] != expected[mask]).any()

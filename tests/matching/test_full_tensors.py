@@ -6,7 +6,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
 from gmpll.graph.views import unit_rows  # noqa: E402
-from gmpll.matching import FullAffinity, full_affinity, match  # noqa: E402
+from gmpll.matching import full_affinity, match  # noqa: E402
 from literal import affinity, standardize_features  # noqa: E402
 from problems import random_label_similarity, random_problem  # noqa: E402
 
@@ -27,7 +27,7 @@ def test_kept_or_made_anew_the_product_is_that_of_the_dense_affinity(
     A2 = None if levels is None else random_label_similarity(np.random.RandomState(0), 4, levels)
     Z = standardize_features(X)
     P = probabilities(mask)
-    operator = FullAffinity(
+    operator = full_affinity(
         torch.from_numpy(unit_rows(Z)),
         torch.from_numpy(mask),
         label_similarity=A2,
@@ -44,8 +44,8 @@ def test_single_precision_tensors_stay_so(precision):
     X, mask, _ = random_problem(7, m=200, d=12, q=6)
     rows = torch.from_numpy(unit_rows(standardize_features(X)))
     P = torch.from_numpy(probabilities(mask))
-    expected = FullAffinity(rows, torch.from_numpy(mask)).apply(P)
-    operator = FullAffinity(rows.float(), torch.from_numpy(mask), precision=precision)
+    expected = full_affinity(rows, torch.from_numpy(mask)).apply(P)
+    operator = full_affinity(rows.float(), torch.from_numpy(mask), precision=precision)
     found = operator.apply(P.float())
     assert found.dtype == torch.float32
     np.testing.assert_allclose(found.numpy()[mask], expected.numpy()[mask], rtol=2e-6)

@@ -6,9 +6,9 @@ from gmpll.graph.views import unit_rows
 from gmpll.matching.affinity import AffinityStatistics
 from gmpll.matching.full_tiles import (
     FinalAffinity,
+    FullAffinity,
     KeptTiles,
     LabelLevels,
-    TiledProduct,
     affinity_product,
 )
 from literal import similarity, standardize_features
@@ -127,15 +127,8 @@ def test_tiles_are_kept_if_they_fit_and_made_anew_if_not(name):
     upper = 4 * 4 + 4 * 4 + 4 * 2 + 4 * 4 + 4 * 2 + 2 * 2
     needed = 8 * 2 * upper
     for store_bytes, kept in ((needed, True), (needed - 1, False)):
-        product = TiledProduct(
-            rows,
-            mask,
-            LabelLevels(A2),
-            AffinityStatistics(20, 0.5, 0.2),
-            beta=0.3,
-            precision=None,
-            tile=4,
-            store_bytes=store_bytes,
+        product = FullAffinity(
+            rows, mask, beta=0.3, label_similarity=A2, tile=4, store_bytes=store_bytes
         )
         first, second = list(product._differences()), list(product._differences())
         assert len(first) == 6

@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
 from gmpll.engines.torch import GroupedSearch, tensor_neighbors  # noqa: E402
 from gmpll.graph.views import unit_rows  # noqa: E402
-from gmpll.matching import FullAffinity, match, uniform_start  # noqa: E402
+from gmpll.matching import full_affinity, match, uniform_start  # noqa: E402
 from literal import standardize_features  # noqa: E402
 from problems import random_label_similarity, random_problem  # noqa: E402
 
@@ -39,7 +39,7 @@ def problem(m, d, q):
 
 
 def fused(rows, mask, precision, **options):
-    return FullAffinity(
+    return full_affinity(
         rows.float(), mask, precision=precision, store_bytes=0, fused=True, **options
     )
 
@@ -53,7 +53,7 @@ def test_the_fused_product_equals_that_of_double_precision(m, d, q, levels, prec
     rows, mask = problem(m, d, q)
     A2 = None if levels is None else random_label_similarity(np.random.RandomState(0), q, levels)
     options = {"label_similarity": A2, "beta": BETA[precision]}
-    exact = FullAffinity(rows, mask, **options)
+    exact = full_affinity(rows, mask, **options)
     operator = fused(rows, mask, precision, **options)
     P = uniform_start(mask, torch.float64)
     expected, tolerance = exact.apply(P), TOLERANCE[precision]
@@ -75,20 +75,20 @@ def test_the_kept_matrix_gives_the_product_of_double_precision(m, d, q, precisio
     rows, mask = problem(m, d, max(q, 2))
     mask = mask[:, :q] | (q == 1)
     P = uniform_start(mask, torch.float64)
-    expected = FullAffinity(rows, mask, beta=0.3).apply(P)
-    operator = FullAffinity(
+    expected = full_affinity(rows, mask, beta=0.3).apply(P)
+    operator = full_affinity(
         rows.float(), mask, beta=0.3, precision=precision, store_bytes=2**30, fused=True
     )
     for _ in range(2):
         support = operator.apply(P.float()).double()
         torch.testing.assert_close(support[mask], expected[mask], rtol=tolerance, atol=tolerance)
-    assert operator.product.stored
+    assert operator.stored
 
 
 def test_the_fused_matching_finds_the_labels_of_double_precision():
     rows, mask = problem(150, 6, 4)
     exact = match(
-        FullAffinity(rows, mask), mask, max_iter=20, start=uniform_start(mask, torch.float64)
+        full_affinity(rows, mask), mask, max_iter=20, start=uniform_start(mask, torch.float64)
     )
     found = match(fused(rows, mask, "high"), mask, max_iter=20)
     torch.testing.assert_close(found.probabilities.double(), exact.probabilities, rtol=0, atol=1e-4)
@@ -100,7 +100,7 @@ def test_a_single_label_needs_only_the_base():
     P = uniform_start(mask)
     torch.testing.assert_close(
         fused(rows, mask, "high").apply(P).double(),
-        FullAffinity(rows, mask).apply(P.double()),
+        full_affinity(rows, mask).apply(P.double()),
         rtol=1e-5,
         atol=1e-5,
     )

@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from gmpll.graph.cosine import row_blocks, upper_triangle
-from gmpll.matching.affinity import AffinityStatistics, DenseLayout, PackedLayout
-from gmpll.matching.full_tiles import FinalAffinity, KeptTiles, TiledProduct, affinity_sums
+from gmpll.matching.affinity import DenseLayout, PackedLayout
+from gmpll.matching.full_tiles import FinalAffinity, FullAffinity, KeptTiles, affinity_sums
 
-__all__ = ["BlockProduct", "LabelBlocks", "difference_matrix"]
+__all__ = ["BlockAffinity", "LabelBlocks", "difference_matrix"]
 
 Floats = NDArray[np.floating]
 
@@ -44,8 +44,8 @@ CACHED_ENTRIES = 2**16
 PADDING = 8
 
 
-class BlockProduct(TiledProduct):
-    """K p of the full graph on NumPy arrays.
+class BlockAffinity(FullAffinity):
+    """The full graph on NumPy arrays.
 
     By default affinities are made in double precision up to ``DOUBLE_ROWS`` rows and then, if they
     are many, rounded to single, which moves matching probabilities by about 1e-7. For more rows
@@ -57,9 +57,9 @@ class BlockProduct(TiledProduct):
     Blocks are kept between iterations if they take no more than ``store_bytes``.
     """
 
-    def __init__(self, rows: Any, mask: NDArray[np.bool_], *given: Any, **options: Any) -> None:
-        super().__init__(rows, mask, *given, **options)
-        self._rounded = options["precision"] is None
+    def __init__(self, rows: Any, mask: NDArray[np.bool_], **options: Any) -> None:
+        super().__init__(rows, mask, **options)
+        self._rounded = options.get("precision") is None
         # Pairs of assignments with the same label.
         self._label_pairs = float(np.square(mask.sum(axis=0, dtype=np.float64)).sum())
 
@@ -76,10 +76,10 @@ class BlockProduct(TiledProduct):
             return False
         return VECTOR_COST * self._label_pairs <= float(n_samples) ** 2 * n_classes
 
-    def __call__(self, p: Floats) -> Floats:
+    def apply(self, p: Floats) -> Floats:
         """Return K p."""
         if not self.by_label:
-            return super().__call__(p)
+            return super().apply(p)
         support = self.blocks.product(p) + self._base_of_assignments
         return np.maximum(support, 0.0, out=support)
 
@@ -119,12 +119,11 @@ class BlockProduct(TiledProduct):
         np.fill_diagonal(gram, self.final.steepness)
         return gram
 
-    def _dtype(
-        self, rows: Floats, statistics: AffinityStatistics, precision: str | None
-    ) -> DTypeLike:
+    def _dtype(self, rows: Floats, precision: str | None) -> DTypeLike:
         if precision is not None:
             return np.dtype(np.float64 if precision == "highest" else np.float32)
-        rounding = float(np.finfo(np.float32).eps) / max(statistics.std, np.finfo(np.float64).tiny)
+        deviation = max(self.statistics.std, np.finfo(np.float64).tiny)
+        rounding = float(np.finfo(np.float32).eps) / deviation
         single = len(rows) > DOUBLE_ROWS and rounding <= SINGLE_ROUNDING
         return np.dtype(np.float32 if single else np.float64)
 

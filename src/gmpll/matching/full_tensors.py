@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from gmpll.engines.torch import ROW_SCALE, padded, split
-from gmpll.matching.full_tiles import STORE_BYTES, TILE, TiledProduct
+from gmpll.matching.full_tiles import STORE_BYTES, TILE, FullAffinity
 
 #: Half-precision numbers that a factor is the sum of.
 PARTS = {"high": 2, "half": 1}
@@ -35,16 +35,17 @@ KEPT_ALIGNMENT = 128
 LABEL_ALIGNMENT = 16
 
 
-def tensor_product(
+def tensor_affinity(
     rows: Tensor,
-    *given: Any,
-    precision: str | None,
+    mask: Tensor,
+    *,
+    precision: str | None = None,
     tile: int | None = None,
     store_bytes: int | None = None,
     fused: bool | None = None,
     **options: Any,
-) -> TiledProduct:
-    """Return the product for tensors: by the Triton kernels if ``fused``.
+) -> FullAffinity:
+    """Return the affinity of tensors: by the Triton kernels if ``fused``.
 
     By default they are used on CUDA if Triton is installed and the precision is not "highest",
     which they do not have. The precision is high for single-precision rows on CUDA by default, else
@@ -58,22 +59,22 @@ def tensor_product(
     options["store_bytes"] = _store_bytes(rows, fused) if store_bytes is None else store_bytes
     options["tile"] = tile or (CUDA_TILE if rows.is_cuda else TILE)
     if not fused:
-        return TiledProduct(rows.contiguous(), *given, precision=precision, **options)
+        return FullAffinity(rows.contiguous(), mask, precision=precision, **options)
     n_parts = PARTS[precision]
-    return KernelProduct(rows.contiguous(), *given, precision="high", n_parts=n_parts, **options)
+    return KernelAffinity(rows.contiguous(), mask, n_parts=n_parts, **options)
 
 
-class KernelProduct(TiledProduct):
-    """K p of the full graph by kernels whose factors are sums of half-precision numbers."""
+class KernelAffinity(FullAffinity):
+    """The full graph by kernels whose factors are sums of half-precision numbers."""
 
-    def __init__(self, *given: Any, n_parts: int, **options: Any) -> None:
-        super().__init__(*given, **options)
+    def __init__(self, rows: Tensor, mask: Tensor, *, n_parts: int, **options: Any) -> None:
+        super().__init__(rows, mask, precision="high", **options)
         self._n_parts = n_parts
         entries = _aligned(len(self.unit_rows), KEPT_ALIGNMENT) ** 2
         self.stored = 2 * n_parts * len(self.levels.others) * entries <= self.store_bytes
         self._base: Tensor | None = None
 
-    def __call__(self, p: Tensor) -> Tensor:
+    def apply(self, p: Tensor) -> Tensor:
         """Return K p."""
         if self.stored:
             product, base = self._stored_product(p), self._matrices[1]

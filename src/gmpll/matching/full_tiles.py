@@ -16,9 +16,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gmpll.arrays import Array, array_namespace, device, is_dask_array, is_torch_array
+from gmpll.arrays import Array, array_namespace, device, evaluated, is_dask_array, is_torch_array
 from gmpll.graph.cosine import row_blocks, upper_triangle
-from gmpll.matching.affinity import ZERO_AFFINITY, AffinityStatistics, DenseLayout
+from gmpll.matching.affinity import (
+    ZERO_AFFINITY,
+    AffinityStatistics,
+    DenseLayout,
+    check_label_similarity,
+)
+
+#: See gmpll.matching.full.
+PRECISIONS = ("highest", "high", "half")
 
 #: A standardised affinity is exact up to about this many units of its rounding.
 ROUNDING_UNITS = 8
@@ -130,39 +138,59 @@ class KeptTiles:
         self._kept = kept
 
 
-class TiledProduct:
-    """K p of the full graph, tile by tile.
+class FullAffinity:
+    """All-pairs affinity by levels of the label similarity (no imbalance bias), tile by tile.
 
     A tile has ``tile`` rows and columns. Tiles are kept between iterations if all of them take no
     more than ``store_bytes``. Those of Dask arrays are their chunks, and are made anew in every
-    iteration. Precision "high" is single precision, else that of the rows is kept.
+    iteration. Precision "high" is single precision, else that of the rows is kept. The other
+    parameters are those of :func:`gmpll.matching.full_affinity`, which chooses what suits the array
+    library; ``statistics`` are mean and deviation over all pairs of assignments.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gmpll.matching import FullAffinity
+    >>> rows = np.array([[1.0, 0.0], [0.8, 0.6], [0.0, 1.0]])
+    >>> mask = np.array([[True, False], [True, True], [False, True]])
+    >>> affinity = FullAffinity(rows, mask, beta=0.3)
+    >>> support = affinity.apply(mask / mask.sum(axis=1, keepdims=True))
+    >>> np.where(mask, support, 0.0).round(2)
+    array([[1.55, 0.  ],
+           [1.43, 1.17],
+           [0.  , 1.43]])
     """
 
     def __init__(
         self,
         rows: Array,
         mask: Array,
-        levels: LabelLevels,
-        statistics: AffinityStatistics,
         *,
-        beta: float,
-        precision: str | None,
+        beta: float = 0.6,
+        label_similarity: Array | None = None,
+        precision: str | None = None,
         tile: int = TILE,
         store_bytes: int = STORE_BYTES,
     ) -> None:
+        if precision not in (None, *PRECISIONS):
+            raise ValueError(
+                f"precision={precision!r} is unknown: choose one of {', '.join(PRECISIONS)}."
+            )
         if precision == "half":
             raise ValueError(
                 "precision='half' needs PyTorch tensors on a CUDA device, and Triton: choose "
                 "'highest' or 'high'."
             )
         xp = array_namespace(rows)
-        dtype = self._dtype(rows, statistics, precision)
+        self.levels = LabelLevels(check_label_similarity(label_similarity, mask.shape[1]))
+        self.statistics = affinity_statistics(rows, mask, self.levels.similarity)
+        dtype = self._dtype(rows, precision)
         self.unit_rows = xp.astype(rows, dtype, copy=False)
         self.mask = mask
-        self.levels = levels
         self.tile = tile
         self.store_bytes = store_bytes
-        self.final = FinalAffinity.from_statistics(statistics, beta, float(xp.finfo(dtype).eps))
+        resolution = float(xp.finfo(dtype).eps)
+        self.final = FinalAffinity.from_statistics(self.statistics, beta, resolution)
 
     @cached_property
     def layout(self) -> DenseLayout:
@@ -179,7 +207,7 @@ class TiledProduct:
         """F_v0 1: the support of an instance if all labels were at the base level."""
         return affinity_sums(self.rows, self.final, self.levels.base, self.tile)
 
-    def __call__(self, p: Array) -> Array:
+    def apply(self, p: Array) -> Array:
         """Return K p."""
         if is_dask_array(p):
             return self._of(self.rows, p, same=True)
@@ -195,7 +223,11 @@ class TiledProduct:
         return xp.clip(xp.astype(product + self.base_support[:, None], p.dtype), min=0.0)
 
     def to_queries(self, queries: Array, P: Array) -> Array:
-        """Return the support of unseen rows by these, (n_queries, n_classes)."""
+        """Return the support of unseen rows of length one or zero, (n_queries, n_classes).
+
+        P are the (n_samples, n_classes) probabilities of the instances of this affinity. The unseen
+        ones do not support each other.
+        """
         queries = array_namespace(queries).astype(queries, self.unit_rows.dtype, copy=False)
         return self._of(self.final.scale(queries), P, same=False)
 
@@ -221,7 +253,7 @@ class TiledProduct:
             for a, b in self._places
         )
 
-    def _dtype(self, rows: Array, statistics: AffinityStatistics, precision: str | None) -> Any:
+    def _dtype(self, rows: Array, precision: str | None) -> Any:
         return array_namespace(rows).float32 if precision == "high" else rows.dtype
 
 
@@ -319,3 +351,50 @@ def widest(rows: Array) -> Any:
     """Return double precision where the device has it."""
     on_mps = is_torch_array(rows) and rows.device.type == "mps"
     return rows.dtype if on_mps else array_namespace(rows).float64
+
+
+def affinity_statistics(
+    rows: Array, mask: Array, similarity: NDArray[np.float64]
+) -> AffinityStatistics:
+    """Return mean and deviation of K over all pairs of assignments, in double precision."""
+    xp = array_namespace(rows)
+    wide = xp.astype(rows, widest(rows))
+    sets = xp.astype(mask, wide.dtype)
+    signs = _like(2.0 * similarity - 1.0, wide)
+    by_label = sets.T @ wide
+    # A zero row is fully similar to itself, although its inner product is not one.
+    alone = sets[~xp.any(wide != 0, axis=1)]
+    total = xp.sum((signs @ by_label) * by_label) + xp.sum((alone @ signs) * alone)
+    squares = _sum_of_squares(wide, sets, (2.0 * similarity - 1.0) ** 2)
+    squares = squares + xp.sum((alone @ signs**2) * alone)
+    found = evaluated(total, squares, xp.sum(xp.astype(mask, xp.int64)))
+    total, squares, u = (float(value) for value in found)
+    around_half = AffinityStatistics.from_sums(int(u), 0.5 * total, 0.25 * squares)
+    return AffinityStatistics(int(u), around_half.mean + 0.5, around_half.std)
+
+
+def _sum_of_squares(rows: Array, sets: Array, weights: NDArray[np.float64]) -> Array:
+    """Return the sum of c_ij^2 over all pairs of assignments, weighted by their labels."""
+    xp = array_namespace(rows)
+    n_samples, n_features = rows.shape
+    if np.all(weights == 1.0):
+        # Then every entry is as far from one half as any other of the same two instances.
+        weighted = rows * xp.sqrt(xp.sum(sets, axis=1, keepdims=True))
+        few_features = n_features <= n_samples
+        gram = weighted.T @ weighted if few_features else weighted @ weighted.T
+        return xp.sum(gram**2)
+    if n_features > n_samples:
+        return xp.sum(((rows @ rows.T) ** 2 @ sets) * (sets @ _like(weights, sets)))
+    # The weights as a sum of outer products: each needs sums of outer products of rows only.
+    strengths, vectors = np.linalg.eigh(weights)
+    sides = sets @ _like(vectors, sets)
+    total = 0.0
+    for number, strength in enumerate(strengths.tolist()):
+        moment = (rows * sides[:, number, None]).T @ rows
+        total = total + strength * xp.sum(moment**2)
+    return total
+
+
+def _like(values: NDArray[np.float64], array: Array) -> Array:
+    """Bring values to the library, the device and the precision of an array."""
+    return array_namespace(array).asarray(values, dtype=array.dtype, device=device(array))
