@@ -1,18 +1,33 @@
 """The time that the default takes, beside a support vector machine that is given the truth.
 
     python benchmarks/default.py [--problems lost,digits] [--repeats 3] [--out results/default.csv]
+    python benchmarks/default.py --rows 5000,20000,50000,200000,1000000 [--out results/rows.csv]
+    python benchmarks/default.py --device cuda [--problems lost] [--out results/gpu/default.csv]
 
 Both are fitted on the same rows in one process, one after the other, and the ratio of their
 shortest times is printed; then the same for ``predict``: of a single row, and of 10,000 rows. Lost,
 BirdSong and labelme need the data sets (environment variable GMPLL_DATA) and are left out where
 they are absent.
+
+``--rows``: the first rows of one problem, each number in a process of its own (peak memory), and
+10,000 unseen rows; beside the accuracies those of the rule that knows the classes' centres, which
+nothing can beat, and beside the fit the search for the neighbours in the two views of the graph.
+
+``--device``: tensors on a device, from NumPy arrays to NumPy labels, with the share of labels that
+the fit of the same rows on the host finds too, up to 10,000 rows. The first fit, which compiles, is
+reported beside the shortest.
 """
 
 import argparse
 import csv
+import json
+import resource
+import subprocess
+import sys
 import time
 
 import numpy as np
+from sklearn import config_context
 from sklearn.datasets import load_digits
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -26,7 +41,20 @@ from gmpll.datasets import (
     make_partial_label_problem,
     random_candidates,
 )
+from gmpll.engines import engine_of
+from gmpll.evidence.pipeline import N_GRAPH_VIEWS
+from gmpll.evidence.selection import ALL_VIEWS
+from gmpll.graph.views import views_of
 
+#: rows, features, labels and mean candidates of problems that are made in the shape of others.
+SHAPES = {
+    "soccer player": (17_472, 279, 171, 2.09),
+    "yahoo news": (22_991, 163, 219, 1.91),
+    "1000000 x 128": (1_000_000, 128, 20, 3.0),
+}
+#: Rows that no fit sees; rows on which the host is asked beside a device; rows of a first fit that
+#: loads compiled code.
+UNSEEN_ROWS, HOST_ROWS, WARM_UP_ROWS = 10_000, 10_000, 500
 COLUMNS = ("problem", "rows", "features", "fit", "svm fit", "ratio", "one row", "10,000 rows",
            "svm 10,000 rows")  # fmt: skip
 
@@ -50,9 +78,11 @@ PROBLEMS = {
     "digits": digits,
     "lost": lambda: prepared(load_real_world, "lost"),
     "labelme": lambda: prepared(load_crowd, "labelme"),
+    "msrcv2": lambda: prepared(load_real_world, "msrcv2"),
     "birdsong": lambda: prepared(load_real_world, "birdsong"),
     "20000 x 64": lambda: synthetic(20_000),
 }
+REAL_WORLD = ("lost", "msrcv2", "birdsong")
 
 
 def shortest(function, repeats):
@@ -75,29 +105,140 @@ def measured(name, repeats):
     return (name, *X.shape, ours, svm, ours / svm, one, block, of_svm)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--problems", default=",".join(PROBLEMS))
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--out", help="also write the table to this CSV file")
-    options = parser.parse_args()
-    rows = []
-    for name in options.problems.split(","):
+def right_by_centers(problem, part):
+    """Accuracies, within the sets and of unseen rows, of the rule that knows the centres."""
+    X, mask, y = problem.data[part], problem.candidates[part], problem.target[part]
+    scores = X @ problem.centers.T - 0.5 * (problem.centers**2).sum(axis=1)
+    return (np.where(mask, scores, -np.inf).argmax(axis=1) == y).mean(), (
+        scores.argmax(1) == y
+    ).mean()
+
+
+def measured_rows(n_rows, largest, seed):
+    """Fit the first rows of the largest problem; a line of the table."""
+    problem = make_partial_label_problem(
+        largest + UNSEEN_ROWS, 64, 10, 3.0, random_state=seed, dtype=np.float32
+    )
+    X, mask, y = problem.data[:n_rows], problem.candidates[:n_rows], problem.target[:n_rows]
+    unseen = slice(largest, None)
+    options = {"random_state": 0, "n_jobs": -1}
+    PartialLabelClassifier(**options).fit(X[:WARM_UP_ROWS], mask[:WARM_UP_ROWS])
+    fit, model = shortest(lambda: PartialLabelClassifier(**options).fit(X, mask), 1)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    views = [view.rows for view in views_of(X, ALL_VIEWS[:N_GRAPH_VIEWS], np.random.RandomState(0))]
+    engine = engine_of(X)
+    how = engine.choose_search("auto", *X.shape)
+    search, _ = shortest(
+        lambda: [engine.nearest_neighbors(each, 40, search=how, n_jobs=-1) for each in views], 1
+    )
+    return {
+        "seed": seed,
+        "rows": n_rows,
+        "found": float((model.labels_ == y).mean()),
+        "found by centres": float(right_by_centers(problem, slice(n_rows))[0]),
+        "unseen": float((model.predict(problem.data[unseen]) == problem.target[unseen]).mean()),
+        "unseen by centres": float(right_by_centers(problem, unseen)[1]),
+        "fit": fit,
+        "neighbour search": search,
+        "ratio": fit / search,
+        "search": how,
+        "peak MiB": peak,
+        **{name: model.selected_[name] for name in ("ridge", "stacking", "forest", "tau")},
+    }
+
+
+def rows_in_processes(sizes, seed):
+    """Measure each number of rows in a process of its own."""
+    for n_rows in sizes:
+        one = [sys.executable, __file__, "--one", json.dumps([n_rows, max(sizes), seed])]
+        done = subprocess.run(one, check=True, stdout=subprocess.PIPE, text=True)
+        yield json.loads(done.stdout.splitlines()[-1])
+
+
+def made_in_shape(shape):
+    problem = make_partial_label_problem(*shape, random_state=0, dtype=np.float32)
+    return problem.data, problem.candidates, problem.target
+
+
+def measured_on_device(name, device, repeats):
+    """Fit tensors, from NumPy arrays to NumPy labels; a line of the table."""
+    import torch
+
+    X, mask, y = made_in_shape(SHAPES[name]) if name in SHAPES else PROBLEMS[name]()
+
+    def fit():
+        with config_context(array_api_dispatch=True):
+            tensors = [torch.as_tensor(array).to(device) for array in (X, mask)]
+            model = PartialLabelClassifier(random_state=0).fit(*tensors)
+        return np.asarray(model.labels_.cpu() if hasattr(model.labels_, "cpu") else model.labels_)
+
+    first, labels = shortest(fit, 1)
+    best, _ = shortest(fit, repeats) if len(X) <= 100_000 else (first, labels)
+    line = {"problem": name, "rows": len(X), "features": X.shape[1], "labels": mask.shape[1],
+            "first fit": first, "fit": best, "accuracy": float((labels == y).mean())}  # fmt: skip
+    if len(X) <= HOST_ROWS:
+        host, model = shortest(lambda: PartialLabelClassifier(random_state=0).fit(X, mask), 1)
+        line |= {"host fit": host, "equal labels": float((labels == model.labels_).mean())}
+    return line
+
+
+def printed(lines):
+    """Print every line when it is there; return all."""
+    kept = []
+    for line in lines:
+        kept.append(line)
+        print("  ".join(f"{column} {value:.4g}" if isinstance(value, float) else f"{column} {value}"
+                        for column, value in line.items()), flush=True)  # fmt: skip
+    return kept
+
+
+def on_device(names, device, repeats):
+    for name in names:
         try:
-            rows.append(measured(name, options.repeats if name != "20000 x 64" else 1))
+            yield measured_on_device(name, device, repeats)
         except DatasetUnavailableError as error:
             print(f"{name} is left out: {error}")
-            continue
-        pairs = zip(COLUMNS, rows[-1], strict=True)
-        print("  ".join(f"{column} {value:.4g}" if not isinstance(value, str) else value
-                        for column, value in pairs), flush=True)  # fmt: skip
-    if options.out:
+
+
+def beside_svm(names, repeats):
+    for name in names:
+        try:
+            line = measured(name, repeats if name != "20000 x 64" else 1)
+            yield dict(zip(COLUMNS, line, strict=True))
+        except DatasetUnavailableError as error:
+            print(f"{name} is left out: {error}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--problems", help="which, separated by commas; all by default")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--rows", help="numbers of rows, separated by commas")
+    parser.add_argument("--seed", type=int, default=0, help="of the problem that --rows cuts")
+    parser.add_argument("--device", help="fit tensors on this device, for instance cuda")
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    parser.add_argument("--out", help="also write the table to this CSV file")
+    options = parser.parse_args()
+    if options.one:
+        print(json.dumps(measured_rows(*json.loads(options.one))))
+        return
+    names = options.problems.split(",") if options.problems else None
+    if options.rows:
+        sizes = [int(size) for size in options.rows.split(",")]
+        lines = printed(rows_in_processes(sizes, options.seed))
+    elif options.device:
+        chosen = names or [*REAL_WORLD, *SHAPES]
+        lines = printed(on_device(chosen, options.device, options.repeats))
+    else:
+        lines = printed(beside_svm(names or [*PROBLEMS], options.repeats))
+    if options.out and lines:
         with open(options.out, "w", newline="") as file:
             writer = csv.writer(file)
-            writer.writerow(COLUMNS)
-            writer.writerows(
-                [[f"{v:.4g}" if isinstance(v, float) else v for v in row] for row in rows]
-            )
+            columns = list(dict.fromkeys(column for line in lines for column in line))
+            writer.writerow(columns)
+            for line in lines:
+                values = [line.get(column, "") for column in columns]
+                writer.writerow([f"{v:.4g}" if isinstance(v, float) else v for v in values])
 
 
 if __name__ == "__main__":
