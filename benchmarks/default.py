@@ -2,7 +2,8 @@
 
     python benchmarks/default.py [--problems lost,digits] [--repeats 3] [--out results/default.csv]
     python benchmarks/default.py --rows 5000,20000,50000,200000,1000000 [--out results/rows.csv]
-    python benchmarks/default.py --device cuda [--problems lost] [--out results/gpu/default.csv]
+    SCIPY_ARRAY_API=1 python benchmarks/default.py --device cuda [--problems lost]
+                                                   [--out results/gpu/default.csv]
 
 Both are fitted on the same rows in one process, one after the other, and the ratio of their
 shortest times is printed; then the same for ``predict``: of a single row, and of 10,000 rows. Lost,
