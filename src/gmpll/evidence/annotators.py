@@ -511,7 +511,7 @@ class _Crowd:
         #: they count as one.
         self._per_item = 1.0 / np.maximum(voters, 1)[:, None]
         self._votes_alone = np.bincount(
-            self._who, self._per_itemt * self._alone[self._item], self.n_annotators
+            self._who, self._weight * self._alone[self._item], self.n_annotators
         )
         self._accuracy = max(PRIOR_ACCURACY, 1.0 / n_classes)
         against = PRIOR_AGAINST if self.named else 0.0
@@ -541,7 +541,7 @@ class _Crowd:
             weight = weight / np.bincount(ballot)[ballot]
         np.add.at(self.counts, (item, label), weight)
         columns, pair = np.unique(column, return_inverse=True)
-        self._item, self._who, self._label, self._per_itemt = item, who, label, weight
+        self._item, self._who, self._label, self._weight = item, who, label, weight
         self._pair_who, self._pair_label = np.divmod(columns.astype(np.intp), n_classes)
         ends = np.searchsorted(pair, np.arange(len(columns) + 1))
         self._blocks = []
@@ -728,9 +728,9 @@ class _Crowd:
 
     def agreement(self) -> NDArray[np.float64]:
         """Return the share of the others' votes on an annotator's items that are equal."""
-        own = self._per_itemt if self.named else np.ones(len(self._per_itemt))
-        others = self._per_itemt * (self.counts.sum(axis=1)[self._item] - own)
-        equal = self._per_itemt * (self.counts[self._item, self._label] - own)
+        own = self._weight if self.named else np.ones(len(self._weight))
+        others = self._weight * (self.counts.sum(axis=1)[self._item] - own)
+        equal = self._weight * (self.counts[self._item, self._label] - own)
         total = np.bincount(self._who, others, self.n_annotators)
         agreed = np.bincount(self._who, equal, self.n_annotators)
         return np.divide(agreed, total, out=np.full(len(total), np.nan), where=total > 1e-9)
