@@ -9,8 +9,8 @@ for the same neighbours alone. ``ratio`` is the time of the fit over that of the
 ``exponent`` the growth of the fit from the smallest number of rows. By default few rows are
 searched exactly and many approximately, so the exponent compares two methods; ``--neighbors
 approximate`` uses one for all. The last lines compare the weights that reconstruct unseen rows with
-NumPy alone and with a loop over ``scipy.optimize.nnls`` in the same process; they are saved beside
-the table, in ``reconstruction.csv``.
+a loop over ``scipy.optimize.nnls`` in the same process; they are saved beside the table, in
+``reconstruction.csv``.
 """
 
 import argparse
@@ -90,7 +90,6 @@ def measure_fit(rows, features, labels, candidates, neighbors):
 def measure_reconstruction(features):
     """Compare the weights of unseen rows, and their time, with a loop over nnls."""
     from gmpll.datasets import make_partial_label_problem
-    from gmpll.graph import reconstruction
     from gmpll.graph.neighbors import nearest_neighbors
     from gmpll.graph.reconstruction import reconstruction_weights
     from gmpll.graph.views import CosineView
@@ -100,26 +99,17 @@ def measure_reconstruction(features):
     space = CosineView(X[:n])
     queries = space.transform(X[n:])
     near = nearest_neighbors(space.rows, NEIGHBORS, queries).indices
-    reconstruction_weights(queries, space.rows, near)  # loads compiled code
-
-    ours = batched = loop = math.inf
-    compiled_queries = reconstruction.COMPILED_QUERIES
+    ours = loop = math.inf
     for _ in range(REPEATS):  # milliseconds: the sides alternate, and the best time counts
         start = time.perf_counter()
         weights = reconstruction_weights(queries, space.rows, near)
         ours = min(ours, (time.perf_counter() - start) / n)
-        reconstruction.COMPILED_QUERIES = math.inf
-        start = time.perf_counter()
-        reconstruction_weights(queries, space.rows, near)
-        batched = min(batched, (time.perf_counter() - start) / n)
-        reconstruction.COMPILED_QUERIES = compiled_queries
         start = time.perf_counter()
         expected = loop_over_nnls(queries[:LOOP_ROWS], space.rows, near)
         loop = min(loop, (time.perf_counter() - start) / LOOP_ROWS)
     return {
         "features": features,
         "microseconds": 1e6 * ours,
-        "batched_microseconds": 1e6 * batched,
         "loop_microseconds": 1e6 * loop,
         "times_faster": loop / ours,
         "difference": float(np.abs(weights[:LOOP_ROWS] - expected).max()),
@@ -231,8 +221,7 @@ def main():
         found = in_own_process("reconstruction", [features])
         reconstructions.append(found)
         print(
-            f"d = {features:3d}: {found['microseconds']:6.2f} us, without numba "
-            f"{found['batched_microseconds']:6.2f} us, loop "
+            f"d = {features:3d}: {found['microseconds']:6.2f} us, loop "
             f"{found['loop_microseconds']:6.1f} us, {found['times_faster']:5.1f} times faster, "
             f"largest difference {found['difference']:.0e}",
             flush=True,

@@ -38,7 +38,6 @@ NEEDS = {
     "gmpll.apps.web": "review",
     "gmpll.apps.tables.page": "tables",
     "gmpll.experiments": "experiments",
-    "gmpll._compiling": "neighbors",
     "gmpll.deep": "torch",
     "gmpll.engines.cells": "neighbors",
     "gmpll.engines.dask": "dask",
@@ -47,7 +46,6 @@ NEEDS = {
     "gmpll.engines.dask_search": "dask",
     "gmpll.engines.torch": "torch",
     "gmpll.engines.triton_products": "torch",
-    "gmpll.graph._compiled": "neighbors",
     "gmpll.matching._triton": "torch",
     "gmpll.matching.full_tensors": "torch",
 }

@@ -31,7 +31,7 @@ from gmpll.datasets import random_candidates
 assert "site-packages" in gmpll.__file__, gmpll.__file__
 X, y = load_iris(return_X_y=True)
 candidates = random_candidates(y, p=0.5, r=1, random_state=0)
-for method in (gmpll.GMPLL, gmpll.IPAL, gmpll.PLKNN, gmpll.CLPL):
+for method in (gmpll.PartialLabelClassifier, gmpll.GMPLL, gmpll.IPAL, gmpll.PLKNN, gmpll.CLPL):
     assert np.mean(method().fit(X, candidates).labels_ == y) > 0.8, method
 print("smoke test passed,", gmpll.__version__)
 """
@@ -119,7 +119,7 @@ def check_installs(artifact: Path, scratch: Path) -> str:
     python = environment / "bin" / "python"
     quiet = ("--quiet", "--disable-pip-version-check")
     run(python, "-m", "pip", "install", *quiet, artifact)
-    said = run(python, "-c", SMOKE_TEST, cwd=scratch)
+    said = run(python, "-I", "-c", SMOKE_TEST, cwd=scratch)
     run(python, "-m", "pip", "install", *quiet, f"{artifact}[cli]")
     run(environment / "bin" / "gmpll", "--help", cwd=scratch)
     return said

@@ -142,3 +142,24 @@ def test_the_search_ends_when_nothing_is_found_any_more(monkeypatch):
     monkeypatch.setattr(cells, "SETTLED", 0.0)
     search(np.random.RandomState(7).randn(1000, 2), 5)
     assert len(iterations) == cells.MAX_ITERATIONS
+
+
+def test_functions_compile_where_nothing_can_be_kept(monkeypatch):
+    asked = []
+
+    def without_a_folder(**options):
+        asked.append(options)
+        if options.get("cache"):
+            raise RuntimeError("cannot cache function: no locator available")
+        return njit(**options)
+
+    njit = cells.njit
+    monkeypatch.setattr(cells, "njit", without_a_folder)
+
+    @cells.compiled
+    def double(x):
+        return 2 * x
+
+    assert double(3) == 6
+    assert [bool(options.get("cache")) for options in asked] == [True, False]
+    assert all(options["nogil"] for options in asked)

@@ -218,6 +218,8 @@ def _be_the_child(
         except BaseException:
             traceback.print_exc()
             code = 1
+        for name in (signal.SIGINT, signal.SIGTERM):  # the command is over: nobody is interrupted
+            signal.signal(name, signal.SIG_IGN)
         sys.stdout.flush()
         sys.stderr.flush()
     except BaseException:

@@ -15,18 +15,21 @@ The module needs numba (the extra ``neighbors``).
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.linalg.cython_blas  # noqa: F401  # compiled products use it: loaded here, limited below
+from numba import njit
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from gmpll._compiling import compiled
 from gmpll._threads import balanced_blocks, in_threads
 
 Floats = NDArray[np.float32]
 Numbers = NDArray[np.int32]
 Places = NDArray[np.intp]
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 #: Mean size of a cell, at least twice the number of neighbours.
 CELL_ROWS = 100
@@ -41,6 +44,9 @@ DRAWS = 2
 SETTLED = 0.002
 #: Rows that a thread works on at a time.
 BLOCK_ROWS = 4096
+#: Compiled functions hold no lock. fastmath is limited to what keeps infinities and NaN intact:
+#: sums may be reordered.
+OPTIONS: dict[str, Any] = {"nogil": True, "fastmath": {"reassoc", "contract", "arcp"}}
 
 
 def neighbors_in_cells(
@@ -124,6 +130,14 @@ def _sorted_by_centre(nearest: NDArray[np.uint32], n_centres: int) -> tuple[Plac
         nearest = nearest.astype(np.uint16)  # sorted by counting
     order = np.argsort(nearest, kind="stable")
     return order, np.cumsum(np.bincount(nearest, minlength=n_centres))
+
+
+def compiled(function: Function) -> Function:
+    """Compile a function when it is called first; keep it on disk where that can be written."""
+    try:
+        return njit(cache=True, **OPTIONS)(function)
+    except RuntimeError:  # no folder for the compiled code can be written
+        return njit(**OPTIONS)(function)
 
 
 @compiled

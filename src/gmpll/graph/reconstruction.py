@@ -4,20 +4,24 @@ For every query :math:`x^*` with neighbours :math:`x_1, \dots, x_k`
 
 .. math:: \min_w \|x^* - \sum_c w_c x_c\|^2 \quad \text{s.t.}\quad w \ge 0,\ \sum_c w_c = 1
 
-or the same without the sum, which is non-negative least squares. There are thousands of queries
-with about ten unknowns each. An active-set method ends at the exact minimiser of each. It starts
-from the minimiser without sign constraints, which often is the answer, or from the nearest
-neighbour alone where the neighbours are linearly dependent and the minimiser is not unique.
+or the same without the sum, which is non-negative least squares. So is the problem with the sum:
+where w sums to one, :math:`x^* - \sum_c w_c x_c = \sum_c w_c (x^* - x_c)`, and for any s > 0
 
-With few queries all are walked at once, one batched linear solve per step; many are left to
-compiled code where numba is installed (it comes with the extra ``neighbors``). Of tensors only the
-k x k matrices of the problems visit the host.
+.. math:: \min_{w \ge 0} \|\sum_c w_c (x^* - x_c)\|^2 + s^2 (1 - \sum_c w_c)^2
+
+has the same minimiser up to a factor: of all w in the same proportions the best one costs the more,
+the larger the first term is where they sum to one.
+
+There are thousands of queries with about ten unknowns each. An active-set method ends at the exact
+minimiser of each; all are walked at once, one batched linear solve per step. It starts from the
+minimiser without sign constraints, which often is the answer, or from zero where the neighbours are
+linearly dependent and the minimiser is not unique. Of tensors only the k x k matrices of the
+problems visit the host.
 """
 
 from __future__ import annotations
 
 from functools import partial
-from importlib.util import find_spec
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +29,7 @@ from numpy.typing import NDArray
 from gmpll.arrays import Array, array_namespace, device, to_host
 from gmpll.engines import engine_of
 
-Floats = NDArray[np.float64]
+Floats = NDArray[np.floating]
 
 #: Relative ridge that makes the minimiser unique where neighbours coincide.
 RIDGE = 1e-12
@@ -35,8 +39,6 @@ OPTIMALITY_TOLERANCE = 1e-10
 #: Neighbours count as linearly independent if leaving one out of the others keeps more than this
 #: share of its squared length.
 INDEPENDENCE = 1e-8
-#: From this many queries on loading the compiled code, about a second, is worth it.
-COMPILED_QUERIES = 2000
 
 
 def reconstruction_weights(
@@ -71,67 +73,55 @@ def reconstruction_weights(
     engine = engine_of(rows)
     if engine.name == "numpy":
         queries, rows = (np.asarray(values, dtype=np.float64) for values in (queries, rows))
-    many = neighbors.shape[0] >= COMPILED_QUERIES
-    solve = partial(_reconstruct, sum_to_one=sum_to_one, many=many)
+    solve = partial(_reconstruct, sum_to_one=sum_to_one)
     return engine.map_neighbors(solve, rows, neighbors, queries)
 
 
-def _reconstruct(near: Array, queries: Array, *, sum_to_one: bool, many: bool) -> Array:
+def _reconstruct(near: Array, queries: Array, *, sum_to_one: bool) -> Array:
     """Make the small problems of a block of queries where its rows are; solve them on the host."""
     xp = array_namespace(queries)
     query = queries[:, None, :]
-    if sum_to_one:
-        # On the simplex x - sum w_c x_c = sum w_c (x - x_c): the linear term disappears.
-        offsets = query - near
-        gram = offsets @ xp.matrix_transpose(offsets)
-        linear = xp.zeros(gram.shape[:2], dtype=gram.dtype, device=device(gram))
-    else:
-        gram = near @ xp.matrix_transpose(near)
-        linear = (near @ xp.matrix_transpose(query))[:, :, 0]
+    near = query - near if sum_to_one else near
+    gram = near @ xp.matrix_transpose(near)
+    linear = (near @ xp.matrix_transpose(query))[:, :, 0]
     problems = [to_host(values).astype(np.float64, copy=False) for values in (gram, linear)]
-    weights = nonnegative_quadratic(*problems, sum_to_one=sum_to_one, many=many)
+    weights = _minimise(*problems, sum_to_one=sum_to_one)
     return xp.asarray(weights, dtype=gram.dtype, device=device(gram))
 
 
-def nonnegative_quadratic(
-    gram: Floats, linear: Floats, *, sum_to_one: bool, many: bool = False
-) -> Floats:
-    """Minimise ``w G w / 2 - b w`` over ``w >= 0`` (and ``sum(w) = 1``), many at once.
+def _minimise(gram: Floats, linear: Floats, *, sum_to_one: bool) -> Floats:
+    """Minimise ``w G w / 2 - b w`` over ``w >= 0`` for every matrix G and vector b.
 
-    ``gram`` are the (n_problems, k, k) positive semi-definite matrices G, ``linear`` the vectors b;
-    ``many`` says whether there are so many in all that compiled code is worth loading.
+    With ``sum_to_one`` it is ``w G w`` over ``w >= 0`` that sum to one.
     """
     n, k = linear.shape
     if linear.size == 0:
         return np.zeros((n, k))
-    scale = np.einsum("nii->n", gram) / k
+    scale = np.einsum("nii->n", gram)[:, None] / k
     scale = np.where(scale > 0, scale, 1.0)
-    gram = gram / scale[:, None, None] + RIDGE * np.eye(k)
-    linear = linear / scale[:, None]
+    gram = gram / scale[:, :, None] + RIDGE * np.eye(k)
+    linear = linear / scale
+    if sum_to_one:
+        gram += 1.0
+        linear = np.ones((n, k))
     tolerance = OPTIMALITY_TOLERANCE * np.maximum(1.0, np.abs(linear).max(axis=1))
-
-    if many and find_spec("numba") is not None:
-        from gmpll.graph._compiled import minimise_each
-
-        weights = np.zeros((n, k))
-        minimise_each(gram, linear, tolerance, sum_to_one, INDEPENDENCE, weights)
-        return weights
-    weights = _start(gram, linear, sum_to_one)
+    weights = _start(gram, linear)
     passive = weights > 0  # the variables that are free to be positive
     barred = np.zeros((n, k), dtype=bool)  # entered once and gained nothing but rounding errors
     newest = np.full(n, -1)
     todo = np.flatnonzero(~passive.all(axis=1))
 
     while todo.size:
-        solution = _minimise_on_passive(gram[todo], linear[todo], passive[todo], sum_to_one)
-        blocked = passive[todo] & (solution <= 0)
-        free = ~blocked.any(axis=1)
+        # Without sign constraints on the passive variables, and with zero for the others.
+        free = passive[todo]
+        systems = gram[todo] * (free[:, :, None] & free[:, None, :])
+        np.einsum("nii->ni", systems)[~free] = 1.0
+        solution = np.linalg.solve(systems, (linear[todo] * free)[:, :, None])[:, :, 0]
+        blocked = (free & (solution <= 0)).any(axis=1)
 
-        done = todo[free]
-        weights[done] = solution[free]
+        done = todo[~blocked]
+        weights[done] = solution[~blocked]
         residual = linear[done] - np.einsum("nij,nj->ni", gram[done], weights[done])
-        if sum_to_one:  # the multiplier of the sum is the common residual of the passive ones
-            residual -= (residual * weights[done]).sum(axis=1, keepdims=True)
         # The variable that promises most enters.
         promise = np.where(passive[done] | barred[done], -np.inf, residual)
         best = np.argmax(promise, axis=1)
@@ -140,50 +130,21 @@ def nonnegative_quadratic(
         passive[moved_on, best] = True
         newest[moved_on] = best
 
-        stuck = todo[~free]
+        stuck = todo[blocked]
         if stuck.size:
-            _step_to_boundary(weights, passive, barred, newest, stuck, solution[~free])
+            _step_to_boundary(weights, passive, barred, newest, stuck, solution[blocked])
         todo = np.concatenate([moved_on, stuck])
-    return weights
+    return weights / weights.sum(axis=1, keepdims=True) if sum_to_one else weights
 
 
-def _start(gram: Floats, linear: Floats, sum_to_one: bool) -> Floats:
+def _start(gram: Floats, linear: Floats) -> Floats:
     """Return feasible weights: the minimiser itself where that has no negative one."""
     inverse = np.linalg.inv(gram)
-    if sum_to_one:
-        start = inverse.sum(axis=2)
-        with np.errstate(divide="ignore", invalid="ignore"):  # of dependent neighbours, see below
-            start = np.maximum(start / start.sum(axis=1, keepdims=True), 0.0)
-            start /= start.sum(axis=1, keepdims=True)
-    else:
-        start = np.maximum((inverse @ linear[:, :, None])[:, :, 0], 0.0)
+    start = np.maximum((inverse @ linear[:, :, None])[:, :, 0], 0.0)
     # The diagonals of a matrix and of its inverse say how well a variable is explained by others.
     explained = np.einsum("nii->ni", gram) * np.einsum("nii->ni", inverse)
-    dependent = np.flatnonzero(~(explained < 1 / INDEPENDENCE).all(axis=1))
-    start[dependent] = 0.0
-    if sum_to_one:
-        nearest = np.argmin(np.einsum("nii->ni", gram)[dependent], axis=1)
-        start[dependent, nearest] = 1.0
+    start[~(explained < 1 / INDEPENDENCE).all(axis=1)] = 0.0
     return start
-
-
-def _minimise_on_passive(
-    gram: Floats, linear: Floats, passive: NDArray[np.bool_], sum_to_one: bool
-) -> Floats:
-    """Solve each problem without sign constraints on its passive variables, others zero."""
-    n, k = linear.shape
-    size = k + sum_to_one
-    system = np.zeros((n, size, size))
-    system[:, :k, :k] = gram * (passive[:, :, None] & passive[:, None, :])
-    diagonal = np.arange(k)
-    system[:, diagonal, diagonal] += ~passive
-    right = np.zeros((n, size))
-    right[:, :k] = linear * passive
-    if sum_to_one:
-        system[:, k, :k] = passive
-        system[:, :k, k] = passive
-        right[:, k] = 1.0
-    return np.linalg.solve(system, right[:, :, None])[:, :k, 0]
 
 
 def _step_to_boundary(
