@@ -33,9 +33,9 @@ MAY_IMPORT = {
     "web": set(),
     "review": {"pages", "decisions", "tables", "web"},
     "serving": {"tables", "web"},
-    "experiments": set(),
+    "experiments": {"tables"},
     "report": {"pages", "experiments"},
-    "compare": {"tables", "experiments", "report"},
+    "compare": {"experiments", "report"},
     "cli": {
         *("pages", "decisions", "tables", "web", "review", "serving"),
         *("experiments", "report", "compare"),

@@ -3,6 +3,7 @@
 import io
 import subprocess
 import sys
+from functools import wraps
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,7 @@ import gmpll
 from gmpll.apps.cli import app
 from gmpll.apps.cli.errors import UserError
 from gmpll.apps.experiments import ExperimentError, expand, read_declaration, run, scores
+from gmpll.apps.experiments.own_data import read_own
 from gmpll.apps.experiments.progress import RunProgress
 from gmpll.apps.experiments.store import RunFolder
 from gmpll.datasets import make_partial_label_problem
@@ -136,6 +138,127 @@ def test_a_table_of_plain_labels_gets_candidates(problem, silent):
     assert found.scores["dataset"].unique().tolist() == ["plain"]
 
 
+@pytest.fixture
+def voted(problem):
+    """A table with a column for each of three annotators, the second of whom is often wrong."""
+    names = np.array(["ant", "bee", "cat", "dog", "eel"])
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(problem.data, columns=list("abcde"))
+    for who, wrong in (("anna", 0.1), ("bjoern", 0.6), ("carla", 0.1)):
+        shifted = (problem.target + rng.integers(1, 5, len(frame))) % 5
+        said = names[np.where(rng.random(len(frame)) < wrong, shifted, problem.target)]
+        frame[who] = np.where(rng.random(len(frame)) < 0.1, "", said)
+    frame.loc[frame[["anna", "bjoern", "carla"]].eq("").all(axis=1), "anna"] = "ant"
+    frame["correct"] = names[problem.target]
+    return frame
+
+
+ANNOTATORS = ("anna", "bjoern", "carla")
+
+
+def test_a_table_with_a_column_for_each_annotator(voted, tmp_path, silent):
+    file, out = tmp_path / "votes.csv", tmp_path / "run"
+    voted.to_csv(file, index=False)
+    options = {"truth": "correct", "annotators": ANNOTATORS, "progress": silent, **QUICK}
+    of_file = compare(file, out=out, **{**options, "methods": ("PL-KNN", "gmpll")})
+    assert of_file.scores["status"].unique().tolist() == ["ok"]
+    kept = read_own(out / "data" / "votes.npz")
+    names = np.array([*kept.target_names, ""])
+    for row, cells in enumerate(voted[list(ANNOTATORS)].to_numpy()):
+        assert set(names[:-1][kept.candidates[row]]) == set(cells) - {""}
+        assert sorted(names[kept.votes[row]]) == sorted(cells)
+    done = command(
+        file, "--truth", "correct", "--annotators", "anna,bjoern,carla", "--methods",
+        "PL-KNN,gmpll", "--folds", 2, "--jobs", 1, "--no-tune", "--out", tmp_path / "again",
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    again = scores(tmp_path / "again")
+    assert again["inductive"].tolist() == of_file.scores["inductive"].tolist()
+
+
+def test_who_voted_reaches_the_methods_that_take_it(voted, tmp_path, silent, monkeypatch):
+    given = {}
+
+    def kept(name, fit):
+        @wraps(fit)
+        def with_record(self, X, y, **more):
+            given[name] = y
+            return fit(self, X, y, **more)
+
+        return with_record
+
+    for name, method in (("gmpll", gmpll.PartialLabelClassifier), ("PL-KNN", gmpll.PLKNN)):
+        monkeypatch.setattr(method, "fit", kept(name, method.fit))
+    methods = {**QUICK, "methods": ("gmpll", "PL-KNN")}
+    compare(voted, truth="correct", annotators=ANNOTATORS, progress=silent, **methods)
+    assert sorted(given["gmpll"].annotators) == [0, 1, 2]
+    assert given["PL-KNN"].dtype == bool
+    several = voted.assign(anna=voted["anna"].where(voted["anna"] == "", "ant|bee"))
+    compare(several, truth="correct", annotators=ANNOTATORS, progress=silent, **methods)
+    assert given["gmpll"].dtype == bool  # a table of one label for each annotator cannot hold it
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_a_declaration_takes_tables(voted, tmp_path, silent, suffix):
+    file = tmp_path / f"Votes{suffix}"
+    voted.to_csv(file, index=False) if suffix == ".csv" else voted.to_parquet(file)
+    (tmp_path / "run.toml").write_text(
+        f"""
+        [[experiment]]
+        kind = "real-world"
+        datasets = ["Votes{suffix}"]
+        methods = ["PL-KNN"]
+        folds = 2
+
+        [[experiment]]
+        kind = "crowd"
+        datasets = ["Votes{suffix}"]
+        methods = ["gmpll (votes only)", "PL-KNN"]
+        folds = 1
+
+        [tables."Votes{suffix}"]
+        truth = "correct"
+        annotators = ["anna", "bjoern", "carla"]
+        """
+    )
+    out = tmp_path / "run"
+    declared = read_declaration(tmp_path / "run.toml")
+    assert run(declared, out, progress=silent).done == 4
+    found = scores(out)
+    assert found["status"].unique().tolist() == ["ok"], found["error"].tolist()
+    assert found["dataset"].unique().tolist() == ["votes"]
+    assert (found["transductive"] > 0.5).all()
+    same = compare(
+        file, truth="correct", annotators=ANNOTATORS, progress=silent, **{**QUICK, "seeds": (0,)}
+    )
+    neighbors = [table.query("experiment == 'real-world' and method == 'PL-KNN'")
+                 for table in (found, same.scores)]  # fmt: skip
+    assert neighbors[0]["inductive"].tolist() == neighbors[1]["inductive"].tolist()
+    run(declared, out, progress=silent)
+    assert "0 jobs to run" in silent.console.file.getvalue()
+
+
+def test_a_declared_table_of_plain_labels_gets_candidates(voted, tmp_path, silent):
+    voted.drop(columns=list(ANNOTATORS)).to_csv(tmp_path / "plain.csv.gz", index=False)
+    (tmp_path / "run.toml").write_text(
+        """
+        [[experiment]]
+        kind = "controlled"
+        datasets = ["plain.csv.gz"]
+        p = [0.5]
+        r = [1]
+        methods = ["PL-KNN"]
+        folds = 2
+
+        [tables."plain.csv.gz"]
+        truth = "correct"
+        """
+    )
+    out = tmp_path / "run"
+    assert run(read_declaration(tmp_path / "run.toml"), out, progress=silent).failed == 0
+    assert scores(out)["dataset"].tolist() == ["plain", "plain"]
+
+
 def test_arrays_resume_too(problem, tmp_path, silent):
     arguments = (problem.data, problem.candidates, problem.target)
     for _ in range(2):
@@ -206,6 +329,9 @@ def test_on_the_command_line(archive, tmp_path):
         (["lost", "--data-home", "nowhere"], "The data set lost is not in the folder nowhere: see"),
         (["lots"], "lots"),
         (["mine.npz", "--methods", ","], "A list of names is empty"),
+        (["table.csv", "--annotators", "a,who"], "who"),
+        (["table.csv", "--annotators", "a,tags", "--candidates", "tags"], "leave out all but one"),
+        (["mine.npz", "--annotators", "a,b"], "columns are named for tables only"),
         (["table.csv", "--truth", "right"], "no column 'right' for the true labels; it has"),
         (["table.txt"], "does not end in|cannot be read|no file|not there|exist"),
     ],

@@ -11,13 +11,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
 from gmpll.apps.experiments import ExperimentError, run, write_scores
 from gmpll.apps.experiments.declaration import Declaration, methods_of, parse_declaration
 from gmpll.apps.experiments.methods import FULL_SUPERVISION
-from gmpll.apps.experiments.own_data import SUFFIX, name_of, names_a_file, read_own, write_own
+from gmpll.apps.experiments.own_data import (
+    SUFFIX,
+    archive_of,
+    archive_of_table,
+    is_archive,
+    name_of,
+    read_own,
+)
 from gmpll.candidates import as_candidates
 from gmpll.datasets import dataset_info, get_data_home, is_available, list_datasets
 
@@ -76,6 +82,7 @@ def compare(
     features: str | Sequence[str] = (),
     exclude: str | Sequence[str] = (),
     id: str | None = None,
+    annotators: str | Sequence[str] = (),
 ) -> Comparison:
     """Compare methods on your own data by the protocol of the experiments.
 
@@ -120,8 +127,9 @@ def compare(
         Told what happens; by default lines or a bar on the standard error output.
     name : str, default="data"
         What the report calls arrays or a DataFrame.
-    separator, text, features, exclude, id : default=None or ()
+    separator, text, features, exclude, id, annotators : default=None or ()
         What the columns of a table are, as in :func:`gmpll.disambiguate`; guessed by default.
+        Whatever one of the ``annotators`` said is a candidate; methods that take votes get them.
 
     Returns
     -------
@@ -150,12 +158,12 @@ def compare(
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         several = data if isinstance(data, (list, tuple)) and _all_named(data) else [data]
         columns = {"separator": separator, "text": text, "features": features, "id": id}
-        columns |= {"exclude": exclude}
-        columns = {name: value for name, value in columns.items() if value}
+        columns |= {"exclude": exclude, "annotators": annotators}
+        columns = {key: value for key, value in columns.items() if value}
         target = scratch / f"{name_of(f'{name}{SUFFIX}')}{SUFFIX}"
         draws = bool(p)
         sets = [_file_of(item, candidates, truth, columns, target, draws) for item in several]
-        for absent in (n for n in sets if not names_a_file(n) and not is_available(n, data_home)):
+        for absent in (n for n in sets if not is_archive(n) and not is_available(n, data_home)):
             raise ExperimentError(
                 f"The data set {absent} is not in the folder {get_data_home(data_home)}: see "
                 "`gmpll datasets`, or name the folder with --data-home or GMPLL_DATA."
@@ -190,101 +198,35 @@ def _file_of(
     An archive is written as ``target``, of a file beside it. With ``draws`` a table needs no
     candidates.
     """
+    is_table = hasattr(data, "columns") and (truth is None or isinstance(truth, str))
     if isinstance(data, (str, PathLike)):
-        name = str(data)
-        known = {info.name for info in list_datasets()}
-        if name.strip().lower() in known or names_a_file(name):
+        name, known = str(data), {info.name for info in list_datasets()}
+        if name.strip().lower() in known or is_archive(name):
             if candidates is not None or truth is not None or columns:
                 raise ExperimentError(
                     f"{name} says itself what its candidates and true labels are: columns are "
                     "named for tables only."
                 )
-            return name if names_a_file(name) else name.strip().lower()
-        beside = target.with_name(f"{name_of(name)}{SUFFIX}")
-        return _archive_of_table(Path(name), candidates, truth, columns, beside, draws)
-    if hasattr(data, "columns") and (truth is None or isinstance(truth, str)):
-        return _archive_of_table(data, candidates, truth, columns, target, draws)
-    if columns:
+            return name if is_archive(name) else name.strip().lower()
+        data, is_table = Path(name), True
+        target = target.with_name(f"{name_of(name)}{SUFFIX}")
+    if is_table:
+        named = {"candidates": candidates, "truth": truth}
+        columns = columns | {key: value for key, value in named.items() if value is not None}
+        content = archive_of_table(data, columns, draws=draws)
+    elif columns:
         raise ExperimentError(f"{next(iter(columns))}= goes with a table only.")
-    X = check_array(data, dtype=np.float64)
-    if candidates is None and truth is None:
-        raise ExperimentError("Give candidates, or truth to draw them from, beside the features.")
-    mask = None if candidates is None else as_candidates(candidates)
-    classes = np.unique(np.asarray(truth)) if mask is None else mask.classes
-    return _archive(target, X, classes, mask and mask.mask, truth)
-
-
-def _archive(
-    file: Path, X: NDArray[Any], classes: NDArray[Any], mask: Any, truth: ArrayLike | None
-) -> str:
-    """Write an archive; true labels that are in no set become labels of their own."""
-    codes = None
-    if truth is not None:
-        labels = np.asarray(truth)
-        if labels.shape != (len(X),):
+    else:
+        X = check_array(data, dtype=np.float64)
+        if candidates is None and truth is None:
             raise ExperimentError(
-                f"truth has the shape {labels.shape}, but there are {len(X)} rows: give one true "
-                "label a row."
+                "Give candidates, or truth to draw them from, beside the features."
             )
-        missing = np.array([label is None or label != label or label == "" for label in labels])
-        place = {label: code for code, label in enumerate(classes.tolist())}
-        for label in labels[~missing].tolist():
-            place.setdefault(label, len(place))
-        found = [place.get(label, -1) for label in labels.tolist()]
-        codes = np.array(found, dtype=np.int64)
-        if mask is not None:
-            mask = np.pad(mask, ((0, 0), (0, len(place) - mask.shape[1])))
-        classes = np.array(list(place))
-    write_own(file, X, np.asarray(classes, dtype=np.str_), mask, codes)
-    return str(file)
-
-
-def _archive_of_table(
-    data: Any,
-    candidates: Any,
-    truth: str | None,
-    columns: dict[str, Any],
-    target: Path,
-    draws: bool,
-) -> str:
-    """Encode a table as ``gmpll disambiguate`` does, its true labels left out."""
-    from gmpll.apps.tables.candidate_sets import label_sets, row_ids
-    from gmpll.apps.tables.features import FeatureEncoder, feature_table
-    from gmpll.apps.tables.guesses import guess_roles
-    from gmpll.apps.tables.labels import NONE, options_of
-    from gmpll.apps.tables.tables import read_table, table_from_frame
-
-    table = read_table(data) if isinstance(data, Path) else table_from_frame(data)
-    if truth is not None and truth not in table.frame.columns:
-        raise ExperimentError(
-            f"{table.name} has no column {truth!r} for the true labels; it has "
-            f"{', '.join(map(str, table.frame.columns))}."
-        )
-    is_plain = draws and candidates is None and truth is not None
-    exclude = _several(columns.get("exclude")) + (() if is_plain else _several(truth))
-    sets_in = truth if is_plain else candidates
-    given = {"candidates": sets_in, **columns, "exclude": exclude, "gold": NONE}
-    options = options_of(given, _several)
-    roles = guess_roles(table, options)
-    ids = row_ids(table, roles)
-    inputs = feature_table(table, roles, ids)
-    encoder = FeatureEncoder(
-        numeric=roles.numeric,
-        text=roles.text,
-        categorical=roles.categorical,
-        styles=roles.styles,
-        random_state=0,
-    )
-    X = encoder.fit(inputs).encode(inputs).astype(np.float64)
-    labels = None if truth is None else table.text(truth).str.strip().to_numpy(dtype=object)
-    if is_plain:
-        return _archive(target, X, np.unique(np.asarray(labels, dtype=np.str_)), None, labels)
-    sets = label_sets(table, roles, options, ids)
-    return _archive(target, X, sets.classes, sets.mask, labels)
-
-
-def _several(value: str | Sequence[str] | None) -> tuple[str, ...]:
-    return (value,) if isinstance(value, str) else tuple(value or ())
+        mask = None if candidates is None else as_candidates(candidates)
+        classes = np.unique(np.asarray(truth)) if mask is None else mask.classes
+        content = archive_of(X, classes, mask and mask.mask, truth)
+    target.write_bytes(content)
+    return str(target)
 
 
 def _declared(
@@ -302,7 +244,7 @@ def _declared(
     kinds: dict[str, list[str]] = {}
     is_blind = False
     for name in sets:
-        if names_a_file(name):
+        if is_archive(name):
             own = read_own(Path(name))
             plain, is_blind = own.candidates is None, is_blind or bool((own.target < 0).any())
             if isinstance(folds, int) and len(own.data) < folds:

@@ -71,6 +71,18 @@ def test_every_method_finds_labels_and_predicts_the_test_part(crowd_home, tmp_pa
     assert "0 jobs to run" in silent.console.file.getvalue()
 
 
+@pytest.mark.parametrize(
+    "method", ["PL-CL", "SURE", "LALO", "PL-AGGD", "Any candidate", "Full supervision", "PRODEN"]
+)
+def test_methods_for_candidate_sets_take_part_where_they_are_named(crowd_home, method):
+    if method == "PRODEN":
+        pytest.importorskip("torch")
+    found = result(crowd_home, method)
+    assert len(found.predicted) == N_TEST
+    truth = np.load(crowd_home / "crowd" / "labelme.npz")["y_test"]
+    assert method == "Any candidate" or np.mean(found.predicted == truth) > 0.6
+
+
 def test_a_set_without_a_test_part_has_no_figure_for_it(crowd_home, tmp_path, silent):
     declared = experiment("gmpll (votes only)", datasets=("cifar10n",), seeds=(0, 1))
     run(declared, tmp_path / "run", data_home=crowd_home, progress=silent)

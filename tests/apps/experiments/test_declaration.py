@@ -58,6 +58,15 @@ def test_a_wrong_value_is_named(changes, message):
     [
         ({}, "declares no"),
         ({"experiment": [GOOD], "runs": 1}, "no key 'runs'"),
+        ({"experiment": [GOOD], "tables": 1}, "tables must be a table"),
+        ({"experiment": [GOOD], "tables": {"a.csv": {}}}, "'a.csv' is a data set of no experiment"),
+        ({"experiment": [GOOD], "tables": {"iris": {}}}, "'iris' is no table"),
+        ({"experiment": [GOOD], "tables": {"a.csv": {"gold": "b"}}}, "no key 'gold'"),
+        ({"experiment": [GOOD], "tables": {"a.csv": {"truth": ["b"]}}}, "truth must be a word"),
+        (
+            {"experiment": [GOOD], "tables": {"a.csv": {"text": [1]}}},
+            "text must be a word .* or",
+        ),
         ({"experiment": [GOOD], "variants": {"x": 1}}, "must be a table"),
         ({"experiment": [GOOD], "variants": {"x": {}}}, "either method or class"),
         ({"experiment": [GOOD], "variants": {"x": {"class": "nowhere"}}}, "package.module:Class"),

@@ -29,6 +29,13 @@ def test_restriction_cuts_experiments_and_drops_empty_ones():
     ]
 
 
+@pytest.mark.parametrize("kind", ["real-world", "controlled", "crowd"])
+@pytest.mark.parametrize("method", ["PL-CL", "SURE", "LALO", "PL-AGGD", "PRODEN", "Deep GM-PLL"])
+def test_of_all_methods_any_can_be_named(kind, method):
+    cut = restricted(built_in_declaration(kind), methods=[method])
+    assert {experiment.methods for experiment in cut.experiments} == {(method,)}
+
+
 @pytest.mark.parametrize(
     ("choice", "message"),
     [

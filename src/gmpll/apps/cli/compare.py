@@ -35,6 +35,13 @@ def compare(
         str | None,
         typer.Option(help="Column(s) of the candidates, of a table.", metavar="COLUMN[,COLUMN]"),
     ] = None,
+    annotators: Annotated[
+        str | None,
+        typer.Option(
+            help="Columns with the labels of one annotator each, of a table.",
+            metavar="COLUMN,COLUMN",
+        ),
+    ] = None,
     separator: Annotated[
         str | None, typer.Option(help="Between the labels of a cell of a table.")
     ] = None,
@@ -83,7 +90,6 @@ def compare(
         import joblib
 
         from gmpll.apps.compare import compare as compared
-        from gmpll.apps.tables import InputError
         from gmpll.datasets import DatasetUnavailableError
     except ImportError as error:
         raise UserError(
@@ -108,13 +114,14 @@ def compare(
             text=names_in(text) or (),
             features=names_in(features) or (),
             exclude=names_in(exclude) or (),
+            annotators=names_in(annotators) or (),
         )
     except ImportError as error:
         raise UserError(
             f"This needs {error.name}: pip install 'gmpll[experiments,tables]' and give the same "
             "command again."
         ) from error
-    except (ValueError, OSError, InputError, DatasetUnavailableError) as error:
+    except (ValueError, OSError, DatasetUnavailableError) as error:
         raise UserError(str(error)) from error
     except KeyboardInterrupt:
         typer.echo(f"Stopped; give the same command (--out {out}) again to go on.", err=True)

@@ -19,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 from gmpll.apps.experiments.errors import ExperimentError
 from gmpll.apps.experiments.jobs import Job
 from gmpll.candidates import VotedCandidates, candidates_from_votes
-from gmpll.datasets import dataset_info
+from gmpll.datasets import list_datasets
 from gmpll.evidence.annotators import aggregate_votes
 
 #: Printed name -> class of crowd-kit, used at its defaults.
@@ -63,12 +63,17 @@ def draw_items(job: Job, bunch: Any) -> tuple[NDArray[np.int64], Votes]:
         raise ExperimentError(f"{job.dataset} has no votes of annotators: name a crowd set.")
     rows = np.random.default_rng(job.seed).permutation(len(bunch.data))[: job.max_rows]
     rows = rows[(bunch.votes[rows] >= 0).any(axis=1)]
+    return rows, votes_of(job.dataset, bunch, rows)
+
+
+def votes_of(dataset: str, bunch: Any, rows: NDArray[np.int64]) -> Votes:
+    """Return the votes on some rows of a data set; every one of them has a vote."""
     votes = bunch.votes[rows]
     item, column = np.nonzero(votes >= 0)
     who = np.unique(column, return_inverse=True)[1]
     label = votes[item, column].astype(np.intp)
-    named = dataset_info(job.dataset).named_annotators
-    return rows, Votes(item, who, label, len(bunch.target_names), named)
+    unnamed = {info.name for info in list_datasets() if not info.named_annotators}
+    return Votes(item, who, label, len(bunch.target_names), dataset not in unnamed)
 
 
 class Aggregation:

@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 from gmpll.apps.experiments.errors import ExperimentError
 from gmpll.apps.experiments.jobs import Job
 from gmpll.apps.experiments.methods import Method, find_method, known_methods
-from gmpll.apps.experiments.own_data import names_a_file
+from gmpll.apps.experiments.own_data import TABLE_KEYS, is_archive, names_a_file
 from gmpll.apps.experiments.tuning import CRITERIA
 
 KINDS = ("real-world", "controlled", "sensitivity", "timing", "crowd")
@@ -76,10 +76,15 @@ class Experiment:
 
 @dataclass(frozen=True)
 class Declaration:
-    """Everything that a run does: its experiments, and the methods that it defines itself."""
+    """Everything that a run does: its experiments, and the methods that it defines itself.
+
+    ``tables`` says which column is what in a table that experiments name as a data set: file ->
+    one of :data:`~gmpll.apps.experiments.own_data.TABLE_KEYS` -> column or columns.
+    """
 
     experiments: tuple[Experiment, ...]
     variants: Mapping[str, Method] = field(default_factory=dict)
+    tables: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def change(self, how: Callable[[Experiment], Experiment]) -> Declaration:
         """Return the declaration with every experiment changed."""
@@ -92,7 +97,8 @@ class Declaration:
             key = "class" if ":" in item.estimator else "method"
             grid = {parameter: list(values) for parameter, values in item.grid.items()}
             variants[name] = {key: item.estimator, "settings": dict(item.settings), "grid": grid}
-        return {"experiment": [asdict(item) for item in self.experiments], "variants": variants}
+        experiments = [asdict(item) for item in self.experiments]
+        return {"experiment": experiments, "variants": variants, "tables": self.tables}
 
 
 def read_declaration(path: Path | str) -> Declaration:
@@ -109,13 +115,14 @@ def read_declaration(path: Path | str) -> Declaration:
     read = parse_declaration(content, where=str(path))
     # Files are named as they lie beside the declaration.
     folder = Path(path).parent
-    return read.change(
-        lambda item: replace(item, datasets=tuple(_from(folder, name) for name in item.datasets))
+
+    def placed(name: str) -> str:
+        return str(folder / name) if names_a_file(name) else name
+
+    tables = {placed(file): columns for file, columns in read.tables.items()}
+    return replace(read, tables=tables).change(
+        lambda item: replace(item, datasets=tuple(map(placed, item.datasets)))
     )
-
-
-def _from(folder: Path, dataset: str) -> str:
-    return str(folder / dataset) if names_a_file(dataset) else dataset
 
 
 def built_in_declaration(name: str) -> Declaration:
@@ -137,13 +144,15 @@ def built_in_declaration(name: str) -> Declaration:
 
 def parse_declaration(content: Mapping[str, Any], *, where: str) -> Declaration:
     """Check what a TOML file holds; ``where`` names it in messages."""
-    table = _table(content, where, ("experiment", "variants"))
+    table = _table(content, where, ("experiment", "variants", "tables"))
     experiments, variants = table.get("experiment", []), table.get("variants", {})
+    tables = table.get("tables", {})
     if not isinstance(experiments, list) or not experiments:
         _refuse(where, "it declares no [[experiment]]")
-    if not isinstance(variants, Mapping):
-        _refuse(where, "variants must be a table")
-    return Declaration(
+    for name, part in (("variants", variants), ("tables", tables)):
+        if not isinstance(part, Mapping):
+            _refuse(where, f"{name} must be a table")
+    declaration = Declaration(
         tuple(
             _experiment(experiment, f"{where}, experiment {number}")
             for number, experiment in enumerate(experiments, start=1)
@@ -152,7 +161,18 @@ def parse_declaration(content: Mapping[str, Any], *, where: str) -> Declaration:
             name: _variant(name, variant, f"{where}, variant {_shown(name)}")
             for name, variant in variants.items()
         },
+        {
+            file: _columns(columns, f"{where}, table {_shown(file)}")
+            for file, columns in tables.items()
+        },
     )
+    datasets = {name for item in declaration.experiments for name in item.datasets}
+    for file in tables:
+        if file not in datasets:
+            _refuse(where, f"the table {_shown(file)} is a data set of no experiment")
+        if is_archive(file) or not names_a_file(file):
+            _refuse(where, f"{_shown(file)} is no table, of which columns could be named")
+    return declaration
 
 
 def expand(declaration: Declaration) -> list[Job]:
@@ -335,6 +355,17 @@ def _experiment(content: Any, where: str) -> Experiment:
         vary={name: tuple(values) for name, values in read.vary.items()},
         fixed={name: _settings(value, name, where) for name, value in read.fixed.items()},
     )
+
+
+def _columns(content: Any, where: str) -> dict[str, Any]:
+    """Return which column is what in a table that is a data set."""
+    columns = _table(content, where, TABLE_KEYS)
+    for key, names in columns.items():
+        is_one = key in ("truth", "separator", "id")
+        if not (_is_word(names) or (not is_one and _all(names, _is_word))):
+            what = "a word in quotes" if is_one else "a word in quotes or a list of them"
+            _refuse(where, f"{key} must be {what}")
+    return columns
 
 
 def _variant(name: str, content: Any, where: str) -> Method:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from typing import Any, Self
 
@@ -110,7 +110,7 @@ def known_methods(
     extra : mapping from name to Method, default=None
         Variants that a declaration adds.
     kind : str, default=""
-        Kind of the experiment; "crowd" has methods of its own.
+        Kind of the experiment; the methods of "crowd" alone are what "all" means there.
 
     Examples
     --------
@@ -118,12 +118,14 @@ def known_methods(
     >>> "Random candidate" in known_methods()
     True
     """
-    if kind == "crowd":
-        crowd = {name: Method(name, name, needs=needs) for name, needs in CROWD_METHODS.items()}
-        return {**crowd, **(extra or {})}
     listed = {method.name: method for method in _TABLE}
     plain = {name: Method(name, name) for name in METHODS}
     ends = {name: Method(name, name) for name in (*BASELINES, FULL_SUPERVISION)}
+    if kind == "crowd":
+        crowd = {name: Method(name, name, needs=needs) for name, needs in CROWD_METHODS.items()}
+        others = {**plain, **listed, **ends}
+        named = {n: replace(others[n], in_all=False) for n in others if n not in crowd}
+        return {**crowd, **named, **(extra or {})}
     return {**plain, **listed, **(extra or {}), **ends}
 
 

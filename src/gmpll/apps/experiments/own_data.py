@@ -1,36 +1,52 @@
-"""Data sets of your own: NumPy archives that a run keeps beside its results.
+"""Data sets of your own: NumPy archives that a run keeps beside its results, and tables.
 
 An archive holds ``X`` (n x d), the candidate sets ``S`` (n x q, 0 and 1), the true labels ``y``
-(numbers of columns, -1 where one is not known) and the ``names`` of the labels. ``S`` or ``y`` may
-be missing: candidates are then drawn from the labels, and predictions are compared with the
-candidate sets of held-out rows.
+(numbers of columns, -1 where one is not known) and the ``names`` of the labels, and where they are
+known the ``votes`` (n x annotators, -1 where there is none). ``S`` or ``y`` may be missing:
+candidates are then drawn from the labels, and predictions are compared with the candidate sets of
+held-out rows. A table becomes an archive.
 """
 
 from __future__ import annotations
 
 import io
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch
 
-from gmpll._atomic_io import atomic_write
 from gmpll.apps.experiments.errors import ExperimentError
+from gmpll.candidates import VotedCandidates
 from gmpll.datasets import DatasetFormatError, DatasetInfo, list_datasets
 from gmpll.datasets.prepared import read_npz
 
 SUFFIX = ".npz"
+#: What can be said about the columns of a table: its true labels, and what ``gmpll disambiguate``
+#: takes.
+TABLE_KEYS = (
+    *("truth", "candidates", "annotators", "separator"),
+    *("text", "features", "exclude", "id"),
+)
+_PACKED = (".gz", ".zst")
+
+
+def is_archive(dataset: str) -> bool:
+    """Whether a data set is named by its archive."""
+    return dataset.lower().endswith(SUFFIX)
 
 
 def names_a_file(dataset: str) -> bool:
     """Whether a declaration means a file and not a data set of the catalogue."""
-    return dataset.lower().endswith(SUFFIX)
+    return Path(dataset).suffix != ""
 
 
 def name_of(file: Path | str) -> str:
     """Return the name of a data set of one's own: that of its file, in small letters."""
-    name = Path(file).stem.strip().lower()
+    path = Path(file)
+    name = (path.with_suffix("") if path.suffix.lower() in _PACKED else path).stem.strip().lower()
     if name in {info.name for info in list_datasets()}:
         raise ExperimentError(
             f"{file} has the name of a data set that gmpll knows: give the file another name."
@@ -55,13 +71,96 @@ def read_own(file: Path) -> Bunch:
     return Bunch(**found, ordered=False)
 
 
-def write_own(file: Path, X: Any, names: Any, candidates: Any = None, target: Any = None) -> None:
-    """Write an archive; what is None is left out."""
-    arrays = {"X": X, "names": names, "S": candidates, "y": target}
+def archive_of(
+    X: Any, classes: Any, mask: Any = None, truth: ArrayLike | None = None, votes: Any = None
+) -> bytes:
+    """Return an archive; true labels that are in no set become labels of their own."""
+    codes = None
+    if truth is not None:
+        labels = np.asarray(truth)
+        if labels.shape != (len(X),):
+            raise ExperimentError(
+                f"truth has the shape {labels.shape}, but there are {len(X)} rows: give one true "
+                "label a row."
+            )
+        missing = np.array([label is None or label != label or label == "" for label in labels])
+        place = {label: code for code, label in enumerate(np.asarray(classes).tolist())}
+        for label in labels[~missing].tolist():
+            place.setdefault(label, len(place))
+        codes = np.array([place.get(label, -1) for label in labels.tolist()], dtype=np.int64)
+        if mask is not None:
+            mask = np.pad(mask, ((0, 0), (0, len(place) - mask.shape[1])))
+        classes = list(place)
+    names = np.asarray(classes, dtype=np.str_)
+    arrays = {"X": X, "names": names, "S": mask, "y": codes, "votes": votes}
     buffer = io.BytesIO()
     np.savez_compressed(buffer, **{name: a for name, a in arrays.items() if a is not None})
-    with atomic_write(file) as beside:
-        beside.write_bytes(buffer.getvalue())
+    return buffer.getvalue()
+
+
+def archive_of_table(data: Any, columns: Mapping[str, Any], *, draws: bool) -> bytes:
+    """Encode a file or a DataFrame as ``gmpll disambiguate`` does, its true labels left out.
+
+    ``columns`` has some of :data:`TABLE_KEYS`. Where candidates are to be drawn, a table needs none
+    of its own.
+    """
+    from gmpll.apps.tables.candidate_sets import label_sets, row_ids
+    from gmpll.apps.tables.errors import InputError
+    from gmpll.apps.tables.features import FeatureEncoder, feature_table
+    from gmpll.apps.tables.guesses import guess_roles
+    from gmpll.apps.tables.labels import NONE, options_of
+    from gmpll.apps.tables.tables import read_table, table_from_frame
+
+    truth = columns.get("truth")
+    is_plain = draws and truth is not None and not {"candidates", "annotators"} & columns.keys()
+    try:
+        table = read_table(data) if isinstance(data, Path) else table_from_frame(data)
+        if truth is not None and truth not in table.frame.columns:
+            raise ExperimentError(
+                f"{table.name} has no column {truth!r} for the true labels; it has "
+                f"{', '.join(map(str, table.frame.columns))}."
+            )
+        given = {**columns, "gold": NONE}
+        if is_plain:
+            given["candidates"] = truth
+        else:
+            given["exclude"] = (*_several(columns.get("exclude")), *_several(truth))
+        options = options_of(given, _several)
+        roles = guess_roles(table, options)
+        ids = row_ids(table, roles)
+        inputs = feature_table(table, roles, ids)
+        encoder = FeatureEncoder(
+            numeric=roles.numeric,
+            text=roles.text,
+            categorical=roles.categorical,
+            styles=roles.styles,
+            random_state=0,
+        )
+        X = encoder.fit(inputs).encode(inputs).astype(np.float64)
+        labels = None if truth is None else table.text(truth).str.strip().to_numpy(dtype=object)
+        if is_plain:
+            return archive_of(X, np.unique(np.asarray(labels, dtype=np.str_)), truth=labels)
+        sets = label_sets(table, roles, options, ids)
+    except InputError as error:
+        raise ExperimentError(str(error)) from error
+    votes = _by_annotator(sets.votes) if sets.annotated else None
+    return archive_of(X, sets.classes, sets.mask, labels, votes)
+
+
+def _several(value: str | Sequence[str] | None) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else tuple(value or ())
+
+
+def _by_annotator(voted: VotedCandidates | None) -> NDArray[np.int64] | None:
+    """Return the vote of every annotator on every row; None where one of them gave several."""
+    assert voted is not None
+    assert voted.votes is not None
+    assert voted.annotators is not None
+    rows, places = voted.votes.nonzero()
+    who, label = np.divmod(places, len(voted.candidates.classes))
+    votes = np.full((len(voted.items), len(voted.annotators)), -1, dtype=np.int64)
+    votes[rows, who] = label
+    return votes if np.count_nonzero(votes >= 0) == len(rows) else None
 
 
 def own_infos(folder: Path) -> list[DatasetInfo]:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import KFold
 from threadpoolctl import threadpool_limits
 
-from gmpll.apps.experiments.crowd import AGGREGATIONS, Aggregation, draw_items
+from gmpll.apps.experiments.crowd import AGGREGATIONS, Aggregation, draw_items, votes_of
 from gmpll.apps.experiments.errors import ExperimentError
 from gmpll.apps.experiments.jobs import Job, stable_seed
 from gmpll.apps.experiments.methods import FULL_SUPERVISION, FullSupervision, make_estimator
@@ -29,6 +29,7 @@ from gmpll.apps.experiments.own_data import SUFFIX, read_own
 from gmpll.apps.experiments.store import Result
 from gmpll.apps.experiments.tuning import Choice, choose_parameters
 from gmpll.datasets import load_dataset, random_candidates
+from gmpll.side_information import weight_argument
 
 #: More distinct warnings of one job than this are not worth keeping.
 _MAX_WARNINGS = 5
@@ -156,6 +157,9 @@ def run_job(
             settings = {**job.settings, **choice.parameters}
             seed = job.seed if is_crowd else _seed(job)
             learner = make_estimator(job.estimator, settings, seed)
+            has_votes = not is_crowd and job.p is None and bunch.get("votes") is not None
+            if has_votes and weight_argument(learner):  # the others get the sets alone
+                given = votes_of(job.dataset, bunch, train).candidates()
         fit = learner.fit_on_truth if job.estimator == FULL_SUPERVISION else learner.fit
         _, fit_seconds = _timed(lambda: fit(X, given))
         predicted, predict_seconds = _timed(lambda: learner.predict(X_test) if len(X_test) else ())

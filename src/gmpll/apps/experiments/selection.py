@@ -37,12 +37,18 @@ def restricted(
 ) -> Declaration:
     """Keep only the data sets and methods that are named; None keeps all.
 
+    An experiment with all methods has whichever method is named, also one that "all" leaves out.
     It is an error if a name is unknown, or nothing of the run would be left.
     """
-    declaration = named_in_full(declaration)
     known: dict[str, Method] = {}
-    for experiment in declaration.experiments:
-        known |= known_methods(declaration.variants, kind=experiment.kind)
+
+    def with_any_method(experiment: Experiment) -> Experiment:
+        of_kind = known_methods(declaration.variants, kind=experiment.kind)
+        known.update(of_kind)
+        is_open = methods is not None and experiment.methods == ("all",)
+        return replace(experiment, methods=tuple(of_kind)) if is_open else experiment
+
+    declaration = named_in_full(declaration.change(with_any_method))
     for noun, part, wanted, full_name in (
         ("data set", "datasets", datasets, _dataset_name),
         ("method", "methods", methods, lambda name: find_method(name, known).name),
@@ -103,7 +109,7 @@ def _dataset_name(name: str, own: Path | None = None) -> str:
     known = [info.name for info in list_datasets()]
     if name.strip().lower() not in known:
         raise ExperimentError(
-            f"There is no data set {name!r}; the data sets are {', '.join(known)}, and files that "
-            f"end in {SUFFIX}."
+            f"There is no data set {name!r}; the data sets are {', '.join(known)}, and files: "
+            f"archives ({SUFFIX}) and tables."
         )
     return name.strip().lower()

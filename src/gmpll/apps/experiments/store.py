@@ -23,7 +23,14 @@ from gmpll.apps.experiments.claims import claimed
 from gmpll.apps.experiments.declaration import Declaration, expand, parse_declaration
 from gmpll.apps.experiments.errors import ExperimentError
 from gmpll.apps.experiments.jobs import Job, canonical_json
-from gmpll.apps.experiments.own_data import SUFFIX, name_of, names_a_file, read_own
+from gmpll.apps.experiments.own_data import (
+    SUFFIX,
+    archive_of_table,
+    is_archive,
+    name_of,
+    names_a_file,
+    read_own,
+)
 
 #: Of the files in a run folder.
 FORMAT_VERSION = 1
@@ -74,24 +81,24 @@ class RunFolder:
         return self.path / "data"
 
     def take_in(self, declaration: Declaration) -> Declaration:
-        """Copy the files that a declaration names into the folder; return it with their names."""
+        """Keep the files that a declaration names as archives; return it with their names."""
         files = {name for item in declaration.experiments for name in item.datasets}
         names = {file: name_of(file) for file in sorted(files) if names_a_file(file)}
         for file, name in names.items():
-            kept, given = self.data / f"{name}{SUFFIX}", Path(file).read_bytes()
+            kept, given = self.data / f"{name}{SUFFIX}", _archive(file, declaration)
             if kept.exists() and kept.read_bytes() != given:
                 raise ExperimentError(
                     f"{self.path} holds results on another data set named {name}: choose another "
                     "folder, or give the file another name."
                 )
-            read_own(Path(file))
             self.data.mkdir(parents=True, exist_ok=True)
             write_atomically(kept, given)
-        return declaration.change(
+        taken = declaration.change(
             lambda item: replace(
                 item, datasets=tuple(names.get(name, name) for name in item.datasets)
             )
         )
+        return replace(taken, tables={})
 
     def file_of(self, job: Job) -> Path:
         """Return where a job's result lies."""
@@ -211,7 +218,18 @@ class RunFolder:
         plain = json.loads(json.dumps(declaration.plain()))
         again = parse_declaration(plain, where=str(self.path / "declaration.json"))
         added = [item for item in again.experiments if item not in before.experiments]
-        return Declaration((*before.experiments, *added), {**before.variants, **again.variants})
+        variants = {**before.variants, **again.variants}
+        return Declaration((*before.experiments, *added), variants)
+
+
+def _archive(file: str, declaration: Declaration) -> bytes:
+    """Return the content of an archive that can be read, or that of a table as an archive."""
+    if is_archive(file):
+        read_own(Path(file))
+        return Path(file).read_bytes()
+    of_file = (item for item in declaration.experiments if file in item.datasets)
+    columns = declaration.tables.get(file, {})
+    return archive_of_table(Path(file), columns, draws=all(item.p for item in of_file))
 
 
 def _is_whole(result: Result) -> bool:

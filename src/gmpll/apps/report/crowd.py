@@ -39,6 +39,17 @@ def crowd_table(scores: pd.DataFrame) -> Table | None:
             mean, std = facts.loc[(data_set, method), measure]
             cells.append(Cell(figure(mean, std), strong=mean >= best[data_set, measure]))
         rows.append(Row(cells))
+    notes = [
+        "± is the standard deviation over the random states, each of which draws other items where "
+        "a set has more than are used. Bold: best mean.",
+        "Votes say nothing about unseen items: the test part is predicted by a logistic regression "
+        "on the labels that a method found, by the method itself where it learns from features.",
+    ]
+    if "cifar10n" in data_sets:
+        notes.append(
+            "The annotators of cifar10n are not named: methods that learn from features are given "
+            "counts of votes, the others take the three columns of votes for three annotators."
+        )
     flat = facts.set_axis(["_".join(column) for column in facts.columns], axis=1)
     return Table(
         "crowd",
@@ -46,12 +57,5 @@ def crowd_table(scores: pd.DataFrame) -> Table | None:
         ["Method", *(f"{data_set_name(name)}, {_PARTS[measure]}" for name, measure in columns)],
         rows,
         flat.reset_index(),
-        [
-            "± is the standard deviation over the random states, each of which draws other items "
-            "where a set has more than are used. Bold: best mean.",
-            "Votes say nothing about unseen items: the test part is predicted by a logistic "
-            "regression on the labels that a method found, by gmpll itself in its own row.",
-            "The annotators of cifar10n are not named: both methods of gmpll are given counts of "
-            "votes, the others take the three columns of votes for three annotators.",
-        ],
+        notes,
     )

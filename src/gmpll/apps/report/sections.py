@@ -194,6 +194,8 @@ def _ranks(scores: pd.DataFrame) -> Section:
         ("controlled", "inductive"),
         ("real-world", "inductive"),
         ("real-world", "transductive"),
+        ("crowd", "transductive"),
+        ("crowd", "inductive"),
     ):
         words, name = f"{experiment} sets, {measure} accuracy", f"ranks-{experiment}-{measure}"
         facts = comparisons.rank_facts(scores, experiment, measure)
@@ -227,7 +229,10 @@ def _times(scores: pd.DataFrame) -> Section:
 
 
 def _crowd(scores: pd.DataFrame) -> Section:
-    text = ["Every method is given the same items and votes; only CROWDLAB and gmpll use features."]
+    text = [
+        "Every method is given the same items and votes; CROWDLAB and the methods that learn from "
+        "candidate sets use features."
+    ]
     table = crowd_table(scores)
     return Section("crowd", "Votes of annotators", text, tables=[table] if table else [])
 
