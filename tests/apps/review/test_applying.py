@@ -87,7 +87,7 @@ def test_results_are_made_again_with_the_decisions_and_the_old_ones_kept(folder,
     new = _table(folder)
     assert new[1]["label"] == ["cat", "dog"][other[found[1]]]
     assert (new[1]["confidence"], new[1]["review"]) == ("1.0", "false")
-    assert (new[2]["label"], new[2]["confidence"]) == ("'=mole", "")
+    assert (new[2]["label"], new[2]["confidence"]) == ("'=mole", "1.0")
     assert (new[3]["label"], new[3]["review"]) == ("", "false")
     assert [row["decided_by"] for row in new[:5]] == ["", "Ben", "Ben", "Ben", ""]
     assert [row["key"] for row in new] == [row["key"] for row in old]
@@ -95,11 +95,52 @@ def test_results_are_made_again_with_the_decisions_and_the_old_ones_kept(folder,
     names = {"resolved.csv", "report.html", "model.skops", "matching.npz"}
     assert {p.name: p.read_bytes() for p in kept.iterdir()} == {n: before[n] for n in names}
     assert all((folder / name).read_bytes() != before[name] for name in names - {"report.html"})
-    assert load_model(folder).model.classes_.tolist() == ["cat", "dog"]
+    assert load_model(folder).model.classes_.tolist() == ["cat", "dog", "=mole"]
     # The review goes on: the same candidates, the same decisions.
     after = read_matching(folder)
     assert after.rows.key() == read_matching(kept).rows.key()
     assert len(open_review(folder).store.decisions()) == 3
+
+
+def test_a_new_label_becomes_one_of_the_model_and_goes_when_it_is_undone(folder):
+    _decide(folder, {row: Decision("other", name="mole") for row in (1, 3, 5)})
+    _decide(folder, {2: Decision("other", name="ape")})
+    apply_decisions(folder)
+    model = load_model(folder).model
+    assert model.classes_.tolist() == ["cat", "dog", "ape", "mole"]
+    assert model.predict_proba(read_matching(folder).features).shape == (40, 4)
+    session = open_review(folder)
+    with closing(session.store):
+        session.decide(7, Decision("label", code=3), seen_version=0, tab="b")  # mole, by its code
+        assert session.gold()[7] == 3
+        assert {"code": 3, "name": "mole"} in session.labels_like("mole")
+        session.undo("a")  # the ape
+    applied = apply_decisions(folder)
+    assert applied.decisions == 4
+    assert load_model(folder).model.classes_.tolist() == ["cat", "dog", "mole"]
+    labels = [row["label"] for row in _table(folder)]
+    assert [row for row, label in enumerate(labels) if label == "mole"] == [1, 3, 5, 7]
+    with closing(open_review(folder).store) as store:
+        assert len(store.decisions()) == 4
+
+
+def test_a_new_label_joins_the_votes_of_annotators(tmp_path, monkeypatch):
+    rng = np.random.RandomState(0)
+    with (tmp_path / "in.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["size", "rater_1", "rater_2", "rater_3"])
+        for i in range(60):
+            kind = i % 3
+            vote = ["cat", "dog", "dog"][kind]
+            wrong = ["dog", "cat", "cat"][kind]
+            writer.writerow([round(4 * kind + rng.normal(), 3), vote, vote, wrong])
+    out = tmp_path / "out"
+    assert _gmpll(monkeypatch, "disambiguate", tmp_path / "in.csv", "--out", out) == 0
+    _decide(out, {row: Decision("other", name="mole") for row in range(2, 60, 6)})
+    apply_decisions(out)
+    model = load_model(out).model
+    assert model.classes_.tolist() == ["cat", "dog", "mole"]
+    assert (model.predict(np.array([[8.0], [0.0]])) == ["mole", "cat"]).all()
 
 
 def test_a_second_time_is_kept_apart_and_undone_decisions_are_gone(folder):

@@ -50,6 +50,47 @@ def test_argilla():
     assert "'animal'" in notes[0]
 
 
+def test_label_studio_names_of_annotators_make_votes(tmp_path):
+    ada, ben = {"completed_by": {"id": 1, "email": "ada@x"}}, {"completed_by": 2}
+    tasks = [
+        {
+            "id": 10 + number,
+            "data": {"size": number},
+            "annotations": [choice(first) | ada, choice(second) | ben],
+            "predictions": [choice("dog")],
+        }
+        for number, (first, second) in enumerate([("cat", "dog"), ("cat", "cat"), ("dog", "dog")])
+    ]
+    table = read(tmp_path, tasks, "tasks.json")
+    assert table.notes == ("a Label Studio export with votes of 3 annotators",)
+    assert table.records() == tasks
+    sets = sets_of(table)
+    assert sets.votes.annotators.tolist() == ["ada@x", "2", "model"]
+    assert sets.weights.tolist() == [[1, 2], [2, 1], [0, 3]]
+
+
+def test_argilla_names_of_users_make_votes(tmp_path):
+    def record(number, *answers):
+        return {
+            "id": f"r{number}",
+            "fields": {"size": number},
+            "responses": {"animal": [dict(a) for a in answers]},
+            "suggestions": {"animal": {"value": "cat", "agent": "net"}},
+        }
+
+    ada, ben = {"user_id": "ada"}, {"user_id": "ben"}
+    records = [
+        record(0, {"value": "cat"} | ada, {"value": "dog"} | ben),
+        record(1, {"value": "dog"} | ada, {"value": "cat", "status": "discarded"} | ben),
+        record(2, {"value": "dog"} | ada, {"value": "dog"} | ben),
+    ]
+    table = read(tmp_path, records)
+    assert "'animal' of an Argilla export with votes of 3 annotators" in table.notes[0]
+    sets = sets_of(table)
+    assert sets.votes.annotators.tolist() == ["ada", "ben", "net"]
+    assert sets.weights.tolist() == [[2, 1], [1, 1], [1, 2]]
+
+
 def test_other_records_stay():
     records = [{"id": 1, "data": 3}]
     assert flatten_export(records) == (records, (), None, False)

@@ -92,19 +92,24 @@ _COLUMNS = (
 
 
 class Rows(NamedTuple):
-    """What decisions speak of: ids, labels, candidates, and the cells of every row as JSON."""
+    """What decisions speak of: ids, labels, candidates, and the cells of every row as JSON.
+
+    The last ``n_new`` labels are such that reviewers brought.
+    """
 
     ids: NDArray[np.str_]
     classes: NDArray[np.str_]
     mask: NDArray[np.bool_]
     display: NDArray[np.str_]
+    n_new: int = 0
 
     def key(self) -> str:
-        """Return what tells these rows, labels and candidates from others."""
+        """Return what tells these rows, labels and candidates from others, new labels apart."""
+        n_own = len(self.classes) - self.n_new
         digest = hashlib.sha256()
-        for names in (self.ids, self.classes):
+        for names in (self.ids, self.classes[:n_own]):
             digest.update(json.dumps([str(name) for name in names]).encode())
-        digest.update(np.packbits(np.asarray(self.mask, dtype=bool)).tobytes())
+        digest.update(np.packbits(np.asarray(self.mask[:, :n_own], dtype=bool)).tobytes())
         return digest.hexdigest()
 
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gmpll.apps.decisions.errors import ConflictError, ReviewError
+from gmpll.apps.decisions.store import Rows
 from gmpll.apps.tables import InputError, read_matching
 from gmpll.apps.tables.decided import decisions_for, prepare_again, resolve_decided
 from gmpll.apps.tables.errors import counted
@@ -49,7 +50,7 @@ def apply_decisions(folder: Path, step: Callable[[str], None] = lambda text: Non
         except InputError as error:
             raise ReviewError(f"{str(error).rstrip('.')}: {again}.") from error
         sets = prepared.sets
-        rows = before.rows._replace(ids=prepared.ids, classes=sets.classes, mask=sets.mask)
+        rows = Rows(prepared.ids, sets.classes, sets.mask, before.display)
         if rows.key() != before.rows.key():
             raise ReviewError(f"{before.source} has changed since it was resolved: {again}.")
         held = decisions_for(folder, before.rows, prepared)
@@ -60,5 +61,6 @@ def apply_decisions(folder: Path, step: Callable[[str], None] = lambda text: Non
             files, _ = write_folder(resolution, folder, escape=escape, held=held, step=step)
     except InputError as error:
         raise ReviewError(str(error)) from error
-    changed = np.flatnonzero(resolution.verdicts.labels != before.labels)
+    found = resolution.prepared.sets.classes[resolution.verdicts.labels]
+    changed = np.flatnonzero(found != before.classes[before.labels])
     return Applied(len(held), len(np.setdiff1d(changed, list(held))), kept, files)

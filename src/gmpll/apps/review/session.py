@@ -112,6 +112,8 @@ class ReviewSession:
         settings = json.loads(saved.settings)
         self._review_below = float(settings.get("review_below", REVIEW_BELOW))
         self._calibrated = settings.get("method") == "gmpll"
+        #: Labels of the input; those behind them were brought by reviewers and are kept by name.
+        self._n_own = len(saved.classes) - saved.rows.n_new
         known = saved.outside.size > 0
         self._outside = saved.outside if known else np.zeros(len(saved.ids))
         # Confidences compare the candidates; those of votes of named annotators all labels.
@@ -302,9 +304,10 @@ class ReviewSession:
         Those that begin with it come first, and of these the ones that most rows have.
         """
         part = part.casefold().strip()
-        codes: dict[str, int | None] = {str(c): i for i, c in enumerate(self.saved.classes)}
         held = self.store.decisions()
-        codes |= {e.decision.name: None for e in held.values() if e.decision.name}
+        brought = (e.decision.name for e in held.values())
+        codes: dict[str, int | None] = {name: None for name in brought if name}
+        codes |= {str(name): code for code, name in enumerate(self.saved.classes)}
         often = Counter(self._label(row, held)[0] for row in range(len(self.saved.ids)))
         found = [
             (not folded.startswith(part), -often[name], folded, name)
@@ -320,13 +323,14 @@ class ReviewSession:
     ) -> Entry:
         """Check a decision and write it; see :meth:`Store.decide`."""
         self._check_row(row)
+        found = int(self._matching.saved.labels[row])
         return self.store.decide(
             row,
             self._checked(decision),
             seen_version=seen_version,
             tab=tab,
             reviewer=self._checked_reviewer(reviewer),
-            found=int(self._matching.saved.labels[row]),
+            found=found if found < self._n_own else None,
             margin=float(self._matching.margins[row]),
         )
 
@@ -334,7 +338,7 @@ class ReviewSession:
         if decision.action == "label":
             if decision.code is None or not 0 <= decision.code < len(self.saved.classes):
                 raise RequestError("A label is chosen by its code; there is no such code.")
-            return Decision("label", code=decision.code)
+            return self._known(decision.code)
         if decision.action == "other":
             name = " ".join((decision.name or "").split())
             if not self._checked_name(name):
@@ -342,10 +346,13 @@ class ReviewSession:
                     f"Another label needs a name of 1 to {MAX_LABEL_LENGTH} printable characters."
                 )
             known = np.flatnonzero(self.saved.classes == name)
-            if known.size:
-                return Decision("label", code=int(known[0]))
-            return Decision("other", name=name)
+            return self._known(int(known[0])) if known.size else Decision("other", name=name)
         return Decision(decision.action)
+
+    def _known(self, code: int) -> Decision:
+        if code < self._n_own:
+            return Decision("label", code=code)
+        return Decision("other", name=str(self.saved.classes[code]))
 
     @staticmethod
     def _checked_name(name: str) -> bool:
@@ -376,6 +383,7 @@ class ReviewSession:
         saved, held = self._matching.saved, self.store.decisions()
         confidence = saved.confidence[np.arange(len(saved.labels)), saved.labels]
         sure = self._ambiguous & ~self._matching.doubtful & (confidence >= at_least)
+        sure &= saved.labels < self._n_own
         rows = [row for row in np.flatnonzero(sure).tolist() if row not in held]
         return {row: int(saved.labels[row]) for row in rows}
 
@@ -505,12 +513,18 @@ class ReviewSession:
     def gold(self) -> dict[int, int]:
         """Return the known labels by row: those of the input and the reviewer's."""
         known = {row: code for row, code in enumerate(self.saved.gold.tolist()) if code >= 0}
+        return known | self._decided_codes()
+
+    def _decided_codes(self) -> dict[int, int]:
+        """Return the codes of the labels decided, without those that the matching does not know."""
+        codes = {str(name): code for code, name in enumerate(self.saved.classes)}
         held = self.store.decisions().values()
-        return known | {e.row: e.decision.code for e in held if e.decision.code is not None}
+        names = {e.row: self._decided_name(e.decision) for e in held}
+        return {row: codes[name] for row, name in names.items() if name in codes}
 
     def match_again(self) -> None:
         """Start matching with the decisions as known labels; the page goes on meanwhile."""
-        if all(e.decision.code is None for e in self.store.decisions().values()):
+        if not self._decided_codes():
             raise ConflictError("Decide a row first: without a decision nothing would change.")
         self.run.start("match", self._match_again)
 

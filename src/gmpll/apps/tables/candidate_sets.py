@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from gmpll.apps.tables.annotator_columns import votes_in_columns
@@ -33,9 +34,10 @@ class LabelSets:
     """Candidates of every row.
 
     A row whose label is known has only that candidate; ``gold`` is its code, else -1. ``classes``
-    are sorted. ``problems`` are odd but were not refused. The ``votes`` are those of every row, of
-    which the candidates are made, None if they are not; their annotators are None if nobody is
-    named. ``merged`` has for every new name the labels that became it, and how often they stood.
+    are sorted, but for the last ``n_new``, which reviewers brought. ``problems`` are odd but were
+    not refused. The ``votes`` are those of every row, of which the candidates are made, None if
+    they are not; their annotators are None if nobody is named. ``merged`` has for every new name
+    the labels that became it, and how often they stood.
     """
 
     mask: NDArray[np.bool_]
@@ -44,6 +46,24 @@ class LabelSets:
     problems: tuple[str, ...] = ()
     votes: VotedCandidates | None = None
     merged: dict[str, dict[str, int]] = field(default_factory=dict)
+    n_new: int = 0
+
+    def with_labels(self, names: Sequence[str]) -> LabelSets:
+        """Add labels that no row has among its candidates yet."""
+        q, more = len(self.classes), ((0, 0), (0, len(names)))
+        classes = np.array([*self.classes.tolist(), *names], dtype=str)
+        mask, votes = np.pad(self.mask, more), self.votes
+        if votes is not None:
+            sets = CandidateSets(np.pad(votes.candidates.mask, more), classes)
+            votes = votes._replace(candidates=sets, weights=np.pad(votes.weights, more))
+        if votes is not None and votes.votes is not None:
+            cast = votes.votes.tocoo()
+            who, labels = divmod(cast.col, q)
+            n_columns = votes.votes.shape[1] // q * len(classes)
+            places = (cast.row, who * len(classes) + labels)
+            wider = sp.csr_array((cast.data, places), shape=(len(mask), n_columns))
+            votes = votes._replace(votes=wider)
+        return replace(self, mask=mask, classes=classes, votes=votes, n_new=len(names))
 
     @property
     def annotated(self) -> bool:

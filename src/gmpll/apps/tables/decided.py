@@ -40,26 +40,30 @@ def resolve_decided(
     *,
     step: Callable[[str], None] = lambda text: None,
 ) -> Resolution:
-    """Resolve with decisions as known labels; the candidates stay those of the input."""
-    mask, gold = prepared.sets.mask.copy(), prepared.sets.gold.copy()
-    codes = {row: e.decision.code for row, e in held.items() if e.decision.code is not None}
-    rows, known = np.array(list(codes), dtype=np.intp), np.array(list(codes.values()), np.int64)
-    mask[rows] = False
-    mask[rows, known] = True
-    gold[rows] = known
-    narrowed = replace(prepared, sets=replace(prepared.sets, mask=mask, gold=gold))
-    return replace(resolve(narrowed, step=step), prepared=prepared)
+    """Resolve with decisions as known labels; the candidates stay those of the input.
+
+    Labels that reviewers brought become labels of the run, behind its own.
+    """
+    names = {e.decision.name for e in held.values() if e.decision.name}
+    sets = prepared.sets.with_labels(sorted(names)) if names else prepared.sets
+    code_of = {name: code for code, name in enumerate(sets.classes.tolist())}
+    mask, gold = sets.mask.copy(), sets.gold.copy()
+    for row, entry in held.items():
+        code = entry.decision.code
+        code = code_of.get(entry.decision.name) if code is None else code
+        if code is not None:
+            mask[row] = np.arange(len(code_of)) == code
+            gold[row] = code
+    narrowed = replace(prepared, sets=replace(sets, mask=mask, gold=gold))
+    return replace(resolve(narrowed, step=step), prepared=replace(prepared, sets=sets))
 
 
 def decided_columns(columns: dict[str, Any], held: Mapping[int, Entry], taken: Any) -> None:
-    """Enter into the columns of results what reviewers decided, and who.
-
-    Labels that the run does not know stand in the table alone; it is empty where none is right.
-    """
+    """Enter into the columns of results who decided; the label is empty where none is right."""
     own = {name.replace("resolved_", ""): values for name, values in columns.items()}
     for row, entry in held.items():
-        if entry.decision.code is None:
-            own["label"][row] = entry.decision.name or ""
+        if entry.decision.action == "none":
+            own["label"][row] = ""
             own["review"][row] = False
             for name in ("confidence", "margin"):
                 own[name][row] = None

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gmpll._atomic_io import atomic_write
-from gmpll.apps.tables.summary import annotator_table, display_cells
+from gmpll.apps.tables.summary import annotator_table, display_cells, wrong_probability
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,6 +44,8 @@ class Disambiguation:
     Labels by the frequency found: 'a' 50%, 'b' 50%.
     >>> "Resolved labels" in result.report()
     True
+    >>> result.expected_wrong < 1
+    True
     """
 
     frame: pd.DataFrame
@@ -55,6 +57,14 @@ class Disambiguation:
     def annotators(self) -> pd.DataFrame | None:
         """Votes, estimated accuracy and agreement of every annotator; None if nobody is named."""
         return annotator_table(self._resolution)
+
+    @property
+    def expected_wrong(self) -> float | None:
+        """About how many labels are wrong; None where confidences are no probabilities."""
+        resolution = self._resolution
+        return (
+            float(wrong_probability(resolution).sum()) if resolution.prepared.calibrated else None
+        )
 
     def report(self, path: str | Path | None = None) -> str:
         """Return the report as one HTML page.

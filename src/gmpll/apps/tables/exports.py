@@ -1,7 +1,7 @@
 """Exports of annotation tools: Label Studio, Argilla, Prodigy, doccano and CVAT, as plain rows.
 
-Where an export says who gave which label, and several people did, it is read as named votes;
-otherwise all labels of an item are its candidates.
+Where an export says who gave which label, and several people labelled the same item, it is read as
+named votes; otherwise all labels of an item are its candidates.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ _DOCCANO_OWN = {*_DOCCANO_LABELS, *_DOCCANO_MARKS, "annotator", "user", "meta", 
 _CVAT_PARTS = ("tags", "shapes", "tracks")
 _CVAT_KEYS = ("name", "image", "file_name", "path", "frame", "id")
 _CVAT_OWN = {*_CVAT_PARTS, "version", "assignee", "annotator"}
+#: Who predicts and suggests where that is not said.
+_MODEL = "model"
 #: Under which of these a person is named.
 _PERSON = ("username", "name", "email", "id")
 
@@ -67,7 +69,7 @@ def flatten_export(records: list[Record]) -> Export:
     return Export(records)
 
 
-def _grouped(tool: str, entries: Iterable[_Answered]) -> Export:
+def _grouped(tool: str, entries: Iterable[_Answered], *, regrouped: bool = True) -> Export:
     """Make one row of all that was said about an item."""
     rows: dict[str, Record] = {}
     answers: dict[str, list[tuple[str, str]]] = {}
@@ -76,15 +78,16 @@ def _grouped(tool: str, entries: Iterable[_Answered]) -> Export:
         answers.setdefault(str(key), []).extend((label, who) for label, who in given if label)
     told = [(row, *answer) for row, given in enumerate(answers.values()) for answer in given]
     people = {who for _, _, who in told}
-    if len(people) > 1 and "" not in people:
+    together = any(len({who for _, who in given}) > 1 for given in answers.values())
+    if together and "" not in people:
         votes = Votes(*(list(part) for part in zip(*told, strict=True)))
         note = f"{tool} export with votes of {counted(len(people), 'annotator')}"
-        return Export(list(rows.values()), (note,), votes, regrouped=True)
+        return Export(list(rows.values()), (note,), votes, regrouped)
     flat = [
         {**fields, ANSWERS: list(dict.fromkeys(label for label, _ in answers[key]))}
         for key, fields in rows.items()
     ]
-    return Export(flat, (f"{tool} export",), regrouped=True)
+    return Export(flat, (f"{tool} export",), regrouped=regrouped)
 
 
 # Label Studio and Argilla --------------------------------------------------------------------
@@ -93,7 +96,8 @@ def _grouped(tool: str, entries: Iterable[_Answered]) -> Export:
 def _label_studio(records: list[Record]) -> Export | None:
     is_whole = ["data" in r and bool(_ANSWERED & r.keys()) for r in records]
     if all(is_whole):
-        return Export([_label_studio_row(r) for r in records], ("a Label Studio export",))
+        entries = (_label_studio_task(*entry) for entry in enumerate(records))
+        return _grouped("a Label Studio", entries, regrouped=False)
     if any("data" in r and _is_answered(r) for r in records):
         place = is_whole.index(False)
         lacks = "annotations" if "data" in records[place] else "data"
@@ -113,17 +117,19 @@ def _is_answered(task: Record) -> bool:
     return any(isinstance(answer, dict) and "result" in answer for answer in _answers(task))
 
 
-def _label_studio_row(task: Record) -> Record:
-    labels = [
-        str(label)
-        for answer in [*_answers(task), *_list(task.get("predictions"))]
+def _label_studio_task(number: int, task: Record) -> _Answered:
+    told = [(answer, "completed_by", "") for answer in _answers(task)]
+    told += [(answer, "model_version", _MODEL) for answer in _list(task.get("predictions"))]
+    given = [
+        (_text(label), _text(answer.get(key)) or who)
+        for answer, key, who in told
         if isinstance(answer, dict) and not answer.get("was_cancelled")
         for part in _list(answer.get("result"))
         if isinstance(part, dict) and isinstance(value := part.get("value"), dict)
         # Under choices, labels, rectanglelabels, ...
         for label in _list(value.get(str(part.get("type", "choices")), value.get("choices")))
     ]
-    return {"id": task.get("id"), **_mapping(task["data"]), ANSWERS: list(dict.fromkeys(labels))}
+    return number, {"id": task.get("id"), **_mapping(task["data"])}, given
 
 
 def _argilla(records: list[Record]) -> Export | None:
@@ -138,21 +144,22 @@ def _argilla(records: list[Record]) -> Export | None:
             f"The Argilla export has several questions ({', '.join(questions)}): export the "
             "records of one only."
         )
-    rows = [_argilla_row(r, questions[0]) for r in records]
-    return Export(rows, (f"an Argilla export, question {quoted(questions[0])}",))
+    entries = (_argilla_record(*entry, questions[0]) for entry in enumerate(records))
+    return _grouped(f"question {quoted(questions[0])} of an Argilla", entries, regrouped=False)
 
 
-def _argilla_row(record: Record, question: str) -> Record:
-    labels = [
-        str(label)
-        for source in ("responses", "suggestions")
-        for answer in _list(_mapping(record.get(source)).get(question))
-        for label in _list(answer.get("value") if isinstance(answer, dict) else answer)
-    ]
+def _argilla_record(number: int, record: Record, question: str) -> _Answered:
+    given: list[tuple[str, str]] = []
+    for source, key, who in (("responses", "user_id", ""), ("suggestions", "agent", _MODEL)):
+        for entry in _list(_mapping(record.get(source)).get(question)):
+            answer = entry if isinstance(entry, dict) else {"value": entry}
+            if answer.get("status") != "discarded":
+                named = _text(answer.get(key)) or who
+                given += [(_text(label), named) for label in _list(answer.get("value"))]
     row = {"id": record.get("id")}
     for part in ("fields", "metadata", "vectors"):
         row |= _mapping(record.get(part))
-    return {**row, ANSWERS: list(dict.fromkeys(labels))}
+    return number, row, given
 
 
 # Prodigy, doccano, CVAT ----------------------------------------------------------------------

@@ -313,7 +313,8 @@ class SavedMatching:
     @property
     def rows(self) -> Rows:
         """What decisions of reviewers speak of."""
-        return Rows(self.ids, self.classes, self.mask, self.display)
+        n_new = json.loads(self.settings).get("new_labels", 0)
+        return Rows(self.ids, self.classes, self.mask, self.display, n_new)
 
 
 def saved_matching(resolution: Resolution, *, escape: bool = True) -> SavedMatching:
@@ -324,6 +325,7 @@ def saved_matching(resolution: Resolution, *, escape: bool = True) -> SavedMatch
         "method": prepared.options.method,
         "seed": prepared.options.seed,
         "review_below": prepared.review_below,
+        "new_labels": prepared.sets.n_new,
         "input": input_settings(prepared.table, prepared.options, escape=escape),
         "parameters": {
             name: value
@@ -426,6 +428,7 @@ def _is_consistent(saved: SavedMatching) -> bool:
     try:
         settings = json.loads(saved.settings)
         readable = isinstance(settings, dict) and 0 <= settings.get("review_below", 0.0) <= 1
+        readable = readable and settings.get("new_labels", 0) in range(q)
     except (TypeError, ValueError, RecursionError):
         return False
     return bool(
