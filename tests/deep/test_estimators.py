@@ -142,6 +142,19 @@ def test_modules_of_the_users_own_are_copied():
         PartialLabelNetwork(objective=dict).fit(X, mask)
 
 
+def test_widths_make_a_perceptron_with_batch_normalisation():
+    X, mask = case(m=65)  # batches of 16: the last one would have a single row
+    model = PRODEN((7, 5), **QUICK, batch_size=16).fit(X, mask)
+    kinds = [type(layer).__name__ for layer in model.module_]
+    assert kinds == ["Linear", "ReLU", "BatchNorm1d"] * 2 + ["Linear"]
+    assert [layer.out_features for layer in model.module_[::3]] == [7, 5, 4]
+    assert model.module_name_ == "mlp"
+    alone = np.vstack([model.predict_proba(X[[row]]) for row in range(5)])
+    np.testing.assert_allclose(alone, model.predict_proba(X)[:5], atol=1e-12)
+    with pytest.raises(ValueError, match="positive integers"):
+        PRODEN((7, 0), **QUICK).fit(X, mask)
+
+
 def test_images_reach_the_module_in_their_shape():
     rng = np.random.RandomState(0)
     y = np.repeat([0, 1], 20)

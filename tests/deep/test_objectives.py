@@ -9,8 +9,8 @@ torch = pytest.importorskip("torch")
 
 from gmpll.deep.objectives import (  # noqa: E402
     Activation,
-    CandidateLikelihood,
     Leverage,
+    Objective,
     Purification,
     WeightedCandidates,
     activation_values,
@@ -143,7 +143,7 @@ def descended(objective, X, mask, n_steps, rate):
 @pytest.mark.parametrize(
     ("method", "objective"),
     [
-        ("CC", CandidateLikelihood),
+        ("CC", Objective),
         ("RC", lambda: WeightedCandidates(second_pass=True)),
         ("PRODEN", WeightedCandidates),
     ],
@@ -156,7 +156,7 @@ def test_paths_are_those_of_literal_loops(method, objective):
 
 def test_full_batch_rc_is_cc_and_proden_lags():
     X, mask, _ = problem()
-    cc = descended(CandidateLikelihood(), X, mask, 100, 0.3)
+    cc = descended(Objective(), X, mask, 100, 0.3)
     rc = descended(WeightedCandidates(second_pass=True), X, mask, 100, 0.3)
     proden = descended(WeightedCandidates(), X, mask, 100, 0.3)
     np.testing.assert_allclose(rc, cc, atol=1e-12)
@@ -284,7 +284,8 @@ def test_pop_without_threshold_is_proden():
 
 
 @pytest.mark.parametrize(
-    "objective", [CandidateLikelihood, WeightedCandidates, Leverage, lambda: Leverage(2.0, "log")]
+    "objective",
+    [Objective, WeightedCandidates, Leverage, lambda: Leverage(leverage=2.0, kind="log")],
 )
 def test_gradients_agree_with_differences(objective):
     _, mask, _ = problem(m=5)
@@ -296,9 +297,7 @@ def test_gradients_agree_with_differences(objective):
     assert torch.autograd.gradcheck(lambda logits: made.loss(logits, rows), z)
 
 
-@pytest.mark.parametrize(
-    "objective", [CandidateLikelihood, WeightedCandidates, Leverage, Activation]
-)
+@pytest.mark.parametrize("objective", [Objective, WeightedCandidates, Leverage, Activation])
 def test_labels_can_be_renamed(objective):
     _, mask, _ = problem(m=6)
     z, order = torch.randn(6, 4), torch.tensor([2, 0, 3, 1])

@@ -86,13 +86,13 @@ def test_targets_stay_where_no_candidate_has_a_prototype():
 
 def test_the_queue_is_a_ring_of_at_most_as_many_keys_as_rows():
     objective = made(torch.ones(5, 2, dtype=torch.bool), queue=8192)
-    assert len(objective.queue) == 5
+    assert len(objective.ring) == 5
     for first in (0, 3, 6):  # three at a time: does not divide
         keys = torch.arange(first, first + 3.0)[:, None].repeat(1, 2)
         objective._fresh_keys = keys, torch.arange(first, first + 3)
         objective.after_step(None, None, None)
-    assert objective.queue_labels.tolist() == [5, 6, 7, 8, 4]
-    assert objective.queue[:, 0].tolist() == [5.0, 6.0, 7.0, 8.0, 4.0]
+    assert objective.ring_labels.tolist() == [5, 6, 7, 8, 4]
+    assert objective.ring[:, 0].tolist() == [5.0, 6.0, 7.0, 8.0, 4.0]
 
 
 def test_targets_move_faster_with_the_epochs():
@@ -119,7 +119,7 @@ def test_training_keeps_targets_in_the_sets_and_keys_behind():
     np.testing.assert_allclose(objective.weights.sum(dim=1), np.ones(50), atol=1e-5)
     after, keys = module[0].weight.detach(), objective.keys[0][0].weight
     assert 0 < (keys - before).abs().max() < 0.2 * (after - before).abs().max()
-    lengths = objective.queue[: min(objective.n_pushed, 20)].norm(dim=1)
+    lengths = objective.ring[: min(objective.n_pushed, 20)].norm(dim=1)
     np.testing.assert_allclose(lengths, np.ones(20), atol=1e-5)
 
 

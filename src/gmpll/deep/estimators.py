@@ -3,9 +3,10 @@
 # Annotations are kept as types: the parameters that the subclasses inherit are read from them.
 
 import copy
-from abc import abstractmethod
+import inspect
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import field, fields
+from functools import partial
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
@@ -24,7 +25,6 @@ from gmpll.deep.matching import MatchingTargets
 from gmpll.deep.models import build_module
 from gmpll.deep.objectives import (
     Activation,
-    CandidateLikelihood,
     Leverage,
     Objective,
     Purification,
@@ -59,8 +59,8 @@ OptionalCallable = Annotated[Callable[[Tensor], Tensor] | None, None, callable]
 class _Network(ProbabilityMixin, BasePartialLabelClassifier):
     """What the methods share; a method says which objective it trains by."""
 
-    module: Annotated[Any, StrOptions({"auto", "linear", "mlp"}), nn.Module, callable] = field(
-        default="auto", kw_only=False
+    module: Annotated[Any, StrOptions({"auto", "linear", "mlp"}), tuple, nn.Module, callable] = (
+        field(default="auto", kw_only=False)
     )
     optimizer: Annotated[str, StrOptions({"adam", "sgd"})] = "adam"
     learning_rate: Annotated[str, StrOptions({"auto"})] | Positive = "auto"
@@ -80,10 +80,16 @@ class _Network(ProbabilityMixin, BasePartialLabelClassifier):
 
     #: What partial_fit goes on with: trainer, module, objective, optimizer, random numbers.
     _stream: ClassVar[Any] = None
+    #: Makes the objective of the parameters that a method has in addition to those above.
+    _make_objective: ClassVar[Callable[..., Objective]]
 
-    @abstractmethod
     def _objective(self, seed: int) -> Objective:
         """Return a new objective."""
+        shared = inspect.signature(_Network).parameters
+        own = {k: v for k, v in self.get_params(deep=False).items() if k not in shared}
+        objective = type(self)._make_objective(**own)
+        objective.seed = seed
+        return objective
 
     def _fit(self, X: Floats, mask: Mask, rng: RandomState) -> Floats:
         self.__dict__.pop("_stream", None)
@@ -157,25 +163,16 @@ class _Network(ProbabilityMixin, BasePartialLabelClassifier):
 
     def _trainer(self, seed: int, name: str) -> Trainer:
         rate, decay = LINEAR_TRAINING if name == "linear" else OTHER_TRAINING
-        return Trainer(
-            optimizer=self.optimizer,
-            learning_rate=rate if isinstance(self.learning_rate, str) else self.learning_rate,
-            weight_decay=decay if isinstance(self.weight_decay, str) else self.weight_decay,
-            batch_size=self.batch_size,
-            max_iter=self.max_iter,
-            schedule=self.schedule,
-            early_stopping=self.early_stopping,
-            validation_fraction=self.validation_fraction,
-            n_iter_no_change=self.n_iter_no_change,
-            augment=self.augment,
-            verbose=self.verbose,
-            seed=seed,
-        )
+        chosen = {"learning_rate": rate, "weight_decay": decay}
+        names = {each.name for each in fields(Trainer)} - {"seed"}
+        settings: dict[str, Any] = {name: getattr(self, name) for name in names}
+        settings |= {name: value for name, value in chosen.items() if settings[name] == "auto"}
+        return Trainer(seed=seed, **settings)
 
     def _build(self, module: Any, inputs: Tensor, n_labels: int, seed: int) -> nn.Module:
         with seeded(seed, inputs.device):
             built = build_module(module, int(np.prod(inputs.shape[1:])), n_labels)
-        if isinstance(module, str) and inputs.ndim > 2:
+        if isinstance(module, str | tuple) and inputs.ndim > 2:
             built = nn.Sequential(nn.Flatten(), built)
         return built.to(inputs.device)
 
@@ -188,7 +185,8 @@ class _Network(ProbabilityMixin, BasePartialLabelClassifier):
             if len(inputs) >= MIN_CHOICE_ROWS:
                 self.module_lifts_ = self._lifts(inputs, mask, sets, seed)
                 name = max(self.module_lifts_, key=lambda key: self.module_lifts_[key])
-        self.module_name_ = name if isinstance(name, str) else "own"
+        built_in = "mlp" if isinstance(name, tuple) else "own"
+        self.module_name_ = name if isinstance(name, str) else built_in
         return self._build(name, inputs, mask.shape[1], seed)
 
     def _lifts(self, inputs: Tensor, mask: Tensor, sets: Mask, seed: int) -> dict[str, float]:
@@ -307,10 +305,12 @@ class PartialLabelNetwork(_Network):
     ----------
     objective : callable
         Returns a new :class:`gmpll.deep.Objective`: its class, for instance.
-    module : "auto", "linear", "mlp", torch.nn.Module or callable, default="auto"
+    module : "auto", "linear", "mlp", tuple, torch.nn.Module or callable, default="auto"
         What is trained. ``"mlp"`` has a hidden layer of 500 units. ``"auto"`` takes one of the two:
         that whose predictions of held-out rows have the larger candidate lift
-        (:func:`gmpll.metrics.candidate_lift`), which takes no true label. A module is copied, never
+        (:func:`gmpll.metrics.candidate_lift`), which takes no true label. A tuple such as
+        ``(300, 300, 300)`` holds the widths of hidden layers, each with batch normalisation after
+        its ReLU, as published comparisons on tables have them. A module is copied, never
         trained in place, and returns a score for every label that occurs; a callable gets the
         numbers of features and of these labels and returns a module.
     optimizer : {"adam", "sgd"}, default="adam"
@@ -350,7 +350,7 @@ class PartialLabelNetwork(_Network):
     module_ : torch.nn.Module
         The trained module, in the main memory.
     module_name_ : str
-        ``"linear"``, ``"mlp"`` or ``"own"``.
+        ``"linear"``, ``"mlp"`` (also for widths) or ``"own"``.
     module_lifts_ : dict
         Candidate lift of either model on held-out rows where ``module="auto"`` chose.
     loss_curve_, validation_curve_ : list of float
@@ -379,11 +379,12 @@ class PartialLabelNetwork(_Network):
 
     objective: Annotated[Any, callable] = Objective
 
-    def _objective(self, seed: int) -> Objective:
-        made = self.objective()
+    @staticmethod
+    def _make_objective(objective: Callable[[], Any]) -> Objective:
+        made = objective()
         if not isinstance(made, Objective):
             raise ValueError(
-                f"objective={self.objective!r} returned {type(made).__name__}: it must return a "
+                f"objective={objective!r} returned {type(made).__name__}: it must return a "
                 "gmpll.deep.Objective."
             )
         return made
@@ -419,8 +420,7 @@ class CC(_Network):
     True
     """
 
-    def _objective(self, seed: int) -> Objective:
-        return CandidateLikelihood()
+    _make_objective = Objective
 
 
 @with_parameters
@@ -450,8 +450,7 @@ class RC(_Network):
     array(['a', 'a', 'b', 'b'], dtype='<U1')
     """
 
-    def _objective(self, seed: int) -> Objective:
-        return WeightedCandidates(second_pass=True)
+    _make_objective = partial(WeightedCandidates, second_pass=True)
 
 
 @with_parameters
@@ -479,8 +478,7 @@ class PRODEN(_Network):
     array(['a', 'b'], dtype='<U1')
     """
 
-    def _objective(self, seed: int) -> Objective:
-        return WeightedCandidates()
+    _make_objective = WeightedCandidates
 
 
 @with_parameters
@@ -522,8 +520,9 @@ class LWS(_Network):
     leverage: NotNegative = 1.0
     loss: Annotated[str, StrOptions({"sigmoid", "log"})] = "sigmoid"
 
-    def _objective(self, seed: int) -> Objective:
-        return Leverage(self.leverage, self.loss)
+    @staticmethod
+    def _make_objective(leverage: float, loss: str) -> Objective:
+        return Leverage(leverage=leverage, kind=loss)
 
 
 @with_parameters
@@ -559,8 +558,7 @@ class CAVL(_Network):
     label_smoothing: Share = 0.0
     warmup: NotNegativeCount = 1
 
-    def _objective(self, seed: int) -> Objective:
-        return Activation(self.label_smoothing, self.warmup)
+    _make_objective = Activation
 
 
 @with_parameters
@@ -602,10 +600,7 @@ class POP(_Network):
     window: Count = 5
     interval: Count = 5
 
-    def _objective(self, seed: int) -> Objective:
-        return Purification(
-            self.theta, self.increment, self.max_theta, self.warmup, self.window, self.interval
-        )
+    _make_objective = Purification
 
 
 @with_parameters
@@ -662,20 +657,7 @@ class PiCO(_Network):
     weak: OptionalCallable = None
     strong: OptionalCallable = None
 
-    def _objective(self, seed: int) -> Objective:
-        return PrototypeContrast(
-            embedding=self.embedding,
-            queue=self.queue,
-            key_momentum=self.key_momentum,
-            prototype_momentum=self.prototype_momentum,
-            confidence_momentum=self.confidence_momentum,
-            temperature=self.temperature,
-            contrast_weight=self.contrast_weight,
-            warmup=self.warmup,
-            weak=self.weak,
-            strong=self.strong,
-            seed=seed,
-        )
+    _make_objective = PrototypeContrast
 
 
 @with_parameters
@@ -686,16 +668,8 @@ class DeepGMPLL(_Network):
 
     Parameters
     ----------
-    interval, warmup : int, default=3 and 3
-        Epochs between two matchings, and before the first one, in which all candidates count alike.
-    n_neighbors : int, default=20
-        Neighbours of a row in the graph of the embeddings.
-    balance : float, default=0.5
-        Exponent of the class-mass correction, as in :class:`gmpll.GMPLL`.
-    exponent : float, default=0.25
-        Power of the matching probabilities in the targets; 0 is :class:`CC` after a warm-up.
-    start_exponent : float, default=0.25
-        Power of the network's posterior that the matching starts from.
+    interval, warmup, n_neighbors, balance, exponent, start_exponent
+        See :class:`gmpll.deep.MatchingTargets`; ``exponent=0`` is :class:`CC` after a warm-up.
     module, optimizer, ..., random_state
         See :class:`gmpll.deep.PartialLabelNetwork`. What goes into the last linear layer of the
         module is the embedding.
@@ -715,12 +689,4 @@ class DeepGMPLL(_Network):
     exponent: NotNegative = 0.25
     start_exponent: NotNegative = 0.25
 
-    def _objective(self, seed: int) -> Objective:
-        return MatchingTargets(
-            interval=self.interval,
-            warmup=self.warmup,
-            n_neighbors=self.n_neighbors,
-            balance=self.balance,
-            exponent=self.exponent,
-            start_exponent=self.start_exponent,
-        )
+    _make_objective = MatchingTargets

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from gmpll.deep.objectives import WeightedCandidates, posterior, uniform_weights
+from gmpll.deep.objectives import Network, WeightedCandidates, posterior, uniform_weights
 from gmpll.graph.local import LocalGraph
 from gmpll.graph.views import CosineView
 from gmpll.matching import LocalAffinity, match
-
-__all__ = ["MatchingTargets"]
 
 #: Added to the matching probabilities: a candidate with a posterior must not be lost by them.
 MIN_PROBABILITY = 1e-4
 
 
+@dataclass(eq=False, kw_only=True)
 class MatchingTargets(WeightedCandidates):
     """Targets that the neighbours in the network's own embedding agree on.
 
@@ -62,21 +62,13 @@ class MatchingTargets(WeightedCandidates):
     tensor([0, 0, 1, 1])
     """
 
-    def __init__(
-        self,
-        *,
-        interval: int = 3,
-        warmup: int = 3,
-        n_neighbors: int = 20,
-        balance: float = 0.5,
-        exponent: float = 0.25,
-        start_exponent: float = 0.25,
-        max_iter: int = 3,
-    ) -> None:
-        super().__init__()
-        self.interval, self.warmup, self.n_neighbors = interval, warmup, n_neighbors
-        self.balance, self.exponent, self.max_iter = balance, exponent, max_iter
-        self.start_exponent, self.epoch = start_exponent, 0
+    interval: int = 3
+    warmup: int = 3
+    n_neighbors: int = 20
+    balance: float = 0.5
+    exponent: float = 0.25
+    start_exponent: float = 0.25
+    max_iter: int = 3
 
     def next_rows(self, mask: Tensor, logits: Tensor | None) -> None:
         """Begin without a matching; rows of a stream have no graph, and need no warm-up."""
@@ -98,11 +90,9 @@ class MatchingTargets(WeightedCandidates):
     def after_step(self, rows: Tensor, before: Tensor, fresh: Callable[[], Tensor]) -> None:
         """Leave the targets as they are: the next step makes its own."""
 
-    def after_epoch(
-        self, epoch: int, n_epochs: int, network: Callable[[], tuple[Tensor, Tensor]]
-    ) -> None:
+    def after_epoch(self, epoch: int, n_epochs: int, network: Network) -> None:
         """Match the rows anew."""
-        self.epoch = epoch + 1
+        super().after_epoch(epoch, n_epochs, network)
         if self.epoch >= self.warmup and (self.epoch - self.warmup) % self.interval == 0:
             self.rematch(*network())
 

@@ -1,8 +1,9 @@
-"""The modules that are trained: linear, a perceptron, or the user's own."""
+"""The modules that are trained: linear, perceptrons, or the user's own."""
 
 from __future__ import annotations
 
 import copy
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -16,7 +17,7 @@ HIDDEN_UNITS = 500
 
 
 def build_module(module: Any, n_features: int, n_labels: int) -> nn.Module:
-    """Return a new module of a name, a copy of the user's, or what the user's factory makes."""
+    """Return a new module: a named one, one of these widths, a copy, or what a factory makes."""
     if module == "linear":
         linear = nn.Linear(n_features, n_labels)
         for parameter in linear.parameters():  # the same model whatever the seed
@@ -26,6 +27,13 @@ def build_module(module: Any, n_features: int, n_labels: int) -> nn.Module:
         return nn.Sequential(
             nn.Linear(n_features, HIDDEN_UNITS), nn.ReLU(), nn.Linear(HIDDEN_UNITS, n_labels)
         )
+    if isinstance(module, tuple):
+        if not all(isinstance(width, int) and width > 0 for width in module):
+            raise ValueError(f"module={module!r} must hold widths of layers, positive integers.")
+        layers: list[nn.Module] = []
+        for n_in, n_out in itertools.pairwise((n_features, *module)):
+            layers += [nn.Linear(n_in, n_out), nn.ReLU(), nn.BatchNorm1d(n_out)]
+        return nn.Sequential(*layers, nn.Linear((n_features, *module)[-1], n_labels))
     built = copy.deepcopy(module) if isinstance(module, nn.Module) else module(n_features, n_labels)
     if not isinstance(built, nn.Module):
         raise ValueError(

@@ -8,25 +8,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
-__all__ = [
-    "Activation",
-    "CandidateLikelihood",
-    "Leverage",
-    "Objective",
-    "Purification",
-    "WeightedCandidates",
-    "activation_values",
-    "candidate_loss",
-    "cross_entropy",
-    "leverage_weights",
-    "leveraged_loss",
-    "posterior",
-    "uniform_weights",
-]
+#: Returns the logits and embeddings of all training rows.
+Network = Callable[[], tuple[Tensor, Tensor]]
 
 #: POP raises its threshold when fewer than this share of all entries was struck.
 FEW_STRUCK = 1e-4
@@ -88,6 +76,10 @@ class Objective:
     ----------
     mask : Tensor of shape (n_samples, n_labels), bool
         Candidates; a method may strike some of them.
+    epoch : int
+        Number of epochs that have ended.
+    seed : int
+        Of what the method draws itself.
 
     Examples
     --------
@@ -104,6 +96,8 @@ class Objective:
     """
 
     mask: Tensor
+    epoch: int = 0
+    seed: int = 0
 
     def start(self, mask: Tensor, module: nn.Module, inputs: Tensor) -> None:
         """Begin with these rows; ``inputs`` are a few of them, to see what the module returns."""
@@ -135,32 +129,23 @@ class Objective:
     def after_step(self, rows: Tensor, before: Tensor, fresh: Callable[[], Tensor]) -> None:
         """Update the rows: by the logits before the step, or by a second pass after it."""
 
-    def after_epoch(
-        self, epoch: int, n_epochs: int, network: Callable[[], tuple[Tensor, Tensor]]
-    ) -> None:
+    def after_epoch(self, epoch: int, n_epochs: int, network: Network) -> None:
         """Update all rows; ``network()`` returns the logits and embeddings of all of them."""
+        self.epoch = epoch + 1
 
     def confidences(self, logits: Tensor, embeddings: Tensor) -> Tensor:
         """Return the confidences of the training rows by the final model."""
         return posterior(logits, self.mask)
 
 
-class CandidateLikelihood(Objective):
-    """CC: the likelihood of the candidate sets."""
-
-
+@dataclass(eq=False)
 class WeightedCandidates(Objective):
     """PRODEN and RC: cross-entropy against weights, which follow the model's posterior.
 
-    Parameters
-    ----------
-    second_pass : bool, default=False
-        Whether the weights come from a second pass after the step (RC) or from the logits before
-        it (PRODEN).
+    They come from the logits before a step (PRODEN), or from a second pass after it (RC).
     """
 
-    def __init__(self, second_pass: bool = False) -> None:
-        self.second_pass = second_pass
+    second_pass: bool = False
 
     def next_rows(self, mask: Tensor, logits: Tensor | None) -> None:
         """Begin with equal weights, or with the posterior of the model as it is."""
@@ -180,25 +165,17 @@ class WeightedCandidates(Objective):
         return posterior(logits.to(self.weights.dtype), self.mask[rows])
 
 
+@dataclass(eq=False, kw_only=True)
 class Activation(WeightedCandidates):
-    """CAVL: from the second visit on a row has one label, that of the largest activation value.
+    """CAVL: from the second visit on a row has one label, see :class:`gmpll.deep.CAVL`."""
 
-    Parameters
-    ----------
-    label_smoothing : float, default=0.0
-        Share of the weight that is spread equally over the candidates.
-    warmup : int, default=0
-        Epochs on equal weights.
-    """
-
-    def __init__(self, label_smoothing: float = 0.0, warmup: int = 0) -> None:
-        super().__init__(second_pass=True)
-        self.label_smoothing, self.warmup = label_smoothing, warmup
-        self._epoch = 0
+    second_pass: bool = True
+    label_smoothing: float = 0.0
+    warmup: int = 0
 
     def after_step(self, rows: Tensor, before: Tensor, fresh: Callable[[], Tensor]) -> None:
         """Choose the labels of the batch."""
-        if self._epoch >= self.warmup:
+        if self.epoch >= self.warmup:
             super().after_step(rows, before, fresh)
 
     def posterior(self, logits: Tensor, rows: Tensor) -> Tensor:
@@ -209,27 +186,14 @@ class Activation(WeightedCandidates):
         chosen = torch.lerp(uniform_weights(best), uniform_weights(mask), self.label_smoothing)
         return chosen.to(self.weights.dtype)
 
-    def after_epoch(
-        self, epoch: int, n_epochs: int, network: Callable[[], tuple[Tensor, Tensor]]
-    ) -> None:
-        """Count the epochs."""
-        self._epoch = epoch + 1
 
-
+@dataclass(eq=False, kw_only=True)
 class Leverage(WeightedCandidates):
-    """LWS: one-versus-rest losses of candidates and of all other labels, both weighted.
+    """LWS: weighted losses of candidates and of all others, see :class:`gmpll.deep.LWS`."""
 
-    Parameters
-    ----------
-    leverage : float, default=1.0
-        Weight of the labels that are no candidates.
-    loss : {"sigmoid", "log"}, default="sigmoid"
-        The loss of one label.
-    """
-
-    def __init__(self, leverage: float = 1.0, loss: str = "sigmoid") -> None:
-        super().__init__(second_pass=True)
-        self.leverage, self.kind = leverage, loss
+    second_pass: bool = True
+    leverage: float = 1.0
+    kind: str = "sigmoid"
 
     def next_rows(self, mask: Tensor, logits: Tensor | None) -> None:
         """Begin with 1/q for each of q labels."""
@@ -247,45 +211,28 @@ class Leverage(WeightedCandidates):
         return leverage_weights(logits, self.mask[rows])
 
 
+@dataclass(eq=False, kw_only=True)
 class Purification(WeightedCandidates):
-    """POP: PRODEN whose candidates are struck out for good.
+    """POP: PRODEN whose candidates are struck out for good, see :class:`gmpll.deep.POP`."""
 
-    Parameters
-    ----------
-    theta, increment, max_theta : float
-        A candidate is struck if its mean weight is below theta times that of the best one. Theta
-        grows by the factor ``1 + increment``, while it is below ``max_theta``, when hardly
-        anything was struck.
-    warmup, window, interval : int
-        Epochs before the first strike, epochs whose weights are averaged, and epochs between two
-        strikes.
-    """
-
-    def __init__(
-        self,
-        theta: float = 1e-3,
-        increment: float = 1e-3,
-        max_theta: float = 0.4,
-        warmup: int = 20,
-        window: int = 5,
-        interval: int = 5,
-    ) -> None:
-        super().__init__()
-        self.theta, self.increment, self.max_theta = theta, increment, max_theta
-        self.warmup, self.interval = warmup, interval
-        self.window: deque[Tensor] = deque(maxlen=window)
+    theta: float = 1e-3
+    increment: float = 1e-3
+    max_theta: float = 0.4
+    warmup: int = 20
+    window: int = 5
+    interval: int = 5
 
     def start(self, mask: Tensor, module: nn.Module, inputs: Tensor) -> None:
         """Begin with all candidates."""
+        self._recent: deque[Tensor] = deque(maxlen=self.window)
         super().start(mask.clone(), module, inputs)
 
-    def after_epoch(
-        self, epoch: int, n_epochs: int, network: Callable[[], tuple[Tensor, Tensor]]
-    ) -> None:
+    def after_epoch(self, epoch: int, n_epochs: int, network: Network) -> None:
         """Strike what the model has given up."""
-        self.window.append(self.weights.clone())
+        super().after_epoch(epoch, n_epochs, network)
+        self._recent.append(self.weights.clone())
         if epoch >= self.warmup and epoch % self.interval == 0:
-            self.strike(torch.stack(tuple(self.window)).mean(dim=0))
+            self.strike(torch.stack(tuple(self._recent)).mean(dim=0))
 
     def strike(self, means: Tensor) -> None:
         """Strike candidates by their mean weights; a row keeps its best one."""

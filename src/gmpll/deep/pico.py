@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from gmpll.deep.models import with_embedding
-from gmpll.deep.objectives import WeightedCandidates, cross_entropy
+from gmpll.deep.objectives import Network, WeightedCandidates, cross_entropy
 from gmpll.deep.views import noisy_rows, strong_images, weak_images
-
-__all__ = ["PrototypeContrast", "contrast_loss", "moved_prototypes", "plain_contrast_loss"]
 
 View = Callable[[Tensor], Tensor]
 
@@ -59,66 +58,39 @@ def moved_prototypes(
     return functional.normalize(moved, dim=1)
 
 
+@dataclass(eq=False, kw_only=True)
 class PrototypeContrast(WeightedCandidates):
-    """PiCO: targets that drift to the candidate whose prototype is nearest.
+    """PiCO: targets drift to the candidate of the nearest prototype, see :class:`gmpll.deep.PiCO`.
 
-    Parameters
-    ----------
-    embedding : int
-        Dimensions in which rows are contrasted.
-    queue : int
-        Number of keys that are kept, at most one for every row.
-    key_momentum, prototype_momentum : float
-        How slowly the key network and the prototypes move.
-    confidence_momentum : tuple of two floats
-        How slowly the targets move in the first and in the last epoch.
-    temperature, contrast_weight : float
-        Of the contrastive loss.
-    warmup : int
-        Epochs in which a row belongs to its own key alone, and targets stay.
-    weak, strong : callable or None
-        Views for the queries and for the keys; None: the usual ones for images, and for rows of
-        a table none and noise.
-    seed : int
-        Breaks ties between labels.
+    The seed breaks ties between labels.
     """
 
-    def __init__(
-        self,
-        *,
-        embedding: int = 128,
-        queue: int = 8192,
-        key_momentum: float = 0.999,
-        prototype_momentum: float = 0.99,
-        confidence_momentum: tuple[float, float] = (0.95, 0.8),
-        temperature: float = 0.07,
-        contrast_weight: float = 0.5,
-        warmup: int = 1,
-        weak: View | None = None,
-        strong: View | None = None,
-        seed: int = 0,
-    ) -> None:
-        super().__init__()
-        self.embedding, self.queue_size = embedding, queue
-        self.key_momentum, self.prototype_momentum = key_momentum, prototype_momentum
-        self.confidence_momentum = confidence_momentum
-        self.temperature, self.contrast_weight = temperature, contrast_weight
-        self.warmup, self.weak, self.strong, self.seed = warmup, weak, strong, seed
-        self.phi, self.epoch, self.n_pushed = confidence_momentum[0], 0, 0
+    embedding: int = 128
+    queue: int = 8192
+    key_momentum: float = 0.999
+    prototype_momentum: float = 0.99
+    confidence_momentum: tuple[float, float] = (0.95, 0.8)
+    temperature: float = 0.07
+    contrast_weight: float = 0.5
+    warmup: int = 1
+    weak: View | None = None
+    strong: View | None = None
+    seed: int = 0
 
     def start(self, mask: Tensor, module: nn.Module, inputs: Tensor) -> None:
         """Build the projection head, the key network, and an empty queue."""
         super().start(mask, module, inputs)
+        self.phi, self.n_pushed = self.confidence_momentum[0], 0
         with torch.no_grad():
             width = with_embedding(module, inputs)[1].shape[1]
         device, n_labels = mask.device, mask.shape[1]
         hidden = nn.Linear(width, width)
         self.head = nn.Sequential(hidden, nn.ReLU(), nn.Linear(width, self.embedding)).to(device)
         self.keys = copy.deepcopy(nn.ModuleList([module, self.head])).requires_grad_(False)
-        self.queue_size = min(self.queue_size, len(mask))  # a longer one has rows twice
+        n_keys = min(self.queue, len(mask))  # a longer queue has rows twice
         self.prototypes = torch.zeros(n_labels, self.embedding, device=device)
-        self.queue = torch.zeros(self.queue_size, self.embedding, device=device)
-        self.queue_labels = torch.zeros(self.queue_size, dtype=torch.long, device=device)
+        self.ring = torch.zeros(n_keys, self.embedding, device=device)
+        self.ring_labels = torch.zeros(n_keys, dtype=torch.long, device=device)
         self.order = torch.randperm(n_labels, generator=torch.Generator().manual_seed(self.seed))
         self.order = self.order.to(device)
 
@@ -174,8 +146,7 @@ class PrototypeContrast(WeightedCandidates):
         )
 
     def _contrast(self, queries: Tensor, keys: Tensor, labels: Tensor) -> Tensor:
-        n_filled = min(self.n_pushed, self.queue_size)
-        queue, queue_labels = self.queue[:n_filled], self.queue_labels[:n_filled]
+        queue, queue_labels = self.ring[: self.n_pushed], self.ring_labels[: self.n_pushed]
         if self.epoch < self.warmup:
             return plain_contrast_loss(queries, keys, queue, self.temperature)
         others, other_labels = torch.cat([keys, queue]), torch.cat([labels, queue_labels])
@@ -183,9 +154,10 @@ class PrototypeContrast(WeightedCandidates):
 
     def after_step(self, rows: Tensor, before: Tensor, fresh: Callable[[], Tensor]) -> None:
         """Push the keys of the batch into the queue, a ring."""
-        keys, labels = (values[-self.queue_size :] for values in self._fresh_keys)
-        places = (self.n_pushed + torch.arange(len(keys), device=keys.device)) % self.queue_size
-        self.queue[places], self.queue_labels[places] = keys, labels
+        size = len(self.ring)
+        keys, labels = (values[-size:] for values in self._fresh_keys)
+        places = (self.n_pushed + torch.arange(len(keys), device=keys.device)) % size
+        self.ring[places], self.ring_labels[places] = keys, labels
         self.n_pushed += len(keys)
 
     def next_rows(self, mask: Tensor, logits: Tensor | None) -> None:
@@ -194,10 +166,8 @@ class PrototypeContrast(WeightedCandidates):
         if logits is not None:
             self.weights = self.posterior(logits, torch.arange(len(mask), device=mask.device))
 
-    def after_epoch(
-        self, epoch: int, n_epochs: int, network: Callable[[], tuple[Tensor, Tensor]]
-    ) -> None:
+    def after_epoch(self, epoch: int, n_epochs: int, network: Network) -> None:
         """Let the targets move faster."""
+        super().after_epoch(epoch, n_epochs, network)
         first, last = self.confidence_momentum
         self.phi = first + epoch / n_epochs * (last - first)
-        self.epoch = epoch + 1

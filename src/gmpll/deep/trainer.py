@@ -76,27 +76,9 @@ class Trainer:
 
     Parameters
     ----------
-    optimizer : {"adam", "sgd"}, default="adam"
-        SGD has momentum 0.9.
-    learning_rate, weight_decay : float
-        Of the optimizer.
-    batch_size : int, default=256
-        Rows of a step. A last batch of a single row joins the one before.
-    max_iter : int, default=250
-        Epochs.
-    schedule : {"constant", "cosine", "exponential", "onecycle"}, default="constant"
-        How the learning rate changes.
-    early_stopping : bool, default=False
-        Whether to hold rows out, stop when the loss of their candidates has not improved for
-        ``n_iter_no_change`` epochs, and go back to the best epoch.
-    validation_fraction : float, default=0.1
-        Part of the rows that is held out for it.
-    n_iter_no_change : int, default=10
-        Epochs to wait for an improvement.
-    augment : callable, default=None
-        Changes a batch of inputs before every step.
-    verbose : bool, default=False
-        Whether to print a line for every epoch.
+    optimizer, learning_rate, ..., verbose
+        As in :class:`gmpll.deep.PartialLabelNetwork`; a last batch of a single row joins the one
+        before.
     seed : int, default=0
         Of everything random.
 

@@ -1,7 +1,5 @@
 """Kernel ridge regression with a free intercept, and what methods that alternate with it share."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -11,6 +9,7 @@ from numpy.random import RandomState
 from sklearn.metrics.pairwise import euclidean_distances, rbf_kernel
 from sklearn.utils import gen_batches
 
+from gmpll._parameters import Count, NotNegative, Positive, Seed, Switch, with_parameters
 from gmpll._typing import Floats
 from gmpll.base import BasePartialLabelClassifier, DecisionMixin
 from gmpll.graph.views import Scaling, unit_rows
@@ -124,16 +123,19 @@ def training_kernel(rows: Floats, width: float | None = None) -> tuple[Floats, f
     return np.exp(kernel, out=kernel), width
 
 
+@with_parameters
 class ConfidenceRegression(DecisionMixin, BasePartialLabelClassifier):
     """A method that alternates between confidences and the regression that learns them.
 
     ``_fit`` ends with ``_regressor``, whose scores of unseen rows decide.
     """
 
-    standardize: bool
-    unit_rows: bool
-    max_iter: int
-    tol: float
+    regularization: Positive = 0.05
+    max_iter: Count = 50
+    tol: NotNegative = 1e-3
+    unit_rows: Switch = False
+    standardize: Switch = True
+    random_state: Seed = None
 
     def _features(self, X: Floats) -> Floats:
         """Scale rows as the parameters say, by the statistics of the training rows."""
@@ -144,7 +146,9 @@ class ConfidenceRegression(DecisionMixin, BasePartialLabelClassifier):
         self._scaling = Scaling(X, standardize=self.standardize)
         return self._features(X)
 
-    def _regression(self, rows: Floats, ridge: float, rng: RandomState) -> KernelRegression:
+    def _regression(self, rows: Floats, rng: RandomState, weight: float = 1.0) -> KernelRegression:
+        """Return the regression of targets whose errors have this weight."""
+        ridge = self.regularization / weight
         return KernelRegression(rows, ridge, remedy="raise regularization", rng=rng)
 
     def _alternate(self, confidences: Floats, iteration: Callable[[Floats], Floats]) -> Floats:

@@ -1,21 +1,17 @@
 """LALO: confidences follow a regression and, a little, their neighbours on a graph."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.random import RandomState
 
-from gmpll._parameters import Count, Jobs, NotNegative, Positive, Seed, Switch, with_parameters
+from gmpll._parameters import Count, Jobs, NotNegative, with_parameters
 from gmpll._typing import Floats, Mask
 from gmpll.engines import engine_of
 from gmpll.graph.neighbors import nearest_neighbors, warn_of_few_rows
 from gmpll.methods._regression import ConfidenceRegression
 from gmpll.methods._simplex import accelerated, project_on_simplex
-
-__all__ = ["LALO"]
 
 
 @with_parameters
@@ -84,21 +80,15 @@ class LALO(ConfidenceRegression):
     0.88
     """
 
-    regularization: Positive = 0.05
     smoothness: NotNegative = 0.005
     n_neighbors: Count = 10
-    max_iter: Count = 50
-    tol: NotNegative = 1e-3
-    unit_rows: Switch = False
-    standardize: Switch = True
     n_jobs: Jobs = None
-    random_state: Seed = None
 
     def _fit(self, X: Floats, mask: Mask, rng: RandomState) -> Floats:
         warn_of_few_rows("LALO", self.n_neighbors, len(X))
         rows = self._fit_features(X)
         graph = neighbor_graph(rows, self.n_neighbors, self.n_jobs)
-        regression = self._regression(rows, self.regularization, rng)
+        regression = self._regression(rows, rng)
         # No eigenvalue of the graph is below -1: with this curvature a gradient step is safe.
         mu, curvature = self.smoothness, 1.0 + 2.0 * self.smoothness
         learned = confidences = mask / mask.sum(axis=1, keepdims=True)

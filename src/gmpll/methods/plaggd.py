@@ -1,14 +1,11 @@
 """PL-AGGD: the graph is learned from features and confidences, and both learn from each other."""
 
-from __future__ import annotations
-
-from abc import abstractmethod
 from collections.abc import Callable
 
 import numpy as np
 from numpy.random import RandomState
 
-from gmpll._parameters import Count, Jobs, NotNegative, Positive, Seed, Switch, with_parameters
+from gmpll._parameters import Count, Jobs, NotNegative, with_parameters
 from gmpll._typing import Floats, Mask
 from gmpll.graph.neighbors import nearest_neighbors, warn_of_few_rows
 from gmpll.graph.views import unit_rows
@@ -25,50 +22,8 @@ from gmpll.methods._simplex import (
 Pull = Callable[[Floats, Floats], tuple[Floats, float]]
 
 
-class AdaptiveGraphRegression(ConfidenceRegression):
-    """Alternate between a graph, confidences that are smooth on it, and their regression."""
-
-    regularization: float
-    feature_weight: float
-    label_weight: float
-    n_neighbors: int
-    n_jobs: int | None
-
-    @abstractmethod
-    def _pull(self, rows: Floats, mask: Mask, rng: RandomState) -> Pull:
-        """Say what draws the confidences beside their neighbours."""
-
-    def _fit(self, X: Floats, mask: Mask, rng: RandomState) -> Floats:
-        warn_of_few_rows(type(self).__name__, self.n_neighbors, len(X))
-        rows = self._fit_features(X)
-        directions = unit_rows(rows)
-        near = nearest_neighbors(directions, self.n_neighbors, n_jobs=self.n_jobs).indices
-        regression = self._regression(rows, self.regularization, rng)
-        pull = self._pull(rows, mask, rng)
-
-        def iteration(confidences: Floats) -> Floats:
-            # The graph reconstructs features and confidences with the same weights.
-            described = [
-                self.feature_weight**0.5 * directions,
-                self.label_weight**0.5 * confidences,
-            ]
-            target, strength = pull(confidences, regression.fitted(confidences))
-            if self.label_weight == 0:
-                return project_on_simplex(target, mask)
-            deviation = deviation_from_neighbors(np.hstack(described), near)
-            weight = strength / self.label_weight
-            problem = ConfidenceProblem(deviation, mask, weight, target)
-            return accelerated(problem.step, confidences).point
-
-        smooth = ConfidenceProblem(deviation_from_neighbors(directions, near), mask)
-        start = accelerated(smooth.step, mask / mask.sum(axis=1, keepdims=True)).point
-        confidences = self._alternate(start, iteration)
-        self._regressor = regression.regressor(confidences)
-        return confidences
-
-
 @with_parameters
-class PLAGGD(AdaptiveGraphRegression):
+class PLAGGD(ConfidenceRegression):
     r"""Partial label learning by adaptive graph guided disambiguation (PL-AGGD).
 
     Rows that reconstruct each other should have confidences that do so too. Here the graph is not
@@ -141,16 +96,40 @@ class PLAGGD(AdaptiveGraphRegression):
     0.84
     """
 
-    regularization: Positive = 0.05
     feature_weight: NotNegative = 1.0
     label_weight: NotNegative = 1.0
     n_neighbors: Count = 10
     max_iter: Count = 10
-    tol: NotNegative = 1e-3
-    unit_rows: Switch = False
-    standardize: Switch = True
     n_jobs: Jobs = None
-    random_state: Seed = None
+
+    def _fit(self, X: Floats, mask: Mask, rng: RandomState) -> Floats:
+        warn_of_few_rows(type(self).__name__, self.n_neighbors, len(X))
+        rows = self._fit_features(X)
+        directions = unit_rows(rows)
+        near = nearest_neighbors(directions, self.n_neighbors, n_jobs=self.n_jobs).indices
+        regression = self._regression(rows, rng)
+        pull = self._pull(rows, mask, rng)
+
+        def iteration(confidences: Floats) -> Floats:
+            # The graph reconstructs features and confidences with the same weights.
+            described = [
+                self.feature_weight**0.5 * directions,
+                self.label_weight**0.5 * confidences,
+            ]
+            target, strength = pull(confidences, regression.fitted(confidences))
+            if self.label_weight == 0:
+                return project_on_simplex(target, mask)
+            deviation = deviation_from_neighbors(np.hstack(described), near)
+            weight = strength / self.label_weight
+            problem = ConfidenceProblem(deviation, mask, weight, target)
+            return accelerated(problem.step, confidences).point
+
+        smooth = ConfidenceProblem(deviation_from_neighbors(directions, near), mask)
+        start = accelerated(smooth.step, mask / mask.sum(axis=1, keepdims=True)).point
+        confidences = self._alternate(start, iteration)
+        self._regressor = regression.regressor(confidences)
+        return confidences
 
     def _pull(self, rows: Floats, mask: Mask, rng: RandomState) -> Pull:
+        """Say what draws the confidences beside their neighbours."""
         return lambda confidences, fitted: (fitted, 1.0)

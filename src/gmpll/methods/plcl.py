@@ -1,17 +1,15 @@
 """PL-CL: a second regression learns which labels are wrong."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.random import RandomState
 
-from gmpll._parameters import Count, Jobs, NotNegative, Positive, Seed, Switch, with_parameters
+from gmpll._parameters import Count, NotNegative, Positive, with_parameters
 from gmpll._typing import Floats, Mask
-from gmpll.methods.plaggd import AdaptiveGraphRegression, Pull
+from gmpll.methods.plaggd import PLAGGD, Pull
 
 
 @with_parameters
-class PLCL(AdaptiveGraphRegression):
+class PLCL(PLAGGD):
     r"""Partial label learning with a complementary classifier (PL-CL).
 
     That a label is *wrong* for a row is known of every label outside its candidates, so it can be
@@ -82,22 +80,14 @@ class PLCL(AdaptiveGraphRegression):
     regularization: Positive = 0.03
     complementary: NotNegative = 0.5
     agreement: NotNegative = 0.5
-    feature_weight: NotNegative = 1.0
-    label_weight: NotNegative = 1.0
-    n_neighbors: Count = 10
     max_iter: Count = 8
-    tol: NotNegative = 1e-3
-    unit_rows: Switch = False
-    standardize: Switch = True
-    n_jobs: Jobs = None
-    random_state: Seed = None
 
     def _pull(self, rows: Floats, mask: Mask, rng: RandomState) -> Pull:
         alpha, beta = self.complementary, self.agreement
         outside = (~mask).astype(np.float64)
         wrong = outside  # Q
         if alpha > 0:
-            regression = self._regression(rows, self.regularization / alpha, rng)
+            regression = self._regression(rows, rng, weight=alpha)
 
         def pull(confidences: Floats, fitted: Floats) -> tuple[Floats, float]:
             nonlocal wrong

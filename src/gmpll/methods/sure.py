@@ -1,17 +1,13 @@
 """SURE: a regression teaches itself, and a clear winner among the candidates is rewarded."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.random import RandomState
 
-from gmpll._parameters import Count, NotNegative, Positive, Seed, Switch, with_parameters
+from gmpll._parameters import NotNegative, with_parameters
 from gmpll._typing import Floats, Mask
 from gmpll.methods._regression import ConfidenceRegression
 from gmpll.methods._simplex import project_on_simplex
 from gmpll.rounding import best_labels, one_hot
-
-__all__ = ["SURE"]
 
 
 @with_parameters
@@ -79,16 +75,10 @@ class SURE(ConfidenceRegression):
     0.86
     """
 
-    regularization: Positive = 0.05
     reward: NotNegative = 0.3
-    max_iter: Count = 50
-    tol: NotNegative = 1e-3
-    unit_rows: Switch = False
-    standardize: Switch = True
-    random_state: Seed = None
 
     def _fit(self, X: Floats, mask: Mask, rng: RandomState) -> Floats:
-        regression = self._regression(self._fit_features(X), self.regularization, rng)
+        regression = self._regression(self._fit_features(X), rng)
 
         def iteration(confidences: Floats) -> Floats:
             return rewarded(regression.fitted(confidences), mask, self.reward, rng)
