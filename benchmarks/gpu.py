@@ -291,7 +291,7 @@ def measure_local(record, m):
     _, d, q, candidates = MILLION
     X, mask, truth = make_problem(m, d, q, candidates)
     host_X, host_mask, truth = X.cpu(), mask.cpu(), truth.cpu()
-    engine.tensor_neighbors(CosineView(X[:40_000]).rows, NEIGHBORS)
+    engine.TorchEngine().nearest_neighbors(CosineView(X[:40_000]).rows, NEIGHBORS)
     del X, mask
     torch.cuda.empty_cache()
     found = {}

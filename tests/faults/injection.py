@@ -208,6 +208,7 @@ def _be_the_child(
         sys.stdout = os.fdopen(1, "w", closefd=False, encoding="utf-8")
         sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False, encoding="utf-8")
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        sys.unraisablehook = _report_unless_interrupted
         os.chdir(sandbox)
         _arrange(fault, sandbox, logs["operations"])
         try:
@@ -225,6 +226,12 @@ def _be_the_child(
     except BaseException:
         os.write(2, traceback.format_exc().encode())
     os._exit(code)
+
+
+def _report_unless_interrupted(unraisable: Any) -> None:
+    """Python drops an interrupt that arrives while objects are taken away: no command can help."""
+    if unraisable.exc_type is not KeyboardInterrupt:
+        sys.__unraisablehook__(unraisable)
 
 
 def _arrange(fault: Fault | None, sandbox: Path, log: int) -> None:

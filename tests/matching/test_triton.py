@@ -12,7 +12,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
-from gmpll.engines.torch import GroupedSearch, tensor_neighbors  # noqa: E402
+from gmpll.engines.torch import GroupedSearch, TorchEngine  # noqa: E402
 from gmpll.graph.views import unit_rows  # noqa: E402
 from gmpll.matching import full_affinity, match, uniform_start  # noqa: E402
 from literal import standardize_features  # noqa: E402
@@ -116,8 +116,8 @@ def test_the_grouped_search_is_exact(d):
     for queries in (None, rows[:130] + 0.01):
         if queries is None and INTERPRETED:
             continue  # takes minutes there
-        found = tensor_neighbors(rows, 6, queries, grouped=True)
-        expected = tensor_neighbors(rows, 6, queries, grouped=False)
+        found = TorchEngine().nearest_neighbors(rows, 6, queries, grouped=True)
+        expected = TorchEngine().nearest_neighbors(rows, 6, queries, grouped=False)
         torch.testing.assert_close(found.distances, expected.distances, rtol=1e-5, atol=1e-6)
 
 
@@ -129,6 +129,6 @@ def test_uncertain_rows_are_found_out():
     search = GroupedSearch(rows, 3)
     _, certain = search._search(rows[:64], None, 1)
     assert not certain.any()
-    found = tensor_neighbors(rows, 3, rows[:64], grouped=True)
-    expected = tensor_neighbors(rows, 3, rows[:64], grouped=False)
+    found = TorchEngine().nearest_neighbors(rows, 3, rows[:64], grouped=True)
+    expected = TorchEngine().nearest_neighbors(rows, 3, rows[:64], grouped=False)
     torch.testing.assert_close(found.distances, expected.distances, rtol=0, atol=1e-6)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 from sklearn.utils import check_random_state
 
 from gmpll.arrays import Array
@@ -41,13 +42,11 @@ class Weights(Protocol):
 class Engine(Protocol):
     """The primitives in which array libraries differ; everything else is written over ``xp``.
 
-    ``xp`` is the library's namespace after the array API standard, ``rows_called`` what messages
-    call its rows.
+    ``xp`` is the library's namespace after the array API standard.
     """
 
     name: str
     xp: Any
-    rows_called: str
 
     def small(self, *arrays: Array) -> tuple[Array, ...]:
         """Return small results (a number per feature, a matrix of labels) where they can be used.
@@ -92,16 +91,11 @@ class Engine(Protocol):
 
     def ndtri(self, probabilities: Array) -> Array:
         """Return quantiles of the standard normal distribution, of a block inside ``map_rows``."""
-        ...
+        return ndtri(probabilities)
 
     def choose_search(self, search: Any, n_rows: int, n_features: int) -> Any:
         """Return what ``"auto"`` means for rows of this shape; refuse what the engine cannot do."""
-        if search not in ("auto", "exact"):
-            raise ValueError(
-                f"The neighbours of {self.rows_called} are searched exactly, not by {search!r}: "
-                "leave that out, or pass NumPy arrays."
-            )
-        return "exact"
+        ...
 
     def nearest_neighbors(
         self,
@@ -157,4 +151,4 @@ class Engine(Protocol):
 
     def sum_of_weights(self, first: Any, second: Any) -> Weights:
         """Return the sum of two weights of the same shape."""
-        ...
+        return first + second

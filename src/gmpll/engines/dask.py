@@ -77,7 +77,6 @@ class DaskEngine(Engine):
 
     name = "dask"
     xp = array_namespace(da.zeros(1))
-    rows_called = "rows in Dask arrays"
 
     def small(self, *arrays: Array) -> tuple[Array, ...]:
         """Compute the arrays together."""
@@ -123,7 +122,7 @@ class DaskEngine(Engine):
         blocks = [row_blocks_of(cut_like(array, indices)) for array in (indices, *others)]
         piece = max(1, GATHERED_BYTES // max(1, k * row_bytes))
         gather, apply = dask.delayed(_gather, pure=False), dask.delayed(function, pure=False)
-        join = dask.delayed(_joined, pure=False)
+        join = dask.delayed(np.concatenate, pure=False)
         results = []
         for size, near, *rest in zip(indices.chunks[0], *blocks, strict=True):
             parts = []
@@ -133,7 +132,7 @@ class DaskEngine(Engine):
                 for held in rows.parts():
                     found = gather(near[part], found, *held)
                 parts.append(apply(found, *(other[part] for other in rest)))
-            results.append(parts[0] if len(parts) == 1 else join(*parts))
+            results.append(parts[0] if len(parts) == 1 else join(parts))
         return from_blocks(results, indices.chunks[0], made)
 
     def rows_on_host(self, X: Array, rows: slice | NDArray[np.integer]) -> NDArray[Any]:
@@ -143,10 +142,6 @@ class DaskEngine(Engine):
         order = np.argsort(rows)
         drawn = X[rows[order]].compute()
         return drawn[np.argsort(order)]
-
-    def ndtri(self, probabilities: Array) -> Array:
-        """Return quantiles of the standard normal distribution; blocks are NumPy arrays."""
-        return _NUMPY.ndtri(probabilities)
 
     def choose_search(self, search: Any, n_rows: int, n_features: int) -> Any:
         """Return ``"exact"`` or ``"approximate"``, by the rules for NumPy arrays.
@@ -231,10 +226,6 @@ class DaskEngine(Engine):
     def query_weights(self, indices: Array, values: Array, n_rows: int) -> QueryWeights:
         """Return the weights as they are; they are sorted by partitions when they are used."""
         return QueryWeights([(indices, values)], (indices.shape[0], n_rows))
-
-    def sum_of_weights(self, first: Any, second: Any) -> BlockWeights | QueryWeights:
-        """Return weights with the edges of both."""
-        return first + second
 
 
 class Edges(NamedTuple):
@@ -362,10 +353,6 @@ def _joined_both_ways(
 
 def _product(weights: sp.csr_array, P: list[Floats], total: Floats) -> Floats:
     return total + weights @ np.concatenate(P)
-
-
-def _joined(*parts: NDArray[Any]) -> NDArray[Any]:
-    return np.concatenate(parts)
 
 
 def _weighted_sum(P: Floats, values: Floats) -> Floats:

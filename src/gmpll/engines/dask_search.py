@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from gmpll.engines.base import Neighbors
 from gmpll.engines.dask_blocks import RowBlocks, from_blocks, in_pairs, loaded, row_blocks_of
-from gmpll.engines.numpy import NumpyEngine
+from gmpll.engines.numpy import NumpyEngine, nearest_of_both
 
 __all__ = ["SAMPLE_ROWS", "Numbered", "neighbors_by_groups"]
 
@@ -187,9 +187,7 @@ def _picked(found: Found, start: int, stop: int) -> Found:
     return Found(*parts)
 
 
-def _merged(
-    pieces: Sequence[Found], start: int, size: int, k: int, before: Any
-) -> tuple[Floats, Numbers]:
+def _merged(pieces: Sequence[Found], start: int, size: int, k: int, before: Any) -> Neighbors:
     """Put the pieces of a partition together and merge them with what was found before."""
     distances = np.full((size, k), np.inf, dtype=np.float32)
     indices = np.full((size, k), -1, dtype=np.int64)
@@ -197,14 +195,7 @@ def _merged(
         distances[piece.numbers - start] = piece.distances
         indices[piece.numbers - start] = piece.indices
     if before is None:
-        return distances, indices
-    found: list[Any] = [np.hstack([before[0], distances]), np.hstack([before[1], indices])]
-    found = _sorted_by(found[1], found)
-    found[0][:, 1:][found[1][:, 1:] == found[1][:, :-1]] = np.inf  # the same row, found twice
-    distances, indices = (values[:, :k] for values in _sorted_by(found[0], found))
-    return distances, indices
-
-
-def _sorted_by(keys: NDArray[Any], arrays: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
-    order = np.argsort(keys, axis=1, kind="stable")
-    return [np.take_along_axis(values, order, axis=1) for values in arrays]
+        return Neighbors(distances, indices)
+    for found_before in before[1].T:
+        distances[indices == found_before[:, None]] = np.inf  # the same row, found twice
+    return nearest_of_both(Neighbors(*before), Neighbors(distances, indices), k)

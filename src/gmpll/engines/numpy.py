@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.special import ndtri
 from sklearn.base import clone
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_random_state
@@ -35,7 +34,6 @@ class NumpyEngine(Engine):
 
     name = "numpy"
     xp = array_namespace(np.zeros(1))
-    rows_called = "NumPy arrays"
 
     def map_rows(self, function: Callable[..., Array], X: Array, *others: Array) -> Array:
         """Apply a function to blocks of rows."""
@@ -60,10 +58,6 @@ class NumpyEngine(Engine):
     def rows_on_host(self, X: Array, rows: slice | NDArray[np.integer]) -> NDArray[Any]:
         """Return ``X[rows]``."""
         return np.asarray(X[rows])
-
-    def ndtri(self, probabilities: Array) -> Array:
-        """Return quantiles of the standard normal distribution."""
-        return ndtri(probabilities)
 
     def choose_search(self, search: Any, n_rows: int, n_features: int) -> Any:
         """Return ``"exact"``, ``"approximate"`` or the estimator that is given.
@@ -185,17 +179,10 @@ def _completed(found: Neighbors, rows: Floats, n_jobs: int | None) -> Neighbors:
     """Search exactly for the rows with which the approximate search had no luck."""
     missed = np.flatnonzero((found.indices < 0).any(axis=1))
     if missed.size:
-        exact = _neighbors_of_some(rows, missed, found.indices.shape[1], n_jobs)
+        search = NearestNeighbors(n_neighbors=found.indices.shape[1] + 1, n_jobs=n_jobs).fit(rows)
+        exact = _without_self(Neighbors(*search.kneighbors(rows[missed])), missed)
         found.distances[missed], found.indices[missed] = exact
     return found
-
-
-def _neighbors_of_some(
-    rows: Floats, chosen: NDArray[np.intp], k: int, n_jobs: int | None
-) -> Neighbors:
-    """Search exactly for the neighbours of some rows, which are not their own neighbours."""
-    search = NearestNeighbors(n_neighbors=k + 1, n_jobs=n_jobs).fit(rows)
-    return _without_self(Neighbors(*search.kneighbors(rows[chosen])), chosen)
 
 
 def _without_self(found: Neighbors, own: NDArray[np.intp]) -> Neighbors:

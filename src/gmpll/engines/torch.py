@@ -43,7 +43,6 @@ class TorchEngine(Engine):
 
     name = "torch"
     xp = array_namespace(torch.zeros(1))
-    rows_called = "tensors"
 
     def map_rows(self, function: Callable[..., Array], X: Array, *others: Array) -> Array:
         """Apply the function to all rows at once."""
@@ -68,11 +67,43 @@ class TorchEngine(Engine):
         """Return quantiles of the standard normal distribution."""
         return torch.special.ndtri(probabilities)
 
+    def choose_search(self, search: Any, n_rows: int, n_features: int) -> Any:
+        """Return ``"exact"``."""
+        if search not in ("auto", "exact"):
+            raise ValueError(
+                f"The neighbours of tensors are searched exactly, not by {search!r}: leave that "
+                "out, or pass NumPy arrays."
+            )
+        return "exact"
+
     def nearest_neighbors(
-        self, rows: Array, k: int, queries: Array | None = None, **options: Any
+        self,
+        rows: Array,
+        k: int,
+        queries: Array | None = None,
+        *,
+        grouped: bool | None = None,
+        **options: Any,
     ) -> Neighbors:
-        """Find the k nearest rows, in two steps for many rows on CUDA."""
-        return tensor_neighbors(rows, k, queries)
+        """Find the k nearest rows.
+
+        ``grouped`` says whether to search in two steps, which needs Triton; by default for many
+        rows on CUDA.
+        """
+        searched = rows if queries is None else queries
+        k = min(k, rows.shape[0] - (queries is None))
+        if k <= 0:
+            empty = rows.new_zeros((len(searched), 0))
+            return Neighbors(empty, empty.to(torch.int64))
+        if grouped is None:
+            many = rows.is_cuda and len(rows) >= MIN_GROUPED_ROWS
+            grouped = many and find_spec("triton") is not None
+        own = torch.arange(len(rows), device=rows.device) if queries is None else None
+        if grouped:
+            indices = GroupedSearch(rows, k)(searched, own)
+        else:
+            indices = _search_all(rows, k, searched, own)
+        return _nearest_first(rows, searched, indices)
 
     def symmetric_weights(self, indices: Array, values: Array) -> Tensor:
         """Return a sparse CSR tensor."""
@@ -124,30 +155,6 @@ def _csr(starts: Tensor, columns: Tensor, values: Tensor, size: tuple[int, int])
 
 
 # The search for neighbours
-
-
-def tensor_neighbors(
-    rows: Tensor, k: int, queries: Tensor | None = None, *, grouped: bool | None = None
-) -> Neighbors:
-    """Find the k nearest rows by Euclidean distance, exactly.
-
-    ``grouped`` says whether to search in two steps, which needs Triton; by default for many rows on
-    CUDA.
-    """
-    searched = rows if queries is None else queries
-    k = min(k, rows.shape[0] - (queries is None))
-    if k <= 0:
-        empty = rows.new_zeros((len(searched), 0))
-        return Neighbors(empty, empty.to(torch.int64))
-    if grouped is None:
-        many = rows.is_cuda and len(rows) >= MIN_GROUPED_ROWS
-        grouped = many and find_spec("triton") is not None
-    own = torch.arange(len(rows), device=rows.device) if queries is None else None
-    if grouped:
-        indices = GroupedSearch(rows, k)(searched, own)
-    else:
-        indices = _search_all(rows, k, searched, own)
-    return _nearest_first(rows, searched, indices)
 
 
 def _handicaps(rows: Tensor) -> Tensor:
@@ -227,7 +234,7 @@ class GroupedSearch:
         found = torch.empty((len(queries), self.k), dtype=torch.int64, device=queries.device)
         n_parts = 1
         uncertain = []
-        for block in self._chunks(queries):
+        for block in _query_blocks(queries, self._n_padded // self.group, len(queries)):
             places = None if own is None else own[block]
             found[block], certain = self._search(queries[block], places, n_parts)
             if n_parts == 1 and float((~certain).float().mean()) > MAX_UNCERTAIN_SHARE:
@@ -239,11 +246,6 @@ class GroupedSearch:
             places = None if own is None else own[left]
             found[left] = _search_all(self.rows, self.k, queries[left], places)
         return found
-
-    def _chunks(self, queries: Tensor) -> list[slice]:
-        size = CUDA_BLOCK_BYTES // (4 * (self._n_padded // self.group))
-        size = max(1, size // 1024) * 1024
-        return [slice(start, start + size) for start in range(0, len(queries), size)]
 
     def _search(self, queries: Tensor, own: Tensor | None, n_parts: int) -> tuple[Tensor, Tensor]:
         """Return neighbours, and whether nothing outside the groups looked into can be nearer."""

@@ -131,24 +131,18 @@ def _spread_exponents(low: Array, high: Array) -> Array:
     spreads = half_range > NEARLY_CONSTANT * xp.maximum(xp.abs(high), xp.abs(low))
     smallest = float(xp.finfo(half_range.dtype).smallest_normal)
     exponents = xp.floor(xp.log2(xp.where(spreads, half_range, xp.ones_like(half_range)))) + 1
-    exponents = _cut(exponents, -math.log2(smallest))  # so that a power of two is a number
+    largest = -math.log2(smallest)  # so that a power of two is a number
+    exponents = xp.clip(exponents, -largest, largest)
     return xp.where(spreads, exponents, xp.zeros_like(exponents))
 
 
 def _evened(X: Array, factors: Array) -> Array:
     """Multiply features by their factors; what would overflow as a square is cut. A new array."""
+    xp = array_namespace(X)
     with np.errstate(over="ignore", under="ignore"):
         even = X * factors
-    return _cut(even, float(array_namespace(X).finfo(even.dtype).max) ** MAX_POWER)
-
-
-def _cut(values: Array, largest: float) -> Array:
-    """Bring values between two limits; they are returned themselves where they lie there."""
-    xp = array_namespace(values)
-    if 0 in values.shape or max(-float(xp.min(values)), float(xp.max(values))) <= largest:
-        return values
-    limit = xp.asarray(largest, dtype=values.dtype, device=device(values))
-    return xp.maximum(xp.minimum(values, limit), -limit)
+    largest = float(xp.finfo(even.dtype).max) ** MAX_POWER
+    return xp.clip(even, -largest, largest)
 
 
 def _deviations(variance: Array, mean: Array, n_samples: int) -> Array:
@@ -168,20 +162,25 @@ def in_single_precision(X: Array) -> NDArray[np.float32] | None:
     return single if np.array_equal(single, X) else None
 
 
-class _ChainedView:
-    """A view into which steps lead, each a function of a block of rows.
+class _ScaledView:
+    """A view of z-scored rows after an optional ``first`` step, of length one if it ``is_unit``.
 
     Where the training rows are numbers of single precision, files hold those and not the mapped
     rows, which are made again: ``source``, of which all views of the same rows share one.
     """
 
+    is_unit = False
+
     def __init__(
-        self, X: Array, *steps: Any, source: NDArray[np.float32] | None, rows: Array | None = None
+        self, X: Array, *, source: NDArray[np.float32] | None = None, first: Any = None
     ) -> None:
-        self._steps = steps
         self._source = in_single_precision(X) if source is None else source
         self._dtype = X.dtype
-        self.rows = self.transform(X) if rows is None else rows
+        engine = engine_of(X)
+        rows = X if first is None else engine.map_rows(first, X)
+        last = [Scaling(rows), _unit_rows] if self.is_unit else [Scaling(rows)]
+        self._steps = last if first is None else [first, *last]
+        self.rows = engine.map_rows(partial(_chained, last), rows)
 
     @cached_property
     def rows(self) -> Array:
@@ -213,7 +212,7 @@ def _chained(steps: Sequence[Any], X: Array) -> Array:
     return X
 
 
-class CosineView(_ChainedView):
+class CosineView(_ScaledView):
     """Z-scored, row-normalised features: the cosine becomes an inner product.
 
     The z-scores use the statistics of the rows it was made from, so unseen rows are mapped with
@@ -228,11 +227,10 @@ class CosineView(_ChainedView):
            [ 1.,  0.]])
     """
 
-    def __init__(self, X: Array, *, source: NDArray[np.float32] | None = None) -> None:
-        super().__init__(X, Scaling(X), _unit_rows, source=source)
+    is_unit = True
 
 
-class EuclideanView(_ChainedView):
+class EuclideanView(_ScaledView):
     """Z-scored features as they are: how far a row is from the mean counts too.
 
     Examples
@@ -242,9 +240,6 @@ class EuclideanView(_ChainedView):
     >>> EuclideanView(np.array([[1.0], [2.0], [3.0]])).rows.round(2).ravel()
     array([-1.22,  0.  ,  1.22])
     """
-
-    def __init__(self, X: Array, *, source: NDArray[np.float32] | None = None) -> None:
-        super().__init__(X, Scaling(X), source=source)
 
 
 class OutlierCompression:
@@ -294,10 +289,10 @@ class OutlierCompression:
         )
         with np.errstate(over="ignore"):
             logarithms = xp.asinh((X - centre) / unit)
-        return xp.where(heavy_tailed, _cut(logarithms, MAX_LOGARITHM), X)
+        return xp.where(heavy_tailed, xp.clip(logarithms, -MAX_LOGARITHM, MAX_LOGARITHM), X)
 
 
-class TreeView(_ChainedView):
+class TreeView(_ScaledView):
     """Z-scored features after :class:`OutlierCompression`: trees ask for the order of values alone.
 
     Trees live on the host, and so does this view: arrays of other engines are copied there.
@@ -305,15 +300,14 @@ class TreeView(_ChainedView):
 
     def __init__(self, X: Array) -> None:
         X = to_host(X)
-        compression = OutlierCompression(X)
-        super().__init__(X, compression, Scaling(compression(X)), source=None)
+        super().__init__(X, first=OutlierCompression(X))
 
     def transform(self, X: Array) -> NDArray[Any]:
         """Map rows into this space."""
         return super().transform(to_host(X))
 
 
-class RankView(_ChainedView):
+class RankView(_ScaledView):
     """Directions of features that were first replaced by their normal scores.
 
     A value becomes the quantile of the normal distribution that belongs to its rank among the
@@ -322,15 +316,13 @@ class RankView(_ChainedView):
     those from which the ranks are taken.
     """
 
+    is_unit = True
+
     def __init__(
         self, X: Array, random_state: int = 0, *, source: NDArray[np.float32] | None = None
     ) -> None:
         source = in_single_precision(X) if source is None else source
-        normal_scores = _NormalScores(X, random_state, source)
-        scores = engine_of(X).map_rows(normal_scores, X)
-        last = Scaling(scores), _unit_rows
-        rows = engine_of(X).map_rows(partial(_chained, last), scores)
-        super().__init__(X, normal_scores, *last, source=source, rows=rows)
+        super().__init__(X, source=source, first=_NormalScores(X, random_state, source))
 
 
 class _NormalScores:
@@ -387,7 +379,7 @@ class _NormalScores:
         scores = xp.stack(ranks, axis=1)
         scores[even + AT_THE_END > quantiles[:, -1]] = 1.0
         scores[even - AT_THE_END < quantiles[:, 0]] = 0.0
-        return _cut(engine_of(X).ndtri(scores), MAX_SCORE)
+        return xp.clip(engine_of(X).ndtri(scores), -MAX_SCORE, MAX_SCORE)
 
 
 def _mid_ranks(values: Array, quantiles: Array) -> Array:
@@ -400,8 +392,8 @@ def _mid_ranks(values: Array, quantiles: Array) -> Array:
     n = quantiles.shape[0]
     ranks = xp.linspace(0.0, 1.0, n, dtype=values.dtype, device=device(values))
     values = xp.asarray(values, copy=True)  # in one piece
-    above = _within(xp.searchsorted(quantiles, values, side="left"), n - 1)
-    below = _within(xp.searchsorted(quantiles, values, side="right") - 1, n - 1)
+    above = xp.clip(xp.searchsorted(quantiles, values, side="left"), 0, n - 1)
+    below = xp.clip(xp.searchsorted(quantiles, values, side="right") - 1, 0, n - 1)
     low, high = quantiles[below], quantiles[above]
     gap = high - low
     between = gap > 0
@@ -411,13 +403,8 @@ def _mid_ranks(values: Array, quantiles: Array) -> Array:
     return 0.5 * (from_below + from_above)
 
 
-def _within(places: Array, last: int) -> Array:
-    xp = array_namespace(places)
-    return xp.where(places < 0, 0, xp.where(places > last, last, places))
-
-
 #: The views by name.
-VIEWS = ("cosine", "rank", "euclidean")
+VIEWS: dict[str, Any] = {"cosine": CosineView, "rank": RankView, "euclidean": EuclideanView}
 
 
 def views_of(X: Array, names: Sequence[str], rng: np.random.RandomState) -> list[View]:
@@ -434,13 +421,8 @@ def views_of(X: Array, names: Sequence[str], rng: np.random.RandomState) -> list
     made: list[View] = []
     source = in_single_precision(X)
     for name in names:
-        if name == "cosine":
-            made.append(CosineView(X, source=source))
-        elif name == "rank":
-            seed = rng.randint(np.iinfo(np.int32).max)
-            made.append(RankView(X, random_state=seed, source=source))
-        elif name == "euclidean":
-            made.append(EuclideanView(X, source=source))
-        else:
+        if name not in VIEWS:
             raise ValueError(f"There is no view {name!r}: choose from {', '.join(VIEWS)}.")
+        seed = {"random_state": rng.randint(np.iinfo(np.int32).max)} if name == "rank" else {}
+        made.append(VIEWS[name](X, source=source, **seed))
     return made

@@ -16,7 +16,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gmpll.arrays import Array, array_namespace, device, evaluated, is_dask_array, is_torch_array
+from gmpll.arrays import (
+    Array,
+    array_namespace,
+    beside,
+    device,
+    evaluated,
+    is_dask_array,
+    is_torch_array,
+)
 from gmpll.graph.cosine import row_blocks, upper_triangle
 from gmpll.matching.affinity import (
     ZERO_AFFINITY,
@@ -107,14 +115,13 @@ class LabelLevels:
 
     def spread(self, P: Array) -> list[Array]:
         """Return P B_v for all levels but the base: what each label has at that level."""
-        xp = array_namespace(P)
         spread = []
         for level in self.others:
             pairs = self.similarity == level
             if np.array_equal(pairs, np.eye(len(pairs), dtype=bool)):
                 spread.append(P)
             else:
-                spread.append(P @ xp.asarray(pairs, dtype=P.dtype, device=device(P)))
+                spread.append(P @ beside(pairs.astype(np.float64), P))
         return spread
 
 
@@ -360,7 +367,7 @@ def affinity_statistics(
     xp = array_namespace(rows)
     wide = xp.astype(rows, widest(rows))
     sets = xp.astype(mask, wide.dtype)
-    signs = _like(2.0 * similarity - 1.0, wide)
+    signs = beside(2.0 * similarity - 1.0, wide)
     by_label = sets.T @ wide
     # A zero row is fully similar to itself, although its inner product is not one.
     alone = sets[~xp.any(wide != 0, axis=1)]
@@ -384,17 +391,12 @@ def _sum_of_squares(rows: Array, sets: Array, weights: NDArray[np.float64]) -> A
         gram = weighted.T @ weighted if few_features else weighted @ weighted.T
         return xp.sum(gram**2)
     if n_features > n_samples:
-        return xp.sum(((rows @ rows.T) ** 2 @ sets) * (sets @ _like(weights, sets)))
+        return xp.sum(((rows @ rows.T) ** 2 @ sets) * (sets @ beside(weights, sets)))
     # The weights as a sum of outer products: each needs sums of outer products of rows only.
     strengths, vectors = np.linalg.eigh(weights)
-    sides = sets @ _like(vectors, sets)
+    sides = sets @ beside(vectors, sets)
     total = 0.0
     for number, strength in enumerate(strengths.tolist()):
         moment = (rows * sides[:, number, None]).T @ rows
         total = total + strength * xp.sum(moment**2)
     return total
-
-
-def _like(values: NDArray[np.float64], array: Array) -> Array:
-    """Bring values to the library, the device and the precision of an array."""
-    return array_namespace(array).asarray(values, dtype=array.dtype, device=device(array))

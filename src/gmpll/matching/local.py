@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from gmpll._threads import balanced_blocks, in_threads, n_threads
-from gmpll.arrays import Array, array_namespace, device, is_torch_array
+from gmpll.arrays import Array, beside, is_torch_array
 from gmpll.matching.affinity import DenseLayout, PackedLayout, check_label_similarity
 
-#: Edges that a thread multiplies at a time.
-BLOCK_EDGES = 2**22
-#: The same of the entries of one label; below, a thread costs more than it gains.
-BLOCK_ENTRIES = 2**21
+#: Edges that a thread multiplies at a time; below, a thread costs more than it gains.
+BLOCK_EDGES = 2**21
 #: Edges between assignments are kept if there are at most this many for an edge of the graph: they
 #: take that many times the memory of the graph.
 MAX_SHARED = 4.0
@@ -26,66 +23,14 @@ LABELS_PER_SHARED = 3.0
 SHARED_SAMPLE = 10_000
 
 
-class _Block(NamedTuple):
-    """Some rows of the matrix of one label: ``support[rows] = matrix @ p[columns]``."""
-
-    rows: slice
-    columns: slice
-    matrix: sp.csr_array
-
-
-class PerLabelAffinity:
-    r"""Affinity between assignments of the same label, on packed probabilities.
-
-    Where different labels have nothing in common, :math:`K_{ab} = W_{ij}` for two assignments of
-    the same label and zero otherwise: K falls into one symmetric matrix per label, the graph
-    between the instances that have it among their candidates. With few candidates out of many
-    labels that is a small part of the n_classes products that :math:`W P` takes, and the
-    probabilities of one label stay in the processor's cache.
-    """
-
-    def __init__(self, weights: sp.csr_array, mask: NDArray[np.bool_]) -> None:
-        self.layout = PackedLayout(mask)
-        self._dtype = weights.dtype
-        ends = np.cumsum(self.layout.counts)
-        instances = np.split(self.layout.instance, ends[:-1])
-        matrices = in_threads(lambda rows: weights[rows][:, rows], instances)
-        self._blocks = [
-            block
-            for start, matrix in zip(ends - self.layout.counts, matrices, strict=True)
-            for block in _row_blocks(matrix, int(start))
-        ]
-
-    def apply(self, p: NDArray[np.floating]) -> NDArray[np.float64]:
-        """Return K p."""
-        operand = p.astype(self._dtype, copy=False)
-        support = np.empty(len(p))
-
-        def multiply(block: _Block) -> None:
-            support[block.rows] = block.matrix @ operand[block.columns]
-
-        if sum(block.matrix.nnz for block in self._blocks) < BLOCK_ENTRIES:
-            for block in self._blocks:
-                multiply(block)
-        else:
-            in_threads(multiply, self._blocks)
-        return support
-
-
-def _row_blocks(matrix: sp.csr_array, start: int) -> list[_Block]:
-    """Cut the matrix of a label, whose first assignment is ``start``, into blocks of rows."""
-    n_rows = matrix.shape[0]
-    columns = slice(start, start + n_rows)
-    return [
-        _Block(slice(start + rows.start, start + rows.stop), columns, matrix[rows])
-        for rows in balanced_blocks(n_rows, BLOCK_ENTRIES * n_rows // max(1, matrix.nnz))
-    ]
-
-
 class LocalAffinity:
     r"""``K_ab = A2_ll' W_ij``: a neighbour's equal (or similar) label is support.
 
-    Unlike the full graph there are no dissimilarity edges.
+    Unlike the full graph there are no dissimilarity edges. Where different labels have nothing in
+    common, K falls into one symmetric matrix per label: the graph between the instances that have
+    it among their candidates. With few candidates out of many labels these take a small part of the
+    n_classes products of :math:`W P`. Probabilities are packed then, and those of one label stay in
+    the processor's cache.
 
     Parameters
     ----------
@@ -115,15 +60,16 @@ class LocalAffinity:
         if label_similarity is not None:
             self.label_similarity = check_label_similarity(label_similarity, mask.shape[1])
 
-    @property
+    @cached_property
     def layout(self) -> DenseLayout:
         """Where the probabilities stand: packed where that makes products faster."""
-        return DenseLayout() if self._per_label is None else self._per_label.layout
+        return PackedLayout(self.mask) if self._few_shared() else DenseLayout()
 
     def apply(self, p: Array) -> Array:
         """Return K p."""
-        per_label = self._per_label
-        return self.to_queries(self.weights, p) if per_label is None else per_label.apply(p)
+        if isinstance(self.layout, PackedLayout):
+            return _product(self._packed_weights, p)
+        return self.to_queries(self.weights, p)
 
     def to_queries(self, queries: Any, P: Array) -> Array:
         """Return the support of unseen instances by these, (n_queries, n_classes).
@@ -132,22 +78,29 @@ class LocalAffinity:
         (n_samples, n_classes) probabilities are P.
         """
         support = _product(queries, P)
-        if self.label_similarity is None:
-            return support
-        xp = array_namespace(support)
-        return support @ xp.asarray(
-            self.label_similarity, dtype=support.dtype, device=device(support)
-        )
+        similarity = self.label_similarity
+        return support if similarity is None else support @ beside(similarity, support)
 
     @cached_property
-    def _per_label(self) -> PerLabelAffinity | None:
-        """The same affinity on the candidates alone, None where that would gain nothing."""
-        if self.label_similarity is not None or not isinstance(self.weights, sp.csr_array):
-            return None
-        return PerLabelAffinity(self.weights, self.mask) if self._few_shared() else None
+    def _packed_weights(self) -> sp.csr_array:
+        """K itself, of packed assignments: the matrices of the labels along its diagonal."""
+        assert isinstance(self.layout, PackedLayout)
+        counts = self.layout.counts
+        starts = np.cumsum(counts) - counts
+        instances = np.split(self.layout.instance, starts[1:])
+        parts = in_threads(lambda rows: self.weights[rows][:, rows], instances)
+        pairs = zip(parts, starts.tolist(), strict=True)
+        columns = np.concatenate([part.indices + start for part, start in pairs])
+        ends = np.cumsum(np.concatenate([[0], *(np.diff(part.indptr) for part in parts)]))
+        narrow = np.int32 if ends[-1] <= np.iinfo(np.int32).max else np.int64
+        places = columns.astype(narrow, copy=False), ends.astype(narrow)
+        data = np.concatenate([part.data for part in parts])
+        return sp.csr_array((data, *places), shape=2 * self.layout.instance.shape)
 
     def _few_shared(self) -> bool:
         """Whether neighbours share few of the labels, so that most products would be with zero."""
+        if self.label_similarity is not None or not isinstance(self.weights, sp.csr_array):
+            return False
         if self.weights.nnz == 0:
             return False
         every = max(1, self.weights.nnz // SHARED_SAMPLE)
@@ -159,24 +112,23 @@ class LocalAffinity:
 
 
 def _product(weights: Any, P: Array) -> Array:
-    """Multiply in the precision of the weights."""
-    if isinstance(weights, sp.csr_array):
-        return _threaded_product(weights, P)
+    """Multiply in the precision of the weights; NumPy arrays in blocks of rows, in parallel."""
     if is_torch_array(P):
         return (weights @ P.to(weights.dtype)).to(P.dtype)
-    return weights @ P
-
-
-def _threaded_product(weights: sp.csr_array, P: Array) -> Array:
-    """Multiply blocks of rows in parallel."""
-    n_rows = weights.shape[0]
-    if n_threads() == 1 or weights.nnz < BLOCK_EDGES:
-        return np.asarray(weights @ P, dtype=np.float64)
+    if not isinstance(weights, sp.csr_array):
+        return weights @ P
     operand = np.asarray(P, dtype=weights.dtype)
-    product = np.empty((n_rows, P.shape[1]))
+    if n_threads() == 1 or weights.nnz < BLOCK_EDGES:
+        return np.asarray(weights @ operand, dtype=np.float64)
+    n_rows = weights.shape[0]
+    product = np.empty((n_rows, *P.shape[1:]))
 
     def multiply(block: slice) -> None:
-        product[block] = weights[block] @ operand
+        ends = weights.indptr[block.start : block.stop + 1]
+        held = slice(ends[0], ends[-1])
+        entries = weights.data[held], weights.indices[held], ends - ends[0]
+        rows = sp.csr_array(entries, shape=(len(ends) - 1, weights.shape[1]))  # no copy of them
+        product[block] = rows @ operand
 
     in_threads(multiply, balanced_blocks(n_rows, BLOCK_EDGES * n_rows // weights.nnz))
     return product
