@@ -6,7 +6,7 @@ import pytest
 from gmpll import PLAGGD
 from gmpll.graph.neighbors import nearest_neighbors
 from gmpll.graph.views import unit_rows
-from gmpll.methods._simplex import ConfidenceProblem, accelerated, deviation_from_neighbors
+from gmpll.methods._simplex import accelerated, confidence_step, deviation_from_neighbors
 from tiny import (
     MASK,
     UNSEEN,
@@ -42,8 +42,8 @@ def test_the_graph_of_the_six_rows():
 
 
 def test_the_start_of_the_six_rows():
-    problem = ConfidenceProblem(deviation_from_neighbors(unit_rows(X), NEAR), MASK)
-    start = accelerated(problem.step, MASK / MASK.sum(axis=1, keepdims=True)).point
+    step = confidence_step(deviation_from_neighbors(unit_rows(X), NEAR), MASK)
+    start = accelerated(step, MASK / MASK.sum(axis=1, keepdims=True)).point
     np.testing.assert_allclose(start[1], [0.893701, 0, 0.106299], atol=1e-6)
     np.testing.assert_allclose(start[4], [0.042972, 0, 0.957028], atol=1e-6)
 

@@ -14,8 +14,8 @@ from gmpll.graph.neighbors import nearest_neighbors
 from gmpll.methods import plleaf
 from gmpll.methods._regression import KernelRegression, training_kernel
 from gmpll.methods._simplex import (
-    ConfidenceProblem,
     accelerated,
+    confidence_step,
     deviation_from_neighbors,
     project_on_simplex,
 )
@@ -90,7 +90,7 @@ def uniform(mask):
 
 
 def solve_confidences(deviation, mask):
-    step = ConfidenceProblem(deviation, mask).step
+    step = confidence_step(deviation, mask)
     return accelerated(step, uniform(mask), max_iter=20_000, tol=1e-12)
 
 
@@ -138,11 +138,11 @@ def test_confidences_satisfy_the_optimality_conditions():
 
 def test_plain_steps_never_raise_the_deviation():
     deviation, mask = small_confidence_problem(6, m=80)
-    problem = ConfidenceProblem(deviation, mask)
+    step = confidence_step(deviation, mask)
     confidences = uniform(mask)
     trace = [total_deviation(deviation, confidences)]
     for _ in range(100):
-        confidences = problem.step(confidences)
+        confidences = step(confidences)
         trace.append(total_deviation(deviation, confidences))
     assert np.all(np.diff(trace) <= 1e-12)
     assert trace[-1] < 0.9 * trace[0]

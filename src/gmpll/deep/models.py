@@ -10,8 +10,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-__all__ = ["HIDDEN_UNITS", "build_module", "last_linear", "with_embedding"]
-
 #: Units of the hidden layer of the perceptron.
 HIDDEN_UNITS = 500
 
@@ -54,24 +52,18 @@ def check_logits(logits: Any, n_rows: int, n_labels: int) -> None:
         )
 
 
-def last_linear(module: nn.Module) -> nn.Linear | None:
-    """Return the last linear layer, if there is one."""
-    layers = [layer for layer in module.modules() if isinstance(layer, nn.Linear)]
-    return layers[-1] if layers else None
-
-
 def with_embedding(module: nn.Module, inputs: Tensor) -> tuple[Tensor, Tensor]:
     """Return the logits of rows and their embeddings: what goes into the last linear layer.
 
     Of a module without one the logits are the embedding.
     """
-    layer = last_linear(module)
-    if layer is None:
+    layers = [layer for layer in module.modules() if isinstance(layer, nn.Linear)]
+    if not layers:
         logits = module(inputs)
         return logits, torch.flatten(logits, start_dim=1)
     kept: list[Tensor] = []
     keep: Callable[..., None] = lambda _, given: kept.append(given[0])  # noqa: E731
-    handle = layer.register_forward_pre_hook(keep)
+    handle = layers[-1].register_forward_pre_hook(keep)
     try:
         logits = module(inputs)
     finally:

@@ -1,7 +1,5 @@
 """What the linear methods share: a weight vector with a bias per label, on z-scored features."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 
 import numpy as np
@@ -9,6 +7,7 @@ from numpy.random import RandomState
 from scipy.special import softmax
 from sklearn.preprocessing import add_dummy_feature
 
+from gmpll._parameters import Seed, Switch, with_parameters
 from gmpll._typing import Floats, Mask
 from gmpll.base import BasePartialLabelClassifier, DecisionMixin
 from gmpll.graph.views import Scaling
@@ -23,10 +22,12 @@ class BiasedScaling(Scaling):
         return add_dummy_feature(super().transform(X))
 
 
+@with_parameters
 class LinearScorer(DecisionMixin, BasePartialLabelClassifier):
     """Score labels by ``weights_ @ [1, x]``; the confidences are the softmax of the scores."""
 
-    standardize: bool
+    standardize: Switch = True
+    random_state: Seed = None
 
     @abstractmethod
     def _learn(self, rows: Floats, mask: Mask) -> Floats:

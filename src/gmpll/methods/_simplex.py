@@ -36,27 +36,25 @@ def deviation_from_neighbors(rows: Floats, near: Columns) -> sp.csr_array:
     return sp.eye_array(len(rows), format="csr") - graph
 
 
-class ConfidenceProblem:
-    """Minimise ``|A P|^2 + weight |P - target|^2`` over P on the simplices of the candidates.
+def confidence_step(
+    deviation: sp.csr_array, mask: Mask, weight: float = 0.0, target: Any = 0.0
+) -> Callable[[Floats], Floats]:
+    """Return the projected gradient step of ``|A P|^2 + weight |P - target|^2``.
 
-    A is the matrix of :func:`deviation_from_neighbors`.
+    P is on the simplices of the candidates, A the matrix of :func:`deviation_from_neighbors`.
     """
+    adjoint = deviation.T.tocsr()
+    # diag(|A|' |A| 1) - A'A is diagonally dominant. So these curvatures, one per row, are a safe
+    # step; a single one for all would be dictated by the row with most followers.
+    size_of = abs(deviation)
+    curvature = (size_of.T @ size_of.sum(axis=1))[:, None] + weight
 
-    def __init__(
-        self, deviation: sp.csr_array, mask: Mask, weight: float = 0.0, target: Any = 0.0
-    ) -> None:
-        self._deviation, self._adjoint, self._mask = deviation, deviation.T.tocsr(), mask
-        self._weight, self._target = weight, target
-        # diag(|A|' |A| 1) - A'A is diagonally dominant. So these curvatures, one per row, are a
-        # safe step; a single one for all would be dictated by the row with most followers.
-        size_of = abs(deviation)
-        self._curvature = (size_of.T @ size_of.sum(axis=1))[:, None] + weight
+    def step(confidences: Floats) -> Floats:
+        half_gradient = adjoint @ (deviation @ confidences)
+        half_gradient += weight * (confidences - target)
+        return project_on_simplex(confidences - half_gradient / curvature, mask)
 
-    def step(self, confidences: Floats) -> Floats:
-        """Projected gradient step."""
-        half_gradient = self._adjoint @ (self._deviation @ confidences)
-        half_gradient += self._weight * (confidences - self._target)
-        return project_on_simplex(confidences - half_gradient / self._curvature, self._mask)
+    return step
 
 
 class Solution(NamedTuple):

@@ -9,11 +9,9 @@ import numpy as np
 from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
-from gmpll._parameters import Count, Positive, Seed, Switch, with_parameters
+from gmpll._parameters import Count, Positive, with_parameters
 from gmpll._typing import Floats, Mask
 from gmpll.methods._linear import LinearScorer
-
-__all__ = ["CLPL"]
 
 
 @with_parameters
@@ -90,8 +88,6 @@ class CLPL(LinearScorer):
     C: Positive = 1.0
     tol: Positive = 1e-6
     max_iter: Count = 5000
-    standardize: Switch = True
-    random_state: Seed = None
 
     def _learn(self, rows: Floats, mask: Mask) -> Floats:
         shares = mask / mask.sum(axis=1, keepdims=True)

@@ -17,8 +17,6 @@ from gmpll.graph.reconstruction import reconstruction_weights
 from gmpll.graph.views import Scaling, unit_rows
 from gmpll.rounding import confidences_within
 
-__all__ = ["IPAL"]
-
 
 @with_parameters
 class IPAL(DecisionMixin, BasePartialLabelClassifier):

@@ -17,8 +17,6 @@ from gmpll.base import BasePartialLabelClassifier, ProbabilityMixin
 from gmpll.methods._linear import BiasedScaling
 from gmpll.rounding import confidences_within
 
-__all__ = ["LSBCMM"]
-
 #: Smallest concentration: far below it exp(digamma(concentration)) underflows to zero.
 MIN_CONCENTRATION = 0.01
 #: Pseudo-count by which a component prefers the label it is dealt at the start.

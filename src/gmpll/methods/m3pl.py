@@ -19,8 +19,6 @@ from gmpll.base import BasePartialLabelClassifier, DecisionMixin
 from gmpll.methods._linear import BiasedScaling
 from gmpll.rounding import one_hot
 
-__all__ = ["M3PL"]
-
 #: The penalty starts at this share of its final value.
 START_SHARE = 1e-5
 #: Costs closer than this, relative to the largest, are tied: a drawn order decides.

@@ -11,8 +11,8 @@ from gmpll.graph.neighbors import nearest_neighbors, warn_of_few_rows
 from gmpll.graph.views import unit_rows
 from gmpll.methods._regression import ConfidenceRegression
 from gmpll.methods._simplex import (
-    ConfidenceProblem,
     accelerated,
+    confidence_step,
     deviation_from_neighbors,
     project_on_simplex,
 )
@@ -120,12 +120,11 @@ class PLAGGD(ConfidenceRegression):
             if self.label_weight == 0:
                 return project_on_simplex(target, mask)
             deviation = deviation_from_neighbors(np.hstack(described), near)
-            weight = strength / self.label_weight
-            problem = ConfidenceProblem(deviation, mask, weight, target)
-            return accelerated(problem.step, confidences).point
+            step = confidence_step(deviation, mask, strength / self.label_weight, target)
+            return accelerated(step, confidences).point
 
-        smooth = ConfidenceProblem(deviation_from_neighbors(directions, near), mask)
-        start = accelerated(smooth.step, mask / mask.sum(axis=1, keepdims=True)).point
+        smooth = confidence_step(deviation_from_neighbors(directions, near), mask)
+        start = accelerated(smooth, mask / mask.sum(axis=1, keepdims=True)).point
         confidences = self._alternate(start, iteration)
         self._regressor = regression.regressor(confidences)
         return confidences

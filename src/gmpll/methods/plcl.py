@@ -33,21 +33,11 @@ class PLCL(PLAGGD):
     agreement : float, default=0.5
         Weight :math:`\beta` of the agreement of both kinds of confidences. With 0 the method is
         PL-AGGD.
-    feature_weight : float, default=1.0
-        Weight :math:`\gamma` of the features in the graph.
-    label_weight : float, default=1.0
-        Weight :math:`\mu` of the confidences in the graph, and of the graph against the
-        regressions. With 0 the graph has no say after the start.
-    n_neighbors : int, default=10
-        Number of neighbours k; all there are, with a warning, if there are fewer.
     max_iter : int, default=8
         Largest number of iterations; reaching it is a regular end and gives no warning.
-    tol : float, default=1e-3
-        The iterations end when no confidence changes by more than this.
-    unit_rows : bool, default=False
-        Whether the regressions, too, work on rows of length one.
-    standardize, n_jobs, random_state
-        As in every method, see :class:`gmpll.base.BasePartialLabelClassifier`.
+    feature_weight, label_weight, n_neighbors, tol, unit_rows, standardize, n_jobs, random_state
+        As in :class:`gmpll.PLAGGD`; the first two are :math:`\gamma` and :math:`\mu` above, and
+        ``unit_rows`` holds for both regressions.
 
     Attributes
     ----------

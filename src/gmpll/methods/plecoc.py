@@ -22,8 +22,6 @@ from gmpll.base import BasePartialLabelClassifier, DecisionMixin
 from gmpll.graph.views import Scaling
 from gmpll.methods._regression import Regressor
 
-__all__ = ["PLECOC"]
-
 #: Entries -1 and +1, a row per label and a column per split.
 Code = NDArray[np.int8]
 #: Columns per doubling of the number of labels. One column per doubling, as some settings lists

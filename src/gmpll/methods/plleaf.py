@@ -18,15 +18,13 @@ from gmpll.graph.neighbors import nearest_neighbors, warn_of_few_rows
 from gmpll.graph.views import Scaling, unit_rows
 from gmpll.methods._regression import KernelRegression
 from gmpll.methods._simplex import (
-    ConfidenceProblem,
     Solution,
     accelerated,
+    confidence_step,
     deviation_from_neighbors,
     project_on_simplex,
 )
 from gmpll.rounding import confidences_within
-
-__all__ = ["PLLEAF"]
 
 #: A training kernel that takes more than this is refused.
 KERNEL_LIMIT_BYTES = 16 * 2**30
@@ -145,9 +143,8 @@ class PLLEAF(DecisionMixin, BasePartialLabelClassifier):
         # Steps 1 and 2: confidences that deviate least from those of the neighbours.
         directions = unit_rows(rows)
         near = nearest_neighbors(directions, self.n_neighbors, n_jobs=self.n_jobs).indices
-        deviation = deviation_from_neighbors(directions, near)
-        smooth = ConfidenceProblem(deviation, mask)
-        found = self._solve("confidences", smooth.step, mask / mask.sum(axis=1, keepdims=True))
+        smooth = confidence_step(deviation_from_neighbors(directions, near), mask)
+        found = self._solve("confidences", smooth, mask / mask.sum(axis=1, keepdims=True))
         # The solver's rows sum to one up to rounding errors; this makes that exact.
         confidences = confidences_within(found.point, mask)
 

@@ -6,11 +6,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from gmpll._parameters import Count, NotNegative, Positive, Seed, Switch, with_parameters
+from gmpll._parameters import Count, NotNegative, Positive, with_parameters
 from gmpll._typing import Floats, Mask
 from gmpll.methods._linear import LinearScorer
-
-__all__ = ["PLSVM"]
 
 
 @with_parameters
@@ -90,8 +88,6 @@ class PLSVM(LinearScorer):
     regularization: Positive = 0.01
     max_iter: Count = 1000
     tol: NotNegative | None = None
-    standardize: Switch = True
-    random_state: Seed = None
 
     def _learn(self, rows: Floats, mask: Mask) -> Floats:
         """Return the best weights of the PL-Pegasos path."""
