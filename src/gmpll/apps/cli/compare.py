@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from gmpll._seeds import LARGEST_SEED
 from gmpll.apps.cli.errors import UserError
+from gmpll.apps.cli.options import (
+    INTERRUPTED,
+    SOME_JOBS_FAILED,
+    DataHome,
+    Folds,
+    Jobs,
+    Names,
+    RetryFailed,
+    RunFolder,
+    Seed,
+    Tune,
+    names_in,
+)
 from gmpll.apps.cli.outputs import check_folder
-from gmpll.apps.cli.reproduce import INTERRUPTED, SOME_JOBS_FAILED, names_in
 
 __all__ = ["compare"]
+
+
+def _of_table(help: str, metavar: str = "COLUMN[,COLUMN]") -> Any:
+    return typer.Option(help=help, metavar=metavar, rich_help_panel="Columns of a table")
 
 
 def compare(
@@ -24,38 +38,15 @@ def compare(
             show_default=False,
         ),
     ],
-    out: Annotated[Path, typer.Option(help="Folder of the run; name it again to resume.")],
-    methods: Annotated[
-        str, typer.Option(help="Methods, separated by commas.", metavar="X,Y")
-    ] = "all",
-    truth: Annotated[
-        str | None, typer.Option(help="Column of the true labels, of a table.", metavar="COLUMN")
-    ] = None,
-    candidates: Annotated[
-        str | None,
-        typer.Option(help="Column(s) of the candidates, of a table.", metavar="COLUMN[,COLUMN]"),
-    ] = None,
-    annotators: Annotated[
-        str | None,
-        typer.Option(
-            help="Columns with the labels of one annotator each, of a table.",
-            metavar="COLUMN,COLUMN",
-        ),
-    ] = None,
-    separator: Annotated[
-        str | None, typer.Option(help="Between the labels of a cell of a table.")
-    ] = None,
-    text: Annotated[
-        str | None, typer.Option(help="Columns of text, of a table.", metavar="COLUMN[,COLUMN]")
-    ] = None,
-    features: Annotated[
-        str | None,
-        typer.Option(help="Columns to use as features, of a table.", metavar="COLUMN[,COLUMN]"),
-    ] = None,
-    exclude: Annotated[
-        str | None,
-        typer.Option(help="Columns not to use, of a table.", metavar="COLUMN[,COLUMN]"),
-    ] = None,
+    out: RunFolder,
+    methods: Names = "all",
+    truth: Annotated[str | None, _of_table("The true labels.", "COLUMN")] = None,
+    candidates: Annotated[str | None, _of_table("The candidates.")] = None,
+    annotators: Annotated[str | None, _of_table("The labels of one annotator each.")] = None,
+    separator: Annotated[str | None, _of_table("Between the labels of a cell.", "TEXT")] = None,
+    text: Annotated[str | None, _of_table("Text.")] = None,
+    features: Annotated[str | None, _of_table("Features, and no others.")] = None,
+    exclude: Annotated[str | None, _of_table("Not to be used.")] = None,
     p: Annotated[
         str | None,
         typer.Option(help="Draw candidates: shares of rows with wrong ones.", metavar="P[,P]"),
@@ -63,21 +54,12 @@ def compare(
     r: Annotated[
         str | None, typer.Option(help="Draw candidates: how many wrong ones.", metavar="R[,R]")
     ] = None,
-    folds: Annotated[int, typer.Option(min=2, help="Folds of the cross-validation.")] = 10,
-    seed: Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Seed of the shuffling.")] = 0,
-    tune: Annotated[
-        bool,
-        typer.Option("--tune/--no-tune", help="Choose hyper-parameters on the training folds."),
-    ] = True,
-    jobs: Annotated[
-        int | None, typer.Option(min=1, help="Processes; by default one per processor.")
-    ] = None,
-    retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="Run jobs again that failed earlier.")
-    ] = False,
-    data_home: Annotated[
-        Path | None, typer.Option(help="Folder of data sets by name; by default $GMPLL_DATA.")
-    ] = None,
+    folds: Folds = 10,
+    seed: Seed = 0,
+    tune: Tune = True,
+    jobs: Jobs = None,
+    retry_failed: RetryFailed = False,
+    data_home: DataHome = None,
 ) -> None:
     """Compare methods on your own data: folds, tuning, tests and report of the experiments.
 
@@ -103,9 +85,9 @@ def compare(
             methods=names_in(methods) or (),
             p=_numbers(p, float, "--p"),
             r=_numbers(r, int, "--r"),
-            folds=folds,
-            seeds=(seed,),
-            tune=tune,
+            folds=folds or 10,
+            seeds=(seed or 0,),
+            tune=bool(tune),
             out=out,
             n_jobs=jobs or joblib.cpu_count(),
             retry_failed=retry_failed,

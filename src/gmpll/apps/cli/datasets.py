@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+from gmpll.apps.cli.options import DataHome
 
 if TYPE_CHECKING:
     from gmpll.datasets import DatasetInfo
@@ -16,10 +15,7 @@ CAPTION = "In brackets: what the paper prints, where it is another figure or non
 
 
 def datasets(
-    data_home: Annotated[
-        Path | None,
-        typer.Option(help="The data folder; by default $GMPLL_DATA, else ~/.cache/gmpll."),
-    ] = None,
+    data_home: DataHome = None,
 ) -> None:
     """List the data sets: their statistics, the paper's, and whether they are here."""
     from rich.console import Console

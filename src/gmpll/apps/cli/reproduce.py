@@ -9,60 +9,47 @@ from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 import typer
 
-from gmpll._seeds import LARGEST_SEED
 from gmpll.apps.cli.errors import UserError
+from gmpll.apps.cli.options import (
+    INTERRUPTED,
+    SOME_JOBS_FAILED,
+    DataHome,
+    Folds,
+    Jobs,
+    Names,
+    RetryFailed,
+    RunFolder,
+    Seed,
+    Tune,
+    names_in,
+)
 
 if TYPE_CHECKING:
     from gmpll.apps.experiments import Declaration, Experiment, RunSummary
 
 __all__ = ["reproduce"]
 
-#: What a shell expects of a program that Ctrl-C stopped.
-INTERRUPTED = 130
-SOME_JOBS_FAILED = 1
-
-
 #: The experiments of the paper, and one with votes of annotators, which has to be named.
 Kind = Literal["real-world", "controlled", "sensitivity", "timing", "crowd"]
 
 
 def reproduce(
-    out: Annotated[Path, typer.Option(help="Folder of the run; name it again to resume.")],
+    out: RunFolder,
     only: Annotated[Kind | None, typer.Option(help="Run one kind of experiment.")] = None,
-    datasets: Annotated[
-        str | None, typer.Option(help="Data sets, separated by commas.", metavar="A,B")
-    ] = None,
-    methods: Annotated[
-        str | None, typer.Option(help="Methods, separated by commas.", metavar="X,Y")
-    ] = None,
-    jobs: Annotated[
-        int | None,
-        typer.Option(
-            min=1, help="Processes; by default one per processor, or per worker of the cluster."
-        ),
-    ] = None,
+    datasets: Names = None,
+    methods: Names = None,
+    jobs: Jobs = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="A small table in about two minutes.")
     ] = False,
-    folds: Annotated[
-        int | None, typer.Option(min=2, help="Folds of the cross-validation; by default 10.")
-    ] = None,
+    folds: Folds = None,
     items: Annotated[
         int | None, typer.Option(min=1, help="Items of a crowd experiment; by default 3000.")
     ] = None,
-    seed: Annotated[
-        int | None, typer.Option(min=0, max=LARGEST_SEED, help="Seed of the shuffling.")
-    ] = None,
-    tune: Annotated[
-        bool | None,
-        typer.Option("--tune/--no-tune", help="Choose hyper-parameters on the training folds."),
-    ] = None,
-    retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="Run jobs again that failed earlier.")
-    ] = False,
-    data_home: Annotated[
-        Path | None, typer.Option(help="Folder of the data sets; by default $GMPLL_DATA.")
-    ] = None,
+    seed: Seed = None,
+    tune: Tune = None,
+    retry_failed: RetryFailed = False,
+    data_home: DataHome = None,
     declaration: Annotated[
         Path | None, typer.Option(help="A TOML file that declares a run of your own.")
     ] = None,
@@ -181,16 +168,6 @@ def _write_results(out: Path, data_home: Path | None, summary: RunSummary) -> No
         _say(f"No report is written, because it cannot be imported: {error}.")
         return
     _say(f"Report: {write_run_report(out, scores)}")
-
-
-def names_in(text: str | None) -> list[str] | None:
-    """Return names that are separated by commas, None if there is no text."""
-    if text is None:
-        return None
-    names = [name.strip() for name in text.split(",") if name.strip()]
-    if not names:
-        raise UserError("A list of names is empty: separate names by commas.")
-    return names
 
 
 def _say(text: str) -> None:

@@ -66,6 +66,23 @@ def error_facts(scores: pd.DataFrame, experiment: str) -> pd.DataFrame:
         facts = _compared_summary(part[part["dataset"].isin(ordered)], measure, sign=-1.0)
         # Full supervision, for one, finds no labels of training rows: it has nothing to show there.
         parts.append(facts[(facts["measured"] > 0) | (facts["failed"] > 0)].assign(rows=rows))
+    return _joined(parts)
+
+
+def crowd_facts(scores: pd.DataFrame) -> pd.DataFrame:
+    """Share of right labels found from votes, over the random states.
+
+    A row per data set, method and ``rows`` ("items" with votes or "test part"): the summary, and
+    whether the mean is the ``best``.
+    """
+    part, parts = of_experiment(scores, "crowd"), list[pd.DataFrame]()
+    for rows, measure in (("items", "transductive"), ("test part", "inductive")):
+        facts = _with_best(fold_summary(part, METHOD_IN_SETTING, measure))
+        parts.append(facts[facts["measured"] > 0].assign(rows=rows))
+    return _joined(parts)
+
+
+def _joined(parts: list[pd.DataFrame]) -> pd.DataFrame:
     # An empty part has columns of no particular type, which older versions of pandas warn of.
     return pd.concat([p for p in parts if len(p)] or parts[:1], ignore_index=True)
 
@@ -76,14 +93,17 @@ def _compared_summary(scores: pd.DataFrame, measure: str, *, sign: float = 1.0) 
     With the sign -1 smaller is better. GM-PLL against a method: ``pairs`` of folds, mean ``lead``
     of GM-PLL, p-values and verdicts of both tests.
     """
-    facts = fold_summary(scores, METHOD_IN_SETTING, measure)
-    competing = (sign * facts["mean"]).where(~facts["method"].isin(BASELINES))
-    largest = competing.groupby([facts[key] for key in SETTING], dropna=False).transform("max")
-    facts["best"] = competing.notna() & (competing >= largest - _ROUNDING)
+    facts = _with_best(fold_summary(scores, METHOD_IN_SETTING, measure), sign)
     tests = _tests_against_ours(scores, measure, sign=sign)
     return facts.merge(tests, on=METHOD_IN_SETTING, how="left").fillna(
         {"verdict": "", "corrected_verdict": ""}
     )
+
+
+def _with_best(facts: pd.DataFrame, sign: float = 1.0) -> pd.DataFrame:
+    competing = (sign * facts["mean"]).where(~facts["method"].isin(BASELINES))
+    largest = competing.groupby([facts[key] for key in SETTING], dropna=False).transform("max")
+    return facts.assign(best=competing.notna() & (competing >= largest - _ROUNDING))
 
 
 def win_tie_loss_facts(scores: pd.DataFrame) -> pd.DataFrame:

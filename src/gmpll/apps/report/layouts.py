@@ -16,6 +16,7 @@ from gmpll.apps.report.names import (
     BASELINES,
     DEFAULT,
     OURS,
+    TEXTS,
     data_set_name,
     ordered_data_sets,
     ordered_methods,
@@ -23,18 +24,12 @@ from gmpll.apps.report.names import (
 from gmpll.apps.report.scores_table import groups_of, rows_of
 
 _MARKS = {"win": "•", "loss": "∘"}
-_BEST_EXPLAINED = "Bold: best mean of the methods."
-_MARKS_EXPLAINED = (
-    "• / ∘: gmpll (GM-PLL in a run without it) is significantly better / worse (paired t-test over "
-    f"the folds, 0.05); in brackets where the corrected resampled t-test does not confirm it. "
-    f"{_BEST_EXPLAINED}"
-)
-_SPREAD_EXPLAINED = "± is the standard deviation over the folds."
+_NOTES = TEXTS["notes"]
 
 
 def _marks_explained(facts: pd.DataFrame) -> str:
     """Explain the marks where there are any."""
-    return _MARKS_EXPLAINED if facts["verdict"].isin(list(_MARKS)).any() else _BEST_EXPLAINED
+    return _NOTES["marks" if facts["verdict"].isin(list(_MARKS)).any() else "best"]
 
 
 def setting_name(data_set: str, p: float, r: float, method: str = OURS) -> str:
@@ -86,11 +81,7 @@ def ranking_table(facts: pd.DataFrame) -> Table:
         ["Method", "Average rank", *shown.values()],
         rows,
         facts,
-        [
-            "1 is best; ranked by what is predicted for unseen rows. Means over data sets, each "
-            "with the mean of its configurations; bold: best of the ranked methods. Methods "
-            "without a rank are baselines or lack figures on some data set."
-        ],
+        [_NOTES["ranking"]],
     )
 
 
@@ -102,9 +93,9 @@ def data_table(facts: pd.DataFrame) -> Table:
     ordered = facts.set_index("dataset").loc[ordered_data_sets(facts["dataset"])].reset_index()
     rows = [_data_row(row, list(columns)) for row in rows_of(ordered)]
     differs = any(cell.detail for row in rows for cell in row.cells[1:])
-    notes = ["The paper's figure is printed below ours where it differs."] if differs else []
+    notes = [_NOTES["paper_below"]] if differs else []
     if facts["mean_candidates"].isna().any():
-        notes.append("Without a mean number of candidates: plain labels, candidates are drawn.")
+        notes.append(_NOTES["plain_labels"])
     header = ["Data set", *columns.values()]
     return Table("data", "Data sets of this run", header, rows, ordered, notes)
 
@@ -130,7 +121,7 @@ def curve_table(facts: pd.DataFrame, r: int) -> Table:
         ["p"],
         lambda data_set, p: f"{data_set_name(data_set)}, p = {p:g}",
         _summary_cell,
-        [_SPREAD_EXPLAINED],
+        [_NOTES["spread"]],
         sets_apart=True,
     )
 
@@ -160,14 +151,16 @@ def _table_by_setting(
     return Table(name, title, ["Data set", *methods], rows, facts, notes, is_long=is_long)
 
 
-def _summary_cell(row: Any, decimals: int = 3, *, is_best: bool = False) -> Cell:
+def _summary_cell(
+    row: Any, decimals: int = 3, *, is_best: bool = False, unit: str = "folds"
+) -> Cell:
     missing = "failed" if row.failed else MISSING
     text = figure(row.mean, row.std, decimals) if row.measured else missing
-    return Cell(text, note=_fold_note(row), strong=is_best)
+    return Cell(text, note=_fold_note(row, unit), strong=is_best)
 
 
-def _fold_note(row: Any) -> str:
-    return "" if row.done >= row.expected else f"{row.done} of {row.expected} folds"
+def _fold_note(row: Any, unit: str = "folds") -> str:
+    return "" if row.done >= row.expected else f"{row.done} of {row.expected} {unit}"
 
 
 def _compared_cell(row: Any, decimals: int = 3) -> Cell:
@@ -193,14 +186,8 @@ def win_tie_loss_table(facts: pd.DataFrame, *, corrected: bool) -> Table:
     ]
     rows.append(row("sum", facts, is_apart=True))
     test = "corrected resampled t-test" if corrected else "paired t-test"
-    notes = []
-    if facts["paper_win"].notna().any():
-        notes.append(
-            "The first line is ours. The second is the paper's (Table 3), for the same data sets; "
-            "its sums are those of the printed counts, not the printed sums."
-        )
-    if corrected:
-        notes.append("The paper used the plain paired t-test.")
+    notes = [_NOTES["paper_counts"]] if facts["paper_win"].notna().any() else []
+    notes += [_NOTES["plain_test"]] if corrected else []
     return Table(
         "win-tie-loss-corrected" if corrected else "win-tie-loss",
         f"Win/tie/loss of gmpll (else GM-PLL) on the controlled sets, {test} at 0.05",
@@ -229,15 +216,15 @@ def accuracy_table(facts: pd.DataFrame, measure: str) -> Table:
     has_figure = facts.groupby("dataset")["measured"].transform("sum") > 0
     facts = facts[has_figure & ((facts["measured"] > 0) | (facts["failed"] > 0))]
     data_sets = ordered_data_sets(facts["dataset"])
-    title = f"{measure.replace('_', ' ').capitalize()}"
+    title = measure.replace("_", " ").capitalize()
     notes = [_marks_explained(facts)]
     if measure in paper.TABLE_NUMBERS:
         title += " accuracy"
     if facts["paper_mean"].notna().any():
         title += f" on the real-world sets (Table {paper.TABLE_NUMBERS[measure]} of the paper)"
-        notes[0] += " The second line of a cell is the paper's figure and ours minus the paper's."
+        notes[0] += _NOTES["second_line"]
         notes += _not_run(ordered_methods(facts["method"]), data_sets, measure)
-    notes.insert(1, _SPREAD_EXPLAINED)
+    notes.insert(1, _NOTES["spread"])
     return _table_by_method(
         measure,
         title,
@@ -288,15 +275,35 @@ def error_table(facts: pd.DataFrame) -> Table:
         "absolute-error-real-world",
         "Mean absolute error on the real-world sets with ordered labels",
         facts,
-        {
-            (data_set, rows): f"{data_set_name(data_set)}, {rows} rows"
-            for data_set in ordered_data_sets(facts["dataset"])
-            for rows in facts["rows"].unique()
-        },
+        _parts_of_sets(facts, " rows"),
         ["dataset", "rows"],
         lambda row: _compared_cell(row, decimals=2),
-        [_marks_explained(facts), _SPREAD_EXPLAINED],
+        [_marks_explained(facts), _NOTES["spread"]],
     )
+
+
+def crowd_table(facts: pd.DataFrame) -> Table:
+    """Lay out the accuracy on items with votes and on the test parts: a row per method."""
+    notes = [_NOTES["random_states"], _NOTES["test_part"]]
+    return _table_by_method(
+        "crowd",
+        "Share of right labels found from votes",
+        facts,
+        _parts_of_sets(facts),
+        ["dataset", "rows"],
+        lambda row: _summary_cell(row, is_best=row.best, unit="random states"),
+        [*notes, _NOTES["unnamed"]] if "cifar10n" in set(facts["dataset"]) else notes,
+    )
+
+
+def _parts_of_sets(facts: pd.DataFrame, suffix: str = "") -> dict[tuple[str, ...], str]:
+    """Name the columns of a table that has one for every part of every data set."""
+    parts = [
+        (data_set, rows)
+        for data_set in ordered_data_sets(facts["dataset"])
+        for rows in facts.loc[facts["dataset"] == data_set, "rows"].unique()
+    ]
+    return {(name, rows): f"{data_set_name(name)}, {rows}{suffix}" for name, rows in parts}
 
 
 def error_by_setting_table(facts: pd.DataFrame) -> Table:
@@ -308,7 +315,7 @@ def error_by_setting_table(facts: pd.DataFrame) -> Table:
         ["rows", "p", "r"],
         lambda data_set, rows, p, r: f"{setting_name(data_set, p, r)}, {rows} rows",
         lambda row: _compared_cell(row, decimals=2),
-        [_marks_explained(facts), _SPREAD_EXPLAINED],
+        [_marks_explained(facts), _NOTES["spread"]],
     )
 
 
@@ -320,10 +327,7 @@ def _not_run(methods: Sequence[str], data_sets: Sequence[str], measure: str) -> 
     notes = _listed("In the paper, but not in these scores", absent_methods)
     notes += _listed("Data sets of the paper that are not in these scores", absent_sets)
     if measure == "transductive" and BASELINES[0] not in methods:
-        notes.append(
-            "The scores hold no “Random candidate” baseline, so the floor that guessing among "
-            "the candidates reaches is not shown."
-        )
+        notes.append(_NOTES["no_floor"])
     return notes
 
 
@@ -339,19 +343,16 @@ def rank_table(facts: RankFacts, name: str, title: str) -> Table:
     frame["critical_difference"] = facts.critical_difference
     frame["friedman_p_value"] = facts.p_value
     frame["datasets"] = len(facts.data_sets)
-    notes = [
-        f"Friedman's test: p = {facts.p_value:.2g}. Critical difference (Nemenyi, 0.05): "
-        f"{facts.critical_difference:.2f} over {len(facts.data_sets)} data sets."
-    ]
+    n_sets, width = len(facts.data_sets), facts.critical_difference
+    notes = [_NOTES["ranks"].format(p_value=facts.p_value, difference=width, number=n_sets)]
     notes += _listed("Left out, for lack of figures on some data set", facts.left_out_methods)
     sets = [data_set_name(data_set) for data_set in facts.left_out_data_sets]
     notes += _listed("Data sets left out, for lack of figures of some method", sets)
     return Table(name, title, ["Method", "Average rank"], rows, frame, notes, is_long=True)
 
 
-def sensitivity_table(facts: pd.DataFrame, parameter: str, symbol: str) -> Table:
+def sensitivity_table(part: pd.DataFrame, parameter: str, symbol: str) -> Table:
     """Lay out accuracy by value of one parameter: a row per data set and method."""
-    part = facts[facts["parameter"] == parameter]
     values = sorted(part["value"].dropna().unique())
     references = {"formula": "Formula"} if parameter == "r" else {}
     references |= {"paper_best": "Paper's best"}
@@ -364,9 +365,7 @@ def sensitivity_table(facts: pd.DataFrame, parameter: str, symbol: str) -> Table
         for reference in group[list(references)].iloc[0]:
             laid.append(Cell(MISSING if math.isnan(reference) else f"{reference:g}"))
         rows.append(Row(laid))
-    notes = [_SPREAD_EXPLAINED + " Bold: best mean of the row."]
-    if parameter == "r":
-        notes.append("Formula: r = round(1 + mean number of candidates / log10(number of labels)).")
+    notes = [_NOTES["best_of_row"], *([_NOTES["formula"]] if parameter == "r" else [])]
     return Table(
         f"sensitivity-{parameter}",
         f"Inductive accuracy by {symbol}",
@@ -377,9 +376,8 @@ def sensitivity_table(facts: pd.DataFrame, parameter: str, symbol: str) -> Table
     )
 
 
-def time_table(facts: pd.DataFrame) -> Table:
+def time_table(part: pd.DataFrame) -> Table:
     """Lay out GM-PLL's times beside the paper's."""
-    part = facts[facts["method"] == OURS]
     rows = []
     for data_set in ordered_data_sets(part["dataset"]):
         for row in rows_of(part[part["dataset"] == data_set]):
@@ -398,11 +396,7 @@ def time_table(facts: pd.DataFrame) -> Table:
         ["Data set", "Running", "paper", "ratio", "Testing", "paper", "ratio"],
         rows,
         part,
-        [
-            "Running is fit and predict together, testing is predict; means over the folds.",
-            f"The paper's are of {paper.TIMING_MACHINE}, and it does not say of how many rows or "
-            "folds: the ratio (paper / ours) compares two machines and two programs.",
-        ],
+        [_NOTES["times"], _NOTES["ratio"].format(machine=paper.TIMING_MACHINE)],
     )
 
 
@@ -415,7 +409,7 @@ def times_of_methods_table(facts: pd.DataFrame) -> Table:
         ["p", "r"],
         setting_name,
         _time_cell,
-        [_SPREAD_EXPLAINED],
+        [_NOTES["spread"]],
         is_long=False,
     )
 

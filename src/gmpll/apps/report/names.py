@@ -1,13 +1,20 @@
-"""The order and the spelling of methods and data sets in tables and figures."""
+"""The order and the spelling of methods and data sets, and the words of the page."""
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterable
+from importlib import resources
+from typing import Any
 
 from gmpll.apps.experiments.methods import BASELINES as FLOORS
 from gmpll.apps.experiments.methods import FULL_SUPERVISION
 from gmpll.apps.report import paper
 
+#: ``sections`` with their titles and paragraphs, ``notes`` of tables.
+TEXTS: dict[str, dict[str, Any]] = tomllib.loads(
+    (resources.files("gmpll.apps.report") / "texts.toml").read_text(encoding="utf-8")
+)
 #: The method that the paper proposes and that the others are compared with.
 OURS = "GM-PLL"
 #: The classifier of this library, which the paper has not.
