@@ -8,8 +8,6 @@ import typer
 
 from gmpll.apps.cli.errors import UserError
 from gmpll.apps.cli.options import (
-    INTERRUPTED,
-    SOME_JOBS_FAILED,
     DataHome,
     Folds,
     Jobs,
@@ -18,11 +16,11 @@ from gmpll.apps.cli.options import (
     RunFolder,
     Seed,
     Tune,
+    end_with,
     names_in,
+    run_errors,
 )
 from gmpll.apps.cli.outputs import check_folder
-
-__all__ = ["compare"]
 
 
 def _of_table(help: str, metavar: str = "COLUMN[,COLUMN]") -> Any:
@@ -72,49 +70,37 @@ def compare(
         import joblib
 
         from gmpll.apps.compare import compare as compared
-        from gmpll.datasets import DatasetUnavailableError
-    except ImportError as error:
-        raise UserError(
-            f"Comparisons need {error.name}: install it with pip install 'gmpll[experiments]'."
-        ) from error
-    try:
-        found = compared(
-            data,
-            names_in(candidates),
-            truth,
-            methods=names_in(methods) or (),
-            p=_numbers(p, float, "--p"),
-            r=_numbers(r, int, "--r"),
-            folds=folds or 10,
-            seeds=(seed or 0,),
-            tune=bool(tune),
-            out=out,
-            n_jobs=jobs or joblib.cpu_count(),
-            retry_failed=retry_failed,
-            data_home=data_home,
-            separator=separator,
-            text=names_in(text) or (),
-            features=names_in(features) or (),
-            exclude=names_in(exclude) or (),
-            annotators=names_in(annotators) or (),
-        )
+
+        with run_errors(out):
+            found = compared(
+                data,
+                names_in(candidates),
+                truth,
+                methods=names_in(methods) or (),
+                p=_numbers(p, float, "--p"),
+                r=_numbers(r, int, "--r"),
+                folds=folds or 10,
+                seeds=(seed or 0,),
+                tune=bool(tune),
+                out=out,
+                n_jobs=jobs or joblib.cpu_count(),
+                retry_failed=retry_failed,
+                data_home=data_home,
+                separator=separator,
+                text=names_in(text) or (),
+                features=names_in(features) or (),
+                exclude=names_in(exclude) or (),
+                annotators=names_in(annotators) or (),
+            )
     except ImportError as error:
         raise UserError(
             f"This needs {error.name}: pip install 'gmpll[experiments,tables]' and give the same "
             "command again."
         ) from error
-    except (ValueError, OSError, DatasetUnavailableError) as error:
-        raise UserError(str(error)) from error
-    except KeyboardInterrupt:
-        typer.echo(f"Stopped; give the same command (--out {out}) again to go on.", err=True)
-        raise typer.Exit(INTERRUPTED) from None
     shown = found.ranking.dropna(axis=1, how="all")
     typer.echo(shown.to_string(index=False, float_format="{:.3f}".format, na_rep=""))
     typer.echo(f"Report: {found.report}", err=True)
-    failed = int((found.scores["status"] != "ok").sum())
-    if failed:
-        typer.echo(f"{failed} jobs failed; --retry-failed runs them again.", err=True)
-        raise typer.Exit(SOME_JOBS_FAILED)
+    end_with(int((found.scores["status"] != "ok").sum()))
 
 
 def _numbers(text: str | None, kind: type, option: str) -> list[Any]:

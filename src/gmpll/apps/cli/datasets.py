@@ -9,14 +9,10 @@ from gmpll.apps.cli.options import DataHome
 if TYPE_CHECKING:
     from gmpll.datasets import DatasetInfo
 
-__all__ = ["datasets"]
-
 CAPTION = "In brackets: what the paper prints, where it is another figure or none (-)."
 
 
-def datasets(
-    data_home: DataHome = None,
-) -> None:
+def datasets(data_home: DataHome = None) -> None:
     """List the data sets: their statistics, the paper's, and whether they are here."""
     from rich.console import Console
     from rich.table import Table

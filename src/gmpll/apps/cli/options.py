@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -46,3 +48,24 @@ def names_in(text: str | None) -> list[str] | None:
     if not names:
         raise UserError("A list of names is empty: separate names by commas.")
     return names
+
+
+@contextmanager
+def run_errors(out: Path) -> Iterator[None]:
+    """Turn what a user can put right, and an interruption of a run, into one sentence."""
+    from gmpll.apps.experiments import ExperimentError
+
+    try:
+        yield
+    except (ExperimentError, OSError) as error:
+        raise UserError(str(error)) from error
+    except KeyboardInterrupt:
+        typer.echo(f"Stopped; give the same command (--out {out}) again to go on.", err=True)
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def end_with(failed: int) -> None:
+    """Say how many jobs failed, if any did, and end with the exit code for that."""
+    if failed:
+        typer.echo(f"{failed} jobs failed; --retry-failed runs them again.", err=True)
+        raise typer.Exit(SOME_JOBS_FAILED)

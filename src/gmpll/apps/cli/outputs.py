@@ -8,8 +8,6 @@ from pathlib import Path
 from gmpll._atomic_io import is_special, nearest_folder, takes_files
 from gmpll.apps.cli.errors import UserError
 
-__all__ = ["check_file", "check_folder"]
-
 
 def check_file(path: Path, *, force: bool, option: str = "--out") -> None:
     """Refuse what cannot be written, and a file that is there already unless it may be replaced.

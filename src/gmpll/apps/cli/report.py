@@ -13,8 +13,6 @@ from gmpll.apps.cli.options import DataHome
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["report"]
-
 _EXTRAS = ("pandas", "matplotlib", "jinja2", "scikit_posthocs")
 
 

@@ -11,8 +11,6 @@ import typer
 
 from gmpll.apps.cli.errors import UserError
 from gmpll.apps.cli.options import (
-    INTERRUPTED,
-    SOME_JOBS_FAILED,
     DataHome,
     Folds,
     Jobs,
@@ -21,13 +19,13 @@ from gmpll.apps.cli.options import (
     RunFolder,
     Seed,
     Tune,
+    end_with,
     names_in,
+    run_errors,
 )
 
 if TYPE_CHECKING:
     from gmpll.apps.experiments import Declaration, Experiment, RunSummary
-
-__all__ = ["reproduce"]
 
 #: The experiments of the paper, and one with votes of annotators, which has to be named.
 Kind = Literal["real-world", "controlled", "sensitivity", "timing", "crowd"]
@@ -65,7 +63,7 @@ def reproduce(
     """
     import joblib
 
-    from gmpll.apps.experiments import ExperimentError, run
+    from gmpll.apps.experiments import run
     from gmpll.apps.experiments.selection import restricted
 
     def changed(experiment: Experiment) -> Experiment:
@@ -84,7 +82,7 @@ def reproduce(
         kept = restricted(declaration, datasets=names_in(datasets), methods=names_in(methods))
         return kept.change(changed)
 
-    try:
+    with run_errors(out):
         declared = cut(_declared(declaration, only, quick, embedded=datasets is not None))
         stand_in = cut if quick and datasets is None else None
         summary = run(
@@ -96,13 +94,7 @@ def reproduce(
             scheduler=scheduler,
         )
         _write_results(out, data_home, summary)
-    except (ExperimentError, OSError) as error:
-        raise UserError(str(error)) from error
-    except KeyboardInterrupt:
-        _say(f"Stopped; give the same command (--out {out}) again to go on.")
-        raise typer.Exit(INTERRUPTED) from None
-    if summary.failed:
-        raise typer.Exit(SOME_JOBS_FAILED)
+    end_with(summary.failed)
 
 
 def _declared(file: Path | None, only: Kind | None, quick: bool, embedded: bool) -> Declaration:
@@ -160,8 +152,6 @@ def _write_results(out: Path, data_home: Path | None, summary: RunSummary) -> No
             "pip install 'gmpll[experiments]' and give the same command again."
         ) from error
     _say(f"{summary.done} of {summary.total} jobs are done; scores: {out / 'scores.csv'}")
-    if summary.failed:
-        _say(f"{summary.failed} jobs failed; --retry-failed runs them again.")
     try:
         from gmpll.apps.report import write_run_report
     except ImportError as error:

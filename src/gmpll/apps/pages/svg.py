@@ -71,46 +71,32 @@ def to_svg(figure: Figure, name: str, title: str, description: str) -> str:
         # The date would make every report a new one.
         figure.savefig(buffer, format="svg", metadata={"Date": None})
     root = ET.fromstring(buffer.getvalue().encode())
-    _drop_style_and_metadata(root)
-    for element in root.iter():
-        _prefix_identifiers(element, name)
-        style = element.get("style")
-        if style:
-            element.set("style", _COLOUR.sub(lambda hit: _COLOURS[hit[0]], style))
-    _describe(root, name, title, description)
-    ET.register_namespace("", _SVG)
-    ET.register_namespace("xlink", _XLINK)
-    return ET.tostring(root, encoding="unicode")
-
-
-def _drop_style_and_metadata(root: ET.Element) -> None:
-    """Matplotlib's style sheet speaks to every element (``*``), so to the whole page."""
-    for parent in list(root.iter()):
+    for parent in list(root.iter()):  # matplotlib's style sheet speaks to the whole page
         for child in list(parent):
             if child.tag in (f"{{{_SVG}}}style", f"{{{_SVG}}}metadata"):
                 parent.remove(child)
     root.set("stroke-linejoin", "round")
-
-
-def _prefix_identifiers(element: ET.Element, prefix: str) -> None:
-    for key, value in element.attrib.items():
-        if key == "id":
-            element.set(key, f"{prefix}-{value}")
-        elif key == f"{{{_XLINK}}}href" and value.startswith("#"):
-            element.set(key, f"#{prefix}-{value[1:]}")
-        elif "url(#" in value:
-            element.set(key, _REFERENCE.sub(rf"url(#{prefix}-\1)", value))
-
-
-def _describe(root: ET.Element, name: str, title: str, description: str) -> None:
+    for element in root.iter():
+        for key, value in element.attrib.items():
+            if key == "id":
+                element.set(key, f"{name}-{value}")
+            elif key == f"{{{_XLINK}}}href" and value.startswith("#"):
+                element.set(key, f"#{name}-{value[1:]}")
+            elif "url(#" in value:
+                element.set(key, _REFERENCE.sub(rf"url(#{name}-\1)", value))
+        style = element.get("style")
+        if style:
+            element.set("style", _COLOUR.sub(lambda hit: _COLOURS[hit[0]], style))
     # With the viewBox alone the drawing scales to its box.
-    width = root.attrib.pop("width")
-    root.attrib.pop("height")
-    root.set("style", f"max-width: {width}")
+    root.set("style", f"max-width: {root.attrib.pop('width')}")
+    del root.attrib["height"]
     root.set("role", "img")
     root.set("aria-labelledby", f"{name}-title {name}-description")
-    for place, (tag, text) in enumerate((("title", title), ("desc", description))):
-        element = ET.Element(f"{{{_SVG}}}{tag}")
+    texts = {"title": ("title", title), "description": ("desc", description)}
+    for place, (what, (tag, text)) in enumerate(texts.items()):
+        element = ET.Element(f"{{{_SVG}}}{tag}", {"id": f"{name}-{what}"})
         element.text = text
-        element.set("id", f"{name}-{'title' if tag == 'title' else 'description'}")
         root.insert(place, element)
+    ET.register_namespace("", _SVG)
+    ET.register_namespace("xlink", _XLINK)
+    return ET.tostring(root, encoding="unicode")

@@ -50,11 +50,6 @@ class Drawing:
     caption: str
     svg: str
 
-    @property
-    def table(self) -> str:
-        """Stem of the files of the table behind it."""
-        return self.name
-
 
 def _line_styles(methods: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Give every method a colour, a marker and a dash; the paper's have the same everywhere."""
