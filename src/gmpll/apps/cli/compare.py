@@ -6,20 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
+from gmpll.apps.cli import options
 from gmpll.apps.cli.errors import UserError
-from gmpll.apps.cli.options import (
-    DataHome,
-    Folds,
-    Jobs,
-    Names,
-    RetryFailed,
-    RunFolder,
-    Seed,
-    Tune,
-    end_with,
-    names_in,
-    run_errors,
-)
 from gmpll.apps.cli.outputs import check_folder
 
 
@@ -36,8 +24,8 @@ def compare(
             show_default=False,
         ),
     ],
-    out: RunFolder,
-    methods: Names = "all",
+    out: options.RunFolder,
+    methods: options.Names = "all",
     truth: Annotated[str | None, _of_table("The true labels.", "COLUMN")] = None,
     candidates: Annotated[str | None, _of_table("The candidates.")] = None,
     annotators: Annotated[str | None, _of_table("The labels of one annotator each.")] = None,
@@ -52,12 +40,12 @@ def compare(
     r: Annotated[
         str | None, typer.Option(help="Draw candidates: how many wrong ones.", metavar="R[,R]")
     ] = None,
-    folds: Folds = 10,
-    seed: Seed = 0,
-    tune: Tune = True,
-    jobs: Jobs = None,
-    retry_failed: RetryFailed = False,
-    data_home: DataHome = None,
+    folds: options.Folds = 10,
+    seed: options.Seed = 0,
+    tune: options.Tune = True,
+    jobs: options.Jobs = None,
+    retry_failed: options.RetryFailed = False,
+    data_home: options.DataHome = None,
 ) -> None:
     """Compare methods on your own data: folds, tuning, tests and report of the experiments.
 
@@ -71,12 +59,12 @@ def compare(
 
         from gmpll.apps.compare import compare as compared
 
-        with run_errors(out):
+        with options.run_errors(out):
             found = compared(
                 data,
-                names_in(candidates),
+                options.names_in(candidates),
                 truth,
-                methods=names_in(methods) or (),
+                methods=options.names_in(methods) or (),
                 p=_numbers(p, float, "--p"),
                 r=_numbers(r, int, "--r"),
                 folds=folds or 10,
@@ -87,10 +75,10 @@ def compare(
                 retry_failed=retry_failed,
                 data_home=data_home,
                 separator=separator,
-                text=names_in(text) or (),
-                features=names_in(features) or (),
-                exclude=names_in(exclude) or (),
-                annotators=names_in(annotators) or (),
+                text=options.names_in(text) or (),
+                features=options.names_in(features) or (),
+                exclude=options.names_in(exclude) or (),
+                annotators=options.names_in(annotators) or (),
             )
     except ImportError as error:
         raise UserError(
@@ -100,12 +88,12 @@ def compare(
     shown = found.ranking.dropna(axis=1, how="all")
     typer.echo(shown.to_string(index=False, float_format="{:.3f}".format, na_rep=""))
     typer.echo(f"Report: {found.report}", err=True)
-    end_with(int((found.scores["status"] != "ok").sum()))
+    options.end_with(int((found.scores["status"] != "ok").sum()))
 
 
 def _numbers(text: str | None, kind: type, option: str) -> list[Any]:
     try:
-        return [kind(name) for name in names_in(text) or ()]
+        return [kind(name) for name in options.names_in(text) or ()]
     except ValueError as error:
         what = "whole numbers" if kind is int else "numbers"
         raise UserError(f"{option} is {text!r}: give {what}, separated by commas.") from error

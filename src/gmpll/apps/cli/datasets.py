@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gmpll.apps.cli.options import DataHome
+from gmpll.apps.cli import options
 
 if TYPE_CHECKING:
     from gmpll.datasets import DatasetInfo
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 CAPTION = "In brackets: what the paper prints, where it is another figure or none (-)."
 
 
-def datasets(data_home: DataHome = None) -> None:
+def datasets(data_home: options.DataHome = None) -> None:
     """List the data sets: their statistics, the paper's, and whether they are here."""
     from rich.console import Console
     from rich.table import Table

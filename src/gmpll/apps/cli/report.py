@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from gmpll.apps.cli import options
 from gmpll.apps.cli.errors import UserError
-from gmpll.apps.cli.options import DataHome
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,7 +23,7 @@ def report(
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Where to write; by default DIR/report.")
     ] = None,
-    data_home: DataHome = None,
+    data_home: options.DataHome = None,
 ) -> None:
     """Render a run as a self-contained page, with its tables as CSV, Markdown and LaTeX.
 

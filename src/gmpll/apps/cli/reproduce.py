@@ -9,20 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 import typer
 
+from gmpll.apps.cli import options
 from gmpll.apps.cli.errors import UserError
-from gmpll.apps.cli.options import (
-    DataHome,
-    Folds,
-    Jobs,
-    Names,
-    RetryFailed,
-    RunFolder,
-    Seed,
-    Tune,
-    end_with,
-    names_in,
-    run_errors,
-)
 
 if TYPE_CHECKING:
     from gmpll.apps.experiments import Declaration, Experiment, RunSummary
@@ -32,22 +20,22 @@ Kind = Literal["real-world", "controlled", "sensitivity", "timing", "crowd"]
 
 
 def reproduce(
-    out: RunFolder,
+    out: options.RunFolder,
     only: Annotated[Kind | None, typer.Option(help="Run one kind of experiment.")] = None,
-    datasets: Names = None,
-    methods: Names = None,
-    jobs: Jobs = None,
+    datasets: options.Names = None,
+    methods: options.Names = None,
+    jobs: options.Jobs = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="A small table in about two minutes.")
     ] = False,
-    folds: Folds = None,
+    folds: options.Folds = None,
     items: Annotated[
         int | None, typer.Option(min=1, help="Items of a crowd experiment; by default 3000.")
     ] = None,
-    seed: Seed = None,
-    tune: Tune = None,
-    retry_failed: RetryFailed = False,
-    data_home: DataHome = None,
+    seed: options.Seed = None,
+    tune: options.Tune = None,
+    retry_failed: options.RetryFailed = False,
+    data_home: options.DataHome = None,
     declaration: Annotated[
         Path | None, typer.Option(help="A TOML file that declares a run of your own.")
     ] = None,
@@ -79,10 +67,12 @@ def reproduce(
         return experiment
 
     def cut(declaration: Declaration) -> Declaration:
-        kept = restricted(declaration, datasets=names_in(datasets), methods=names_in(methods))
+        kept = restricted(
+            declaration, datasets=options.names_in(datasets), methods=options.names_in(methods)
+        )
         return kept.change(changed)
 
-    with run_errors(out):
+    with options.run_errors(out):
         declared = cut(_declared(declaration, only, quick, embedded=datasets is not None))
         stand_in = cut if quick and datasets is None else None
         summary = run(
@@ -94,7 +84,7 @@ def reproduce(
             scheduler=scheduler,
         )
         _write_results(out, data_home, summary)
-    end_with(summary.failed)
+    options.end_with(summary.failed)
 
 
 def _declared(file: Path | None, only: Kind | None, quick: bool, embedded: bool) -> Declaration:
