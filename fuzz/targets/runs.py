@@ -62,7 +62,17 @@ grid = { beta = [0.1, 0.2] }
 [variants."Other"]
 class = "package.module:Learner"
 """
-    return [*seeds, variants]
+    tables = b"""
+[[experiment]]
+kind = "real-world"
+datasets = ["votes.csv", "iris"]
+methods = ["PL-KNN"]
+[tables."votes.csv"]
+truth = "correct"
+annotators = ["anna", "bjoern"]
+exclude = "row"
+"""
+    return [*seeds, variants, tables]
 
 
 def _read_run_folder(data: bytes) -> None:
@@ -149,7 +159,9 @@ def _own_seeds() -> list[bytes]:
     sets[3] = True
     names = np.array(["a", "b", "c"])
     seeds = []
-    for arrays in ({"S": sets, "y": y, "names": names}, {"S": sets}, {"y": abs(y)}):
+    votes = np.array([[0, -1], [1, 0], [2, 2], [-1, 1]])
+    voted = {"S": sets, "y": y, "votes": votes}
+    for arrays in ({"S": sets, "y": y, "names": names}, {"S": sets}, {"y": abs(y)}, voted):
         file = io.BytesIO()
         np.savez(file, X=X, **arrays)
         seeds.append(file.getvalue())

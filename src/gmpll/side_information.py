@@ -25,7 +25,7 @@ from sklearn import get_config  # type: ignore[attr-defined]
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
-from gmpll._columns import aligned_columns
+from gmpll._columns import aligned_columns, label_codes
 from gmpll.candidates import (
     SET_TYPES,
     CandidateSets,
@@ -73,7 +73,15 @@ def apply_constraints(
         mask &= ~_impossible(impossible, sets.classes, n_samples=len(mask))
         empty = np.flatnonzero(~mask.any(axis=1))
         if empty.size:
-            raise _nothing_left(empty, codes[empty[0]], sets.classes)
+            row, code = empty[0], codes[empty[0]]
+            why = "has no candidate left, because all of its candidates are said to be impossible"
+            fix = "fix y or impossible, or give the row all labels in y"
+            if code >= 0:
+                known = repr(sets.classes.tolist()[code])
+                why = f"has the known label {known}, which is said to be impossible for it"
+                fix = "fix gold or impossible"
+            more = f" (and {empty.size - 1} more rows)" if empty.size > 1 else ""
+            raise ValueError(f"Row {row}{more} {why}: {fix}.")
     return CandidateSets(mask, sets.classes)
 
 
@@ -278,7 +286,6 @@ def _impossible(impossible: Any, classes: NDArray[Any], *, n_samples: int) -> ND
             "reads as sets of the labels 0 and 1: if it is a 0/1 matrix, pass "
             "np.asarray(impossible)."
         )
-    code_of = {label: code for code, label in enumerate(classes.tolist())}
     mask = np.zeros((n_samples, len(classes)), dtype=bool)
     for row, labels in enumerate(rows):
         if is_missing(labels):
@@ -288,10 +295,10 @@ def _impossible(impossible: Any, classes: NDArray[Any], *, n_samples: int) -> ND
                 f"Row {row} of impossible is {reprlib.repr(labels)}: write a set of labels, single "
                 "ones too."
             )
-        for label in labels:
-            if label not in code_of:
-                raise _unknown_label("impossible", row, label)
-            mask[row, code_of[label]] = True
+        codes = label_codes(list(labels), classes)
+        if (codes < 0).any():
+            raise _unknown_label("impossible", row, list(labels)[int(np.argmin(codes))])
+        mask[row, codes] = True
     return mask
 
 
@@ -331,16 +338,3 @@ def _by_label(
             "labels: give a row per instance and a column per label, in the order of classes_."
         )
     return values
-
-
-def _nothing_left(rows: NDArray[np.intp], code: int, classes: NDArray[Any]) -> ValueError:
-    more = f" (and {rows.size - 1} more rows)" if rows.size > 1 else ""
-    if code >= 0:
-        return ValueError(
-            f"Row {rows[0]}{more} has the known label {classes.tolist()[code]!r}, which is said "
-            "to be impossible for it: fix gold or impossible."
-        )
-    return ValueError(
-        f"Row {rows[0]}{more} has no candidate left, because all of its candidates are said to be "
-        "impossible: fix y or impossible, or give the row all labels in y."
-    )

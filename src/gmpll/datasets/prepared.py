@@ -184,7 +184,7 @@ def _rows_and_labels(
     data = content[f"X{part}"]
     check_features(data, f"X{part}", path)
     labels = _numbers(content[f"y{part}"], f"y{part}", (len(data),), path)
-    refuse_rows(labels < least, f"of y{part} has no label", path)
+    refuse_rows(~(np.isfinite(labels) & (labels >= least)), f"of y{part} has no label", path)
     return data, labels.astype(np.intp)
 
 

@@ -12,7 +12,7 @@ from typing import Annotated
 import numpy as np
 from numpy.random import RandomState
 
-from gmpll._meta import TrainingRows, held_out_probabilities
+from gmpll._meta import TrainingRows
 from gmpll._parameters import Learner, Seed, with_parameters
 from gmpll._sklearn import Integral, Interval, StrOptions
 from gmpll._typing import Floats, Mask
@@ -100,11 +100,7 @@ class CalibratedPartialClassifier(PartialLabelWrapper):
         self.estimator_ = data.fit(inner)
         self._seen: Mask = np.asarray(data.sets.mask.any(axis=0))
         mask = data.sets.mask[:, self._seen]
-        if len(mask) < 2:
-            raise ValueError(
-                "Calibration holds rows out and needs two at least, but got n_samples=1."
-            )
-        held_out = held_out_probabilities(inner, self.estimator_, data, self.cv, rng)[:, self._seen]
+        held_out = self._held_out(inner, data, rng)[:, self._seen]
         corrected = self.method == "corrected"
         self.false_rates_ = false_candidate_rates(held_out, mask) if corrected else None
         self.temperature_ = candidate_temperature(held_out, mask, self.false_rates_)

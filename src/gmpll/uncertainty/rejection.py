@@ -9,7 +9,7 @@ import numpy as np
 from numpy.random import RandomState
 from numpy.typing import NDArray
 
-from gmpll._meta import TrainingRows, held_out_probabilities
+from gmpll._meta import TrainingRows
 from gmpll._parameters import Learner, Seed, with_parameters
 from gmpll._sklearn import Integral, Interval, Real
 from gmpll._typing import Mask
@@ -101,9 +101,7 @@ class RejectingClassifier(PartialLabelWrapper):
         if self.threshold is not None:
             self.threshold_ = float(self.threshold)
             return
-        if len(data.sets.mask) < 2:
-            raise ValueError("A coverage is set on held-out rows, but got n_samples=1.")
-        held_out = held_out_probabilities(inner, self.estimator_, data, self.cv, rng)
+        held_out = self._held_out(inner, data, rng)
         self.threshold_ = coverage_threshold(held_out.max(axis=1), self.coverage)
 
     def predict(self, X: Any) -> NDArray[Any]:

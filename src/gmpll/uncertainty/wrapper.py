@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from gmpll._meta import TrainingRows, label_probabilities, seeded
+from gmpll._meta import TrainingRows, held_out_probabilities, label_probabilities, seeded
 from gmpll._sklearn import fit_context
 from gmpll._typing import Floats
 from gmpll.base import BasePartialLabelClassifier
@@ -34,6 +34,7 @@ class PartialLabelWrapper(MetaEstimatorMixin, ClassifierMixin, BaseEstimator, me
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
 
     estimator: Any
+    cv: Any
     random_state: Any
     estimator_: Any
     classes_: NDArray[Any]
@@ -104,6 +105,13 @@ class PartialLabelWrapper(MetaEstimatorMixin, ClassifierMixin, BaseEstimator, me
         inner = self.estimator
         tags.input_tags.sparse = inner is None or get_tags(inner).input_tags.sparse
         return tags
+
+    def _held_out(self, inner: Any, data: TrainingRows, rng: RandomState) -> Floats:
+        """Return for every row the probabilities by a copy that was fitted without it."""
+        if len(data.sets.mask) < 2:
+            name = type(self).__name__
+            raise ValueError(f"{name} holds rows out and needs two at least, but got n_samples=1.")
+        return held_out_probabilities(inner, self.estimator_, data, self.cv, rng)
 
     def _inner(self, rng: RandomState) -> Any:
         """Return an unfitted copy of the learner; the default if none was given."""
