@@ -11,7 +11,7 @@ import pandas as pd
 
 from gmpll.apps.pages.tables import MISSING, Cell, Row, Table, count, difference, figure, number
 from gmpll.apps.report import paper
-from gmpll.apps.report.comparisons import RankFacts
+from gmpll.apps.report.comparisons import RANKED_MEASURES, RankFacts
 from gmpll.apps.report.names import (
     BASELINES,
     DEFAULT,
@@ -44,11 +44,28 @@ def _row(*texts: str) -> Row:
     return Row([*map(Cell, texts)])
 
 
+def _table(
+    name: str,
+    header: list[str],
+    rows: list[Row],
+    facts: pd.DataFrame,
+    notes: Sequence[str] = (),
+    *,
+    kind: str = "",
+    is_text: bool = False,
+    is_long: bool = False,
+    **words: object,
+) -> Table:
+    """Give a table its title, that of its name or of its kind, with the words filled in."""
+    title = TEXTS["titles"][kind or name].format(**words)
+    return Table(name, title, header, rows, facts, list(notes), is_text, is_long)
+
+
 def overview_table(facts: pd.DataFrame) -> Table:
     """Lay out what was run."""
     header = ["Experiment", "Data sets", *(name.capitalize() for name in facts.columns[2:])]
     rows = [_row(row.experiment, *map(count, row[2:])) for row in rows_of(facts)]
-    return Table("overview", "Jobs of each experiment", header, rows, facts)
+    return _table("overview", header, rows, facts)
 
 
 def counted(number: float, thing: str) -> str:
@@ -58,12 +75,8 @@ def counted(number: float, thing: str) -> str:
 
 def ranking_table(facts: pd.DataFrame) -> Table:
     """Lay out the headline: methods by average rank, with their means over data sets."""
-    names = {
-        "inductive": "Inductive accuracy",
-        "transductive": "Transductive accuracy",
-        "candidate_lift": "Candidate lift",
-    }
-    shown = {name: title for name, title in names.items() if facts[name].notna().any()}
+    names = [name for name in RANKED_MEASURES if facts[name].notna().any()]
+    shown = {name: TEXTS["titles"][name].format(where="") for name in names}
     best = {name: facts.loc[facts["average_rank"].notna(), name].max() for name in shown}
     rows: list[Row] = []
     for row in rows_of(facts):
@@ -74,15 +87,9 @@ def ranking_table(facts: pd.DataFrame) -> Table:
             cells.append(Cell(number(value), strong=is_ranked and value >= best[name]))
         is_first_unranked = not is_ranked and bool(rows) and rows[-1].cells[1].text != MISSING
         rows.append(Row(cells, is_apart=is_first_unranked))
-    n_sets = facts["data_sets"].iloc[0]
-    return Table(
-        "ranking",
-        f"Methods by average rank over {counted(n_sets, 'data set')}",
-        ["Method", "Average rank", *shown.values()],
-        rows,
-        facts,
-        [_NOTES["ranking"]],
-    )
+    sets = counted(facts["data_sets"].iloc[0], "data set")
+    header = ["Method", "Average rank", *shown.values()]
+    return _table("ranking", header, rows, facts, [_NOTES["ranking"]], sets=sets)
 
 
 def data_table(facts: pd.DataFrame) -> Table:
@@ -97,7 +104,7 @@ def data_table(facts: pd.DataFrame) -> Table:
     if facts["mean_candidates"].isna().any():
         notes.append(_NOTES["plain_labels"])
     header = ["Data set", *columns.values()]
-    return Table("data", "Data sets of this run", header, rows, ordered, notes)
+    return _table("data", header, rows, ordered, notes)
 
 
 def _data_row(row: Any, statistics: Sequence[str]) -> Row:
@@ -114,29 +121,25 @@ def _data_row(row: Any, statistics: Sequence[str]) -> Row:
 
 def curve_table(facts: pd.DataFrame, r: int) -> Table:
     """Lay out the accuracies behind the figure of one r."""
+    part = facts[facts["r"] == r]
+    name_of = "{0}, p = {1:g}".format
+    notes = [_NOTES["spread"]]
     return _table_by_setting(
-        f"curves-r{r}",
-        f"Inductive accuracy on the controlled sets, r = {r}",
-        facts[facts["r"] == r],
-        ["p"],
-        lambda data_set, p: f"{data_set_name(data_set)}, p = {p:g}",
-        _summary_cell,
-        [_NOTES["spread"]],
-        sets_apart=True,
+        f"curves-r{r}", part, ["p"], name_of, _summary_cell, notes, apart=True, kind="curves", r=r
     )
 
 
 def _table_by_setting(
     name: str,
-    title: str,
     facts: pd.DataFrame,
     keys: Sequence[str],
     name_of: Callable[..., str],
     cell_of: Callable[[Any], Cell],
     notes: list[str],
     *,
-    sets_apart: bool = False,
+    apart: bool = False,
     is_long: bool = True,
+    **words: Any,
 ) -> Table:
     """Lay out a row per data set and keys, and a cell per method; what is not there has a dash."""
     methods = ordered_methods(facts["method"])
@@ -146,9 +149,10 @@ def _table_by_setting(
         for place, (key, group) in enumerate(groups_of(part, keys)):
             by_method = {row.method: cell_of(row) for row in rows_of(group)}
             cells = [by_method.get(method, Cell(MISSING)) for method in methods]
-            is_apart = sets_apart and place == 0 and bool(rows)
-            rows.append(Row([Cell(name_of(data_set, *key)), *cells], is_apart))
-    return Table(name, title, ["Data set", *methods], rows, facts, notes, is_long=is_long)
+            is_apart = apart and place == 0 and bool(rows)
+            rows.append(Row([Cell(name_of(data_set_name(data_set), *key)), *cells], is_apart))
+    header = ["Data set", *methods]
+    return _table(name, header, rows, facts, notes, is_long=is_long, **words)
 
 
 def _summary_cell(
@@ -185,17 +189,10 @@ def win_tie_loss_table(facts: pd.DataFrame, *, corrected: bool) -> Table:
         for data_set in ordered_data_sets(facts["dataset"])
     ]
     rows.append(row("sum", facts, is_apart=True))
-    test = "corrected resampled t-test" if corrected else "paired t-test"
     notes = [_NOTES["paper_counts"]] if facts["paper_win"].notna().any() else []
     notes += [_NOTES["plain_test"]] if corrected else []
-    return Table(
-        "win-tie-loss-corrected" if corrected else "win-tie-loss",
-        f"Win/tie/loss of gmpll (else GM-PLL) on the controlled sets, {test} at 0.05",
-        ["Data set", *methods, "sum"],
-        rows,
-        facts,
-        notes,
-    )
+    name = "win-tie-loss-corrected" if corrected else "win-tie-loss"
+    return _table(name, ["Data set", *methods, "sum"], rows, facts, notes)
 
 
 def _counts_cell(part: pd.DataFrame, columns: Sequence[str]) -> Cell:
@@ -216,40 +213,30 @@ def accuracy_table(facts: pd.DataFrame, measure: str) -> Table:
     has_figure = facts.groupby("dataset")["measured"].transform("sum") > 0
     facts = facts[has_figure & ((facts["measured"] > 0) | (facts["failed"] > 0))]
     data_sets = ordered_data_sets(facts["dataset"])
-    title = measure.replace("_", " ").capitalize()
-    notes = [_marks_explained(facts)]
-    if measure in paper.TABLE_NUMBERS:
-        title += " accuracy"
+    where, notes = "", [_marks_explained(facts)]
     if facts["paper_mean"].notna().any():
-        title += f" on the real-world sets (Table {paper.TABLE_NUMBERS[measure]} of the paper)"
+        where = f" on the real-world sets (Table {paper.TABLE_NUMBERS[measure]} of the paper)"
         notes[0] += _NOTES["second_line"]
         notes += _not_run(ordered_methods(facts["method"]), data_sets, measure)
     notes.insert(1, _NOTES["spread"])
-    return _table_by_method(
-        measure,
-        title,
-        facts,
-        {(name,): data_set_name(name) for name in data_sets},
-        ["dataset"],
-        _accuracy_cell,
-        notes,
-    )
+    columns: dict[tuple[str, ...], str] = {(name,): data_set_name(name) for name in data_sets}
+    return _table_by_method(measure, facts, columns, _accuracy_cell, notes, where=where)
 
 
 def _table_by_method(
     name: str,
-    title: str,
     facts: pd.DataFrame,
     columns: Mapping[tuple[str, ...], str],
-    keys: Sequence[str],
     cell_of: Callable[[Any], Cell],
     notes: list[str],
+    **words: Any,
 ) -> Table:
-    """Lay out a row per method and a cell per column, named by the values of its keys.
+    """Lay out a row per method and a cell per column: data set and, where there are any, rows.
 
     Our methods, the compared ones and the baselines stand apart.
     """
-    cells = {(row.method, *(getattr(row, k) for k in keys)): cell_of(row) for row in rows_of(facts)}
+    keys = ["method", "dataset", *(["rows"] if "rows" in facts else [])]
+    cells = {tuple(getattr(row, key) for key in keys): cell_of(row) for row in rows_of(facts)}
     rows: list[Row] = []
     kind_above = ""
     for method in ordered_methods(facts["method"]):
@@ -258,7 +245,7 @@ def _table_by_method(
         kind = "baseline" if method in BASELINES else "own" if own else "compared"
         rows.append(Row([Cell(method), *found], is_apart=kind_above not in ("", kind)))
         kind_above = kind
-    return Table(name, title, ["Method", *columns.values()], rows, facts, notes)
+    return _table(name, ["Method", *columns.values()], rows, facts, notes, **words)
 
 
 def _accuracy_cell(row: Any) -> Cell:
@@ -271,29 +258,23 @@ def _accuracy_cell(row: Any) -> Cell:
 
 def error_table(facts: pd.DataFrame) -> Table:
     """Lay out the mean absolute errors of the real-world sets: a row per method."""
-    return _table_by_method(
-        "absolute-error-real-world",
-        "Mean absolute error on the real-world sets with ordered labels",
-        facts,
-        _parts_of_sets(facts, " rows"),
-        ["dataset", "rows"],
-        lambda row: _compared_cell(row, decimals=2),
-        [_marks_explained(facts), _NOTES["spread"]],
-    )
+    columns, notes = _parts_of_sets(facts, " rows"), [_marks_explained(facts), _NOTES["spread"]]
+    return _table_by_method("absolute-error-real-world", facts, columns, _error_cell, notes)
+
+
+def _error_cell(row: Any) -> Cell:
+    return _compared_cell(row, decimals=2)
 
 
 def crowd_table(facts: pd.DataFrame) -> Table:
     """Lay out the accuracy on items with votes and on the test parts: a row per method."""
     notes = [_NOTES["random_states"], _NOTES["test_part"]]
-    return _table_by_method(
-        "crowd",
-        "Share of right labels found from votes",
-        facts,
-        _parts_of_sets(facts),
-        ["dataset", "rows"],
-        lambda row: _summary_cell(row, is_best=row.best, unit="random states"),
-        [*notes, _NOTES["unnamed"]] if "cifar10n" in set(facts["dataset"]) else notes,
-    )
+    notes += [_NOTES["unnamed"]] if "cifar10n" in set(facts["dataset"]) else []
+
+    def cell(row: Any) -> Cell:
+        return _summary_cell(row, is_best=row.best, unit="random states")
+
+    return _table_by_method("crowd", facts, _parts_of_sets(facts), cell, notes)
 
 
 def _parts_of_sets(facts: pd.DataFrame, suffix: str = "") -> dict[tuple[str, ...], str]:
@@ -308,15 +289,9 @@ def _parts_of_sets(facts: pd.DataFrame, suffix: str = "") -> dict[tuple[str, ...
 
 def error_by_setting_table(facts: pd.DataFrame) -> Table:
     """Lay out the mean absolute errors of the controlled sets: a row per configuration."""
-    return _table_by_setting(
-        "absolute-error-controlled",
-        "Mean absolute error on the controlled sets with ordered labels",
-        facts,
-        ["rows", "p", "r"],
-        lambda data_set, rows, p, r: f"{setting_name(data_set, p, r)}, {rows} rows",
-        lambda row: _compared_cell(row, decimals=2),
-        [_marks_explained(facts), _NOTES["spread"]],
-    )
+    name_of = "{0} (p = {2:g}, r = {3:g}), {1} rows".format
+    keys, notes = ["rows", "p", "r"], [_marks_explained(facts), _NOTES["spread"]]
+    return _table_by_setting("absolute-error-controlled", facts, keys, name_of, _error_cell, notes)
 
 
 def _not_run(methods: Sequence[str], data_sets: Sequence[str], measure: str) -> list[str]:
@@ -335,20 +310,20 @@ def _listed(what: str, names: Collection[str]) -> list[str]:
     return [f"{what}: {', '.join(names)}."] if names else []
 
 
-def rank_table(facts: RankFacts, name: str, title: str) -> Table:
+def rank_table(facts: RankFacts, name: str, sets: str) -> Table:
     """Lay out the average ranks behind a critical-difference diagram."""
     ranks = facts.average_ranks
     rows = [_row(str(method), number(rank, 2)) for method, rank in ranks.items()]
-    frame = pd.DataFrame({"method": ranks.index, "average_rank": ranks.to_numpy()})
-    frame["critical_difference"] = facts.critical_difference
-    frame["friedman_p_value"] = facts.p_value
-    frame["datasets"] = len(facts.data_sets)
     n_sets, width = len(facts.data_sets), facts.critical_difference
+    frame = pd.DataFrame({"method": ranks.index, "average_rank": ranks.to_numpy()}).assign(
+        critical_difference=width, friedman_p_value=facts.p_value, datasets=n_sets
+    )
     notes = [_NOTES["ranks"].format(p_value=facts.p_value, difference=width, number=n_sets)]
     notes += _listed("Left out, for lack of figures on some data set", facts.left_out_methods)
-    sets = [data_set_name(data_set) for data_set in facts.left_out_data_sets]
-    notes += _listed("Data sets left out, for lack of figures of some method", sets)
-    return Table(name, title, ["Method", "Average rank"], rows, frame, notes, is_long=True)
+    lacking = [data_set_name(data_set) for data_set in facts.left_out_data_sets]
+    notes += _listed("Data sets left out, for lack of figures of some method", lacking)
+    header = ["Method", "Average rank"]
+    return _table(name, header, rows, frame, notes, kind="ranks", is_long=True, sets=sets)
 
 
 def sensitivity_table(part: pd.DataFrame, parameter: str, symbol: str) -> Table:
@@ -366,14 +341,9 @@ def sensitivity_table(part: pd.DataFrame, parameter: str, symbol: str) -> Table:
             laid.append(Cell(MISSING if math.isnan(reference) else f"{reference:g}"))
         rows.append(Row(laid))
     notes = [_NOTES["best_of_row"], *([_NOTES["formula"]] if parameter == "r" else [])]
-    return Table(
-        f"sensitivity-{parameter}",
-        f"Inductive accuracy by {symbol}",
-        ["Data set", *(f"{symbol} = {value:g}" for value in values), *references.values()],
-        rows,
-        part,
-        notes,
-    )
+    header = ["Data set", *(f"{symbol} = {v:g}" for v in values), *references.values()]
+    name = f"sensitivity-{parameter}"
+    return _table(name, header, rows, part, notes, kind="sensitivity", symbol=symbol)
 
 
 def time_table(part: pd.DataFrame) -> Table:
@@ -390,27 +360,16 @@ def time_table(part: pd.DataFrame) -> Table:
                 texts = (_seconds(ours, std), _seconds(printed), _ratio(printed, ours))
                 cells += map(Cell, texts)
             rows.append(Row(cells))
-    return Table(
-        "times",
-        "Seconds of GM-PLL beside the paper's (Table 8)",
-        ["Data set", "Running", "paper", "ratio", "Testing", "paper", "ratio"],
-        rows,
-        part,
-        [_NOTES["times"], _NOTES["ratio"].format(machine=paper.TIMING_MACHINE)],
-    )
+    header = ["Data set", "Running", "paper", "ratio", "Testing", "paper", "ratio"]
+    notes = [_NOTES["times"], _NOTES["ratio"].format(machine=paper.TIMING_MACHINE)]
+    return _table("times", header, rows, part, notes)
 
 
 def times_of_methods_table(facts: pd.DataFrame) -> Table:
     """Lay out the running time of every method."""
+    keys, notes = ["p", "r"], [_NOTES["spread"]]
     return _table_by_setting(
-        "times-of-methods",
-        "Running seconds of every method (testing seconds below)",
-        facts,
-        ["p", "r"],
-        setting_name,
-        _time_cell,
-        [_NOTES["spread"]],
-        is_long=False,
+        "times-of-methods", facts, keys, setting_name, _time_cell, notes, is_long=False
     )
 
 
@@ -442,8 +401,7 @@ def incomplete_table(facts: pd.DataFrame) -> Table:
     counts = facts[["done", "failed", "missing", "expected"]].map(count)
     named = zip(map(_job_name, rows_of(facts)), facts["method"], counts.to_numpy(), strict=True)
     rows = [_row(name, method, *found) for name, method, found in named]
-    title = "Figures that rest on fewer folds than others of their setting"
-    return Table("incomplete", title, header, rows, facts, is_long=True)
+    return _table("incomplete", header, rows, facts, is_long=True)
 
 
 def failure_table(facts: pd.DataFrame) -> Table:
@@ -454,7 +412,7 @@ def failure_table(facts: pd.DataFrame) -> Table:
         _row(_job_name(row), row.method, f"{row.seed:g}", f"{row.fold:g}", row.error or nothing)
         for row in rows_of(facts)
     ]
-    return Table("failures", "Failed jobs", header, rows, facts, is_text=True)
+    return _table("failures", header, rows, facts, is_text=True)
 
 
 def _job_name(row: Any) -> str:

@@ -162,7 +162,7 @@ def _ranks(scores: pd.DataFrame) -> Section:
         facts = comparisons.rank_facts(scores, experiment, measure)
         if facts is not None:
             drawings.append(figures.rank_figure(facts, name, words.capitalize()))
-            tables.append(layouts.rank_table(facts, name, f"Average ranks: {words}"))
+            tables.append(layouts.rank_table(facts, name, words))
     return _section("ranks", tables, drawings)
 
 
