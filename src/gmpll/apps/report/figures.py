@@ -32,6 +32,18 @@ from gmpll.apps.report.scores_table import SETTING, groups_of, rows_of
 _MARKERS = "osD^vP<>X"
 _BASELINE_MARKERS = "sdx+"
 _DASHES = ("-", "--", "-.", ":")
+_Style = dict[str, Any]
+_OPEN: _Style = {"markerfacecolor": "none"}
+_THIN: _Style = {"linewidth": 1.2, "markersize": 3.6}
+_FAINT: _Style = {"color": INK, "alpha": 0.65, "linewidth": 0.9, "markersize": 4.5, **_OPEN}
+_THICK: _Style = {
+    "color": INK,
+    "marker": "*",
+    "markersize": 7,
+    "linewidth": 2.2,
+    "zorder": 5,
+}
+_BARS: _Style = {"elinewidth": 0.8, "capsize": 1.8}
 _PANELS_PER_ROW = 3
 _PANEL_SIZE = (3.5, 2.6)
 _LONGEST_NAME = 36
@@ -51,31 +63,21 @@ class Drawing:
     svg: str
 
 
-def _line_styles(methods: Sequence[str]) -> dict[str, dict[str, Any]]:
+def _line_styles(methods: Sequence[str]) -> dict[str, _Style]:
     """Give every method a colour, a marker and a dash; the paper's have the same everywhere."""
-    styles: dict[str, dict[str, Any]] = {}
     unknown = (m for m in methods if m not in (*COMPARED, *BASELINES, OURS, DEFAULT))
+    styles: dict[str, _Style] = {}
     for place, method in enumerate((*COMPARED, *unknown)):
-        styles[method] = {
-            "color": PALETTE[place % len(PALETTE)],
-            "marker": _MARKERS[place % len(_MARKERS)],
-            "linestyle": _DASHES[(place // 4 + place // len(PALETTE)) % len(_DASHES)],
-            "linewidth": 1.2,
-            "markersize": 3.6,
-        }
+        dash = _DASHES[(place // 4 + place // len(PALETTE)) % len(_DASHES)]
+        color, marker = PALETTE[place % len(PALETTE)], _MARKERS[place % len(_MARKERS)]
+        styles[method] = {"color": color, "marker": marker, "linestyle": dash, **_THIN}
     for method, marker, dash in zip(BASELINES, _BASELINE_MARKERS, cycle(_DASHES[1:]), strict=False):
-        styles[method] = {
-            "color": INK,
-            "alpha": 0.65,
-            "marker": marker,
-            "markerfacecolor": "none",
-            "markersize": 4.5,
-            "linestyle": dash,
-            "linewidth": 0.9,
-        }
-    ours = {"color": INK, "marker": "*", "markersize": 7, "linewidth": 2.2, "zorder": 5}
-    variant = {**ours, "linestyle": "--", "linewidth": 1.5, "markerfacecolor": "none"}
-    return {**styles, OURS: ours, DEFAULT: variant}
+        styles[method] = {"marker": marker, "linestyle": dash, **_FAINT}
+    return {
+        **styles,
+        OURS: _THICK,
+        DEFAULT: {**_THICK, "linestyle": "--", "linewidth": 1.5, **_OPEN},
+    }
 
 
 def _line_figure(
@@ -107,13 +109,8 @@ def _line_figure(
             for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
                 entries.setdefault(label, handle)
         ncols = min(len(entries), 5 if len(panels) >= _PANELS_PER_ROW else 3)
-        figure.legend(
-            entries.values(),
-            entries.keys(),
-            loc="outside lower center",
-            ncols=ncols,
-            handlelength=3.2,
-        )
+        below: _Style = {"loc": "outside lower center", "ncols": ncols, "handlelength": 3.2}
+        figure.legend(entries.values(), entries.keys(), **below)
         lines = f"; one line each for {', '.join(methods)}" if shift else ""
         description = f"Line charts for {', '.join(found for found, _ in panels)}{lines}."
         return Drawing(name, caption, to_svg(figure, name, title, description))
@@ -153,8 +150,7 @@ def _draw_lines(
             yerr=line["std"].fillna(0.0),
             # Matplotlib hides labels that begin with an underscore.
             label=_short(f"\N{ZERO WIDTH SPACE}{method}" if method.startswith("_") else method),
-            elinewidth=0.8,
-            capsize=1.8,
+            **_BARS,
             **styles[method],
         )
     panel.set_xticks(values)
@@ -204,14 +200,8 @@ def _dot_figure(part: pd.DataFrame, r: int) -> Drawing:
         styles = _line_styles(methods)
         for panel, ((data_set, p), group) in zip(axes, panels, strict=False):
             for row in rows_of(group):
-                panel.errorbar(
-                    row.mean,
-                    methods.index(row.method),
-                    xerr=0.0 if math.isnan(row.std) else row.std,
-                    elinewidth=0.8,
-                    capsize=1.8,
-                    **styles[row.method],
-                )
+                spread, place = 0.0 if math.isnan(row.std) else row.std, methods.index(row.method)
+                panel.errorbar(row.mean, place, xerr=spread, **_BARS, **styles[row.method])
             panel.set_title(_short(f"{data_set_name(data_set)}, p = {p:g}"))
             panel.set_xlabel("accuracy")
         axes[0].set_yticks(range(len(methods)), [_short(method) for method in methods])
