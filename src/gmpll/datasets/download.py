@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import time
 from contextlib import AbstractContextManager, nullcontext
 from http.client import HTTPException
@@ -17,8 +16,6 @@ RETRY_SECONDS = 1.0
 TIMEOUT_SECONDS = 30.0
 #: The largest archive has some tens of megabytes; a server that sends more is not ours.
 MAX_BYTES = 2**30
-#: Full, over the quota, read-only, broken: asking again would not help.
-_DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EFBIG)
 
 
 class DownloadError(OSError):
@@ -32,46 +29,46 @@ def download(url: str, path: Path) -> None:
     (a broken connection, a server error) is tried :data:`ATTEMPTS` times. ``path`` is untouched
     unless everything has arrived.
     """
-    from urllib.error import HTTPError, URLError
+    with atomic_file(path) as temporary:  # before anything is fetched: it may not be writable
+        temporary.touch()
+        temporary.write_bytes(_fetched(url))
+
+
+def _fetched(url: str) -> bytes:
+    from urllib.error import HTTPError
 
     reason: object = None
     for attempt in range(ATTEMPTS):
         if attempt:
             time.sleep(RETRY_SECONDS * 2 ** (attempt - 1))
         try:
-            with atomic_file(path) as temporary:
-                _stream(url, temporary)
-            return
+            return _content(url)
+        except DownloadError:
+            raise
         except HTTPError as error:
             error.close()
             reason = f"HTTP status {error.code}"
             if error.code < 500:
                 break
-        except URLError as error:
-            reason = error.reason
-        except (DownloadError, PermissionError, NotADirectoryError, FileExistsError):
-            raise  # it will not get better, or is the data folder's fault, not the network's
         except (OSError, HTTPException) as error:
-            if getattr(error, "errno", None) in _DISK_ERRORS:
-                raise
-            reason = str(error) or type(error).__name__
+            reason = getattr(error, "reason", None) or str(error) or type(error).__name__
     raise DownloadError(str(reason))
 
 
-def _stream(url: str, path: Path) -> None:
+def _content(url: str) -> bytes:
     from urllib.request import Request, urlopen
 
     request = Request(url, headers={"User-Agent": "gmpll"})
-    with urlopen(request, timeout=TIMEOUT_SECONDS) as response, path.open("wb") as file:
+    with urlopen(request, timeout=TIMEOUT_SECONDS) as response:
         length = response.headers.get("Content-Length")
         total = int(length) if length is not None and length.isdecimal() else None
         with _shown(response, url.rsplit("/", 1)[-1], total) as source:
             too_much = DownloadError(f"it is larger than {MAX_BYTES} bytes")
-            file.writelines(chunks(source, MAX_BYTES, too_much))
-        received = file.tell()
+            content = b"".join(chunks(source, MAX_BYTES, too_much))
     # A connection that is cut short ends like a complete one when it is read in pieces.
-    if total is not None and received != total:
-        raise OSError(f"only {received} of {total} bytes arrived")
+    if total is not None and len(content) != total:
+        raise OSError(f"only {len(content)} of {total} bytes arrived")
+    return content
 
 
 def _shown(response: Any, name: str, total: int | None) -> AbstractContextManager[Any]:
