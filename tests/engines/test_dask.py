@@ -54,7 +54,7 @@ def test_partitions_far_apart_exchange_nothing():
     rng = np.random.RandomState(0)
     X = np.repeat([[9.0, 0.0, 1.0], [-9.0, 0.0, -1.0]], 40, axis=0) + rng.randn(80, 3)
     graph = LocalGraph(da.from_array(X, chunks=(40, -1)), 5)
-    assert [[part.to for part in parts] for parts in graph.weights.edges] == [[[0]], [[1]]]
+    assert [part[1:] for part in graph.weights.edges] == [(0, [0]), (1, [1])]
 
 
 def test_groups_of_partitions_have_a_limit():

@@ -4,13 +4,7 @@ import pytest
 from gmpll.arrays import to_host
 from gmpll.graph.views import unit_rows
 from gmpll.matching.affinity import AffinityStatistics
-from gmpll.matching.full_tiles import (
-    FinalAffinity,
-    FullAffinity,
-    KeptTiles,
-    LabelLevels,
-    affinity_product,
-)
+from gmpll.matching.full_tiles import FinalAffinity, FullAffinity, KeptTiles, LabelLevels
 from literal import similarity, standardize_features
 from problems import random_label_similarity, random_problem
 
@@ -31,18 +25,18 @@ def test_the_product_equals_that_of_dense_affinities(library, seed, values, tile
     rng = np.random.RandomState(seed)
     A2 = random_label_similarity(rng, 4, values)
     P = np.where(mask, rng.random_sample(mask.shape), 0.0)  # rows need not sum to one
-    rows = final.scale(library.array(unit_rows(Z)))
+    rows, sets = library.array(unit_rows(Z)), library.array(mask)
+    affinity = FullAffinity(rows, sets, label_similarity=A2, tile=2 * tile)
+    affinity.final = final
 
     def expected(A):
         return sum(dense_at_level(final, A, v) @ P @ (v == A2) for v in np.unique(A2))
 
-    options = {"levels": LabelLevels(A2), "final": final, "tile": tile}
-    found = affinity_product(rows, rows, library.array(P), same=True, **options)
+    found = affinity._of(affinity.rows, library.array(P), same=True)
     np.testing.assert_allclose(to_host(found), expected(A), atol=1e-9)
     zero = ~Z.any(axis=1)
     A[zero, zero] = 0.5  # a zero row is like itself only where it is known to be itself
-    queries = final.scale(library.array(unit_rows(Z)[5:]))
-    found = affinity_product(queries, rows, library.array(P), same=False, **options)
+    found = affinity.to_queries(library.array(unit_rows(Z)[5:]), library.array(P))
     np.testing.assert_allclose(to_host(found), expected(A)[5:], atol=1e-9)
 
 
@@ -57,12 +51,10 @@ def test_no_task_on_dask_arrays_makes_more_than_a_tile(monkeypatch):
         return at_level(self, products, level)
 
     monkeypatch.setattr(FinalAffinity, "at_level", watched)
-    final = FinalAffinity(2.1, 0.13, 0.6)
-    rows = final.scale(da.from_array(unit_rows(X), chunks=(8, 2)))
+    rows = da.from_array(unit_rows(X), chunks=(8, 2))
+    affinity = FullAffinity(rows, da.from_array(mask, chunks=(13, 4)))
     P = da.from_array(mask / mask.sum(axis=1, keepdims=True), chunks=(13, 4))
-    levels = LabelLevels(np.eye(4))
-    product = affinity_product(rows, rows, P, levels, final, same=True, tile=99)
-    product.compute(scheduler="synchronous")
+    affinity.apply(P).compute(scheduler="synchronous")
     assert shapes == {(8, 8)}
 
 

@@ -24,6 +24,7 @@ import math
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial, reduce
+from itertools import repeat
 from operator import add
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -93,22 +94,12 @@ class DaskEngine(Engine):
 
     def map_rows(self, function: Callable[..., Array], X: Array, *others: Array) -> Array:
         """Apply the function to every partition, as NumPy arrays."""
-        arrays = [X, *others]
+        arrays = [cut_like(array, X) for array in (X, *others)]
         made = function(*(np.zeros((1, *array.shape[1:]), array.dtype) for array in arrays))
-        arguments: list[Any] = []
-        for number, array in enumerate(arrays):
-            axes = [f"{number}.{axis}" for axis in range(1, array.ndim)]
-            arguments += [array.rechunk(dict.fromkeys(range(1, array.ndim), -1)), ["rows", *axes]]
-        new_axes = {f"new.{axis}": size for axis, size in enumerate(made.shape[1:])}
-        return da.blockwise(
-            partial(_NUMPY.map_rows, function),  # in blocks: it may make several copies of its rows
-            ["rows", *new_axes],
-            *arguments,
-            new_axes=new_axes,
-            concatenate=True,
-            dtype=made.dtype,
-            meta=made[:0],
-        )
+        # In blocks: the function may make several copies of its rows.
+        apply = dask.delayed(partial(_NUMPY.map_rows, function), pure=False)
+        partitions = zip(*map(row_blocks_of, arrays), strict=True)
+        return from_blocks([apply(*blocks) for blocks in partitions], X.chunks[0], made)
 
     def map_neighbors(
         self, function: Callable[..., Array], array: Array, indices: Array, *others: Array
@@ -181,7 +172,7 @@ class DaskEngine(Engine):
         else:
             searched, sizes = row_blocks_of(queries), queries.chunks[0]
             starts = [UNSEEN] * len(sizes)
-        find = dask.delayed(_search, pure=False)
+        find = dask.delayed(_search, pure=False, nout=2)
         found = []
         for block, start in zip(searched, starts, strict=True):
             best: Any = None
@@ -189,8 +180,7 @@ class DaskEngine(Engine):
                 best = find(block, start, k, best, *held)
             found.append(best)
         like = (np.empty((0, k)), np.empty((0, k), dtype=np.int64))
-        parts = [[best[place] for best in found] for place in (0, 1)]
-        arrays = map(from_blocks, parts, [sizes] * 2, like)
+        arrays = map(from_blocks, zip(*found, strict=True), repeat(sizes), like)
         return Neighbors(*(arrays if queries is not None else self.keep(*arrays)))
 
     def symmetric_weights(self, indices: Array, values: Array) -> BlockWeights:
@@ -211,17 +201,14 @@ class DaskEngine(Engine):
             for j in aimed
         }
         join = dask.delayed(_joined_both_ways, pure=False)
-        edges: list[list[Edges]] = []
+        edges = []
         for i in range(len(sizes)):
             related = [j for j in range(len(sizes)) if (i, j) in pieces or (j, i) in pieces]
-            edges.append([])
             for to in _groups(related, sizes, PART_ROWS):
                 there, back = [pieces.get((i, j)) for j in to], [pieces.get((j, i)) for j in to]
-                edges[-1].append(Edges(join(there, back), to))
-        made = iter(dask.persist(*(part.weights for parts in edges for part in parts)))
-        return BlockWeights(
-            [[Edges(next(made), part.to) for part in parts] for parts in edges], sizes
-        )
+                edges.append(Edges(join(there, back), i, to))
+        kept = zip(edges, dask.persist(*(part.weights for part in edges)), strict=True)
+        return BlockWeights([part._replace(weights=weights) for part, weights in kept], sizes)
 
     def query_weights(self, indices: Array, values: Array, n_rows: int) -> QueryWeights:
         """Return the weights as they are; they are sorted by partitions when they are used."""
@@ -232,16 +219,17 @@ class Edges(NamedTuple):
     """Edges from the rows of a partition to those of the partitions ``to``, one after the other."""
 
     weights: Any  # Delayed, of a csr_array
+    partition: int
     to: list[int]
 
 
 class BlockWeights:
-    """Symmetric weights: the edges of every partition of ``sizes`` rows, in parts.
+    """Symmetric weights: the edges of all partitions of ``sizes`` rows, in parts.
 
     Between two partitions without an edge there is nothing.
     """
 
-    def __init__(self, edges: list[list[Edges]], sizes: Sequence[int]) -> None:
+    def __init__(self, edges: list[Edges], sizes: Sequence[int]) -> None:
         self.edges = edges
         self.sizes = tuple(sizes)
         self.shape = (sum(sizes), sum(sizes))
@@ -251,18 +239,16 @@ class BlockWeights:
         P = P.rechunk({0: self.sizes, 1: -1})
         blocks = row_blocks_of(P)
         product = dask.delayed(_product, pure=False)
-        results = []
-        for size, parts in zip(self.sizes, self.edges, strict=True):
-            total: Any = dask.delayed(np.zeros)((size, P.shape[1]), dtype=P.dtype)
-            for part in parts:  # one after the other: a task holds the rows of one part only
-                total = product(part.weights, [blocks[j] for j in part.to], total)
-            results.append(total)
-        return from_blocks(results, self.sizes, P)
+        zeros = dask.delayed(np.zeros)
+        totals = [zeros((size, P.shape[1]), dtype=P.dtype) for size in self.sizes]
+        for part in self.edges:  # one after the other: a task holds the rows of one part only
+            there = [blocks[j] for j in part.to]
+            totals[part.partition] = product(part.weights, there, totals[part.partition])
+        return from_blocks(totals, self.sizes, P)
 
     def __add__(self, other: BlockWeights) -> BlockWeights:
         """Return the sum."""
-        edges = [mine + theirs for mine, theirs in zip(self.edges, other.edges, strict=True)]
-        return BlockWeights(edges, self.sizes)
+        return BlockWeights(self.edges + other.edges, self.sizes)
 
 
 class QueryWeights:

@@ -100,7 +100,8 @@ def _embedded_bytes(block: da.Array) -> int:
 
 
 def row_blocks_of(array: da.Array) -> list[Delayed]:
-    """Return the partitions of an array with a single chunk of columns."""
+    """Return the partitions of an array, as whole rows."""
+    array = array.rechunk(dict.fromkeys(range(1, array.ndim), -1))
     # Optimising a graph drops the futures in it, and the cluster what nobody else holds.
     return array.to_delayed(optimize_graph=not futures_of(array)).ravel().tolist()
 

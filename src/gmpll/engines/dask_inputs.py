@@ -40,10 +40,13 @@ def as_rows(X: Any, partition_rows: int | None = None) -> da.Array:
     >>> as_rows(np.ones((5, 3)), partition_rows=2).chunks
     ((2, 2, 1), (3,))
     """
-    array = _as_dask(_opened(Path(X)) if isinstance(X, (str, PathLike)) else X, partition_rows)
+    data = _opened(Path(X)) if isinstance(X, (str, PathLike)) else X
+    data = data if hasattr(data, "ndim") else np.asarray(data)
+    if data.ndim != 2:
+        raise ValueError(f"X has {data.ndim} dimensions; a row per instance makes it two.")
+    array = _as_dask(data, partition_rows)
     if array.dtype.kind not in "biuf":
         raise ValueError(f"X holds {array.dtype} values; the features must be numbers.")
-    _check_two_dimensional(array)
     if any(np.isnan(size) for size in array.chunks[0] + array.chunks[1]):
         raise ValueError("X has chunks of unknown size: call X.compute_chunk_sizes() first.")
     if 0 in array.shape:
@@ -59,16 +62,14 @@ def _as_dask(data: Any, partition_rows: int | None) -> da.Array:
     if hasattr(data, "to_dask_array"):
         # Dask may join small partitions of a file: their number is known when they are read.
         return data.to_dask_array().compute_chunk_sizes()
-    is_zarr = type(data).__module__.partition(".")[0] == "zarr"
-    array: Any = data if is_zarr or isinstance(data, np.memmap) else np.asarray(data)
-    _check_two_dimensional(array)
-    rows = _rows_of_chunk(array, partition_rows)
-    if isinstance(array, np.memmap):
-        return _from_memory_map(array, rows)
-    if is_zarr:  # chunks of the file are read whole, so a partition is made of whole ones
-        stored = array.chunks[0]
-        return da.from_zarr(array, chunks=(max(rows // stored, 1) * stored, array.shape[1]))
-    return da.from_array(array, chunks=(rows, -1))
+    fitting = max(1, PARTITION_BYTES // (8 * max(data.shape[1], 1)))
+    rows = partition_rows or min(fitting, MAX_PARTITION_ROWS)
+    if isinstance(data, np.memmap):
+        return _from_memory_map(data, rows)
+    if type(data).__module__.partition(".")[0] == "zarr":
+        stored = data.chunks[0]  # are read whole, so a partition is made of whole ones
+        return da.from_zarr(data, chunks=(max(rows // stored, 1) * stored, data.shape[1]))
+    return da.from_array(np.asarray(data), chunks=(rows, -1))
 
 
 def _opened(path: Path) -> Any:
@@ -90,16 +91,6 @@ def _opened(path: Path) -> Any:
     if not hasattr(opened, "chunks"):
         raise ValueError(f"X names {path}, which is a Zarr group: name one of its arrays.")
     return opened
-
-
-def _check_two_dimensional(array: Any) -> None:
-    if array.ndim != 2:
-        raise ValueError(f"X has {array.ndim} dimensions; a row per instance makes it two.")
-
-
-def _rows_of_chunk(array: Any, partition_rows: int | None) -> int:
-    rows = max(1, PARTITION_BYTES // (8 * max(array.shape[1], 1)))
-    return partition_rows or min(rows, MAX_PARTITION_ROWS)
 
 
 def _from_memory_map(array: np.memmap, rows: int) -> da.Array:

@@ -28,8 +28,6 @@ from gmpll.engines.base import Neighbors
 from gmpll.engines.dask_blocks import RowBlocks, from_blocks, in_pairs, loaded, row_blocks_of
 from gmpll.engines.numpy import NumpyEngine, nearest_of_both
 
-__all__ = ["SAMPLE_ROWS", "Numbered", "neighbors_by_groups"]
-
 Floats = NDArray[np.float32]
 Numbers = NDArray[np.int64]
 
@@ -95,7 +93,7 @@ def neighbors_by_groups(
     n_groups = _number_of_groups(n_rows, sample.rows.shape[1], k)
     n_rounds = int(dask.config.get("gmpll.search-rounds", ROUNDS)) if n_groups > 1 else 1
     collect, search = dask.delayed(_collected, pure=False), dask.delayed(_searched, pure=False)
-    pick, merge = dask.delayed(_picked, pure=False), dask.delayed(_merged, pure=False)
+    pick, merge = dask.delayed(_picked, pure=False), dask.delayed(_merged, pure=False, nout=2)
     like = np.empty((0, k), dtype=np.float32), np.empty((0, k), dtype=np.int64)
     best: Sequence[Any] = []
     for _ in range(n_rounds):
@@ -110,12 +108,7 @@ def neighbors_by_groups(
         for start, size, before in zip(blocks.starts, blocks.sizes, earlier, strict=False):
             pieces = [pick(of_group, start, start + size) for of_group in found]
             made.append(merge(pieces, start, size, k, before))
-        best = keep(
-            *(
-                from_blocks([part[which] for part in made], blocks.sizes, like[which])
-                for which in (0, 1)
-            )
-        )
+        best = keep(*map(from_blocks, zip(*made, strict=True), repeat(blocks.sizes), like))
     return Neighbors(*best)
 
 

@@ -37,23 +37,19 @@ class NumpyEngine(Engine):
 
     def map_rows(self, function: Callable[..., Array], X: Array, *others: Array) -> Array:
         """Apply a function to blocks of rows."""
-
-        def compute(block: slice) -> Array:
-            return function(X[block], *(other[block] for other in others))
-
         bytes_of_row = sum(array[:1].nbytes for array in (X, *others))
-        return _in_blocks(compute, len(X), MAP_BYTES // max(bytes_of_row, 1), threads=False)
+        return _in_blocks(function, (X, *others), bytes_of_row, threads=False)
 
     def map_neighbors(
         self, function: Callable[..., Array], array: Array, indices: Array, *others: Array
     ) -> Array:
         """Apply a function to blocks of queries, several at a time."""
 
-        def compute(block: slice) -> Array:
-            return function(array[indices[block]], *(other[block] for other in others))
+        def of_neighbors(near: Array, *others: Array) -> Array:
+            return function(array[near], *others)
 
         bytes_of_query = indices.shape[1] * array[:1].nbytes
-        return _in_blocks(compute, len(indices), MAP_BYTES // max(bytes_of_query, 1))
+        return _in_blocks(of_neighbors, (indices, *others), bytes_of_query, threads=True)
 
     def rows_on_host(self, X: Array, rows: slice | NDArray[np.integer]) -> NDArray[Any]:
         """Return ``X[rows]``."""
@@ -154,10 +150,15 @@ def nearest_of_both(first: Neighbors, second: Neighbors, k: int) -> Neighbors:
 
 
 def _in_blocks(
-    compute: Callable[[slice], Array], n_rows: int, block_rows: int, *, threads: bool = True
+    function: Callable[..., Array], arrays: tuple[Array, ...], bytes_of_row: int, *, threads: bool
 ) -> Array:
-    """Put the results for blocks of rows into one array; the first one says which."""
-    blocks = balanced_blocks(n_rows, block_rows) or [slice(0, 0)]
+    """Put the results for blocks of the arrays' rows into one array; the first one says which."""
+    n_rows = len(arrays[0])
+    blocks = balanced_blocks(n_rows, MAP_BYTES // max(bytes_of_row, 1)) or [slice(0, 0)]
+
+    def compute(block: slice) -> Array:
+        return function(*(array[block] for array in arrays))
+
     first = compute(blocks[0])
     if len(blocks) == 1:
         return first

@@ -21,8 +21,6 @@ import triton.language as tl
 from torch import Tensor
 from triton.runtime.errors import OutOfResources
 
-__all__ = ["BLOCK", "GROUP", "feature_width", "group_maxima", "run_first_that_fits"]
-
 #: Operands are padded to multiples of this many rows, so that no tile needs a border.
 BLOCK = 128
 #: Columns of a group.

@@ -23,7 +23,7 @@ from torch import Tensor
 from gmpll.engines.triton_products import (
     BLOCK,
     COLUMN_SHARES,
-    Launch,
+    LAUNCHES,
     feature_width,
     inner_products,
     loaded,
@@ -32,8 +32,6 @@ from gmpll.engines.triton_products import (
 
 #: Columns of the probabilities that a program handles.
 LARGEST_LABEL_BLOCK = 128
-#: Tried in this order; a chip with less shared memory takes a later one.
-LAUNCHES = [Launch(128, 64, 8, 3), Launch(128, 64, 8, 2), Launch(64, 32, 4, 1)]
 
 
 class Affinities(NamedTuple):
@@ -242,7 +240,7 @@ def affinity_product(
         _affinity_product_kernel,
         (n_rows, n_labels // label_block),
         (*operands, right[0].shape[0], n_features, n_labels, *affinities),
-        LAUNCHES,
+        LAUNCHES[2],
         PARTS=len(left),
         SAME=same,
         WITH_BASE=base_weights is not None,
@@ -275,7 +273,7 @@ def difference_matrix(
         _difference_matrix_kernel,
         (n_rows, n_shares),
         (*rows, inside, parts[0], parts[-1], sums, n_rows, n_features, share, *affinities),
-        LAUNCHES,
+        LAUNCHES[2],
         KEPT_PARTS=n_parts,
         STEPS=n_features // step,
         FEATURES=step,

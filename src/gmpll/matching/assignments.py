@@ -63,8 +63,15 @@ class AssignmentAffinity:
         self.similarity = check_label_similarity(label_similarity, mask.shape[1])
         self.layout = PackedLayout(mask)
         self.instance, self.label = self.layout.instance, self.layout.label
-        self._support_count = self._count_supporters()
-        self.statistics = self._pass_over_statistics()
+        self._support_count = np.zeros(len(self.label), dtype=np.intp)
+        if alpha > 0:
+            for block, raw in self._raw_blocks():
+                self._support_count[block] = np.count_nonzero(raw > 0, axis=1)
+        total = squares = 0.0
+        for biased in self._biased_blocks():
+            total += float(biased.sum())
+            squares += float(np.vdot(biased, biased))
+        self.statistics = AffinityStatistics.from_sums(len(self.label), total, squares)
         self._standardize = Standardization(self.statistics, beta)
         self._blocks = KeptTiles(8 * len(self.label) ** 2 <= STORE_BYTES)
 
@@ -107,21 +114,9 @@ class AssignmentAffinity:
         together = support_count[:, None] + self._support_count[None, :]
         return raw * (1.0 + self.alpha * np.log2(together))
 
-    def _count_supporters(self) -> Places:
-        if self.alpha == 0:
-            return np.zeros(len(self.label), dtype=np.intp)
-        return np.concatenate([np.count_nonzero(raw > 0, axis=1) for _, raw in self._raw_blocks()])
-
     def _biased_blocks(self) -> Iterator[Floats]:
         for block, raw in self._raw_blocks():
             yield self._biased(raw, self._support_count[block])
 
     def _final_blocks(self) -> Iterator[Floats]:
         return self._blocks.or_made(self._standardize(block) for block in self._biased_blocks())
-
-    def _pass_over_statistics(self) -> AffinityStatistics:
-        total = squares = 0.0
-        for biased in self._biased_blocks():
-            total += float(biased.sum())
-            squares += float(np.vdot(biased, biased))
-        return AffinityStatistics.from_sums(len(self.label), total, squares)

@@ -20,8 +20,6 @@ from gmpll.graph.cosine import row_blocks, upper_triangle
 from gmpll.matching.affinity import DenseLayout, PackedLayout
 from gmpll.matching.full_tiles import FinalAffinity, FullAffinity, KeptTiles, affinity_sums
 
-__all__ = ["BlockAffinity", "LabelBlocks", "difference_matrix"]
-
 Floats = NDArray[np.floating]
 
 #: More pairs of assignments with the same label than this are kept in single precision, which

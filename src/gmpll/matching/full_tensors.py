@@ -192,14 +192,12 @@ def _product_of_parts(left: list[Tensor], right: list[Tensor]) -> Tensor:
     pieces: list[Tensor] = []
     for place, part in enumerate(left):
         factors = torch.cat(right[: len(left) - place], dim=1)
-        pieces.extend(_single_precision_product(part, factors).split(width, dim=1))
+        if part.is_cuda:
+            products = torch.mm(part, factors, out_dtype=torch.float32)
+        else:
+            products = part.float() @ factors.float()
+        pieces.extend(products.split(width, dim=1))
     total = pieces[0]
     for piece in pieces[1:]:
         total = total + piece
     return total
-
-
-def _single_precision_product(left: Tensor, right: Tensor) -> Tensor:
-    if left.is_cuda:
-        return torch.mm(left, right, out_dtype=torch.float32)
-    return left.float() @ right.float()

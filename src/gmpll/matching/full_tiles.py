@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial, reduce
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -238,10 +238,42 @@ class FullAffinity:
         queries = array_namespace(queries).astype(queries, self.unit_rows.dtype, copy=False)
         return self._of(self.final.scale(queries), P, same=False)
 
-    def _of(self, left: Array, P: Array, same: bool) -> Array:
-        # Several tiles are at work at a time: together they should be as large as one.
-        tile = max(1, self.tile // 2)
-        return affinity_product(left, self.rows, P, self.levels, self.final, same=same, tile=tile)
+    def _of(self, left: Array, P: Array, *, same: bool) -> Array:
+        """Return the sum of F_v P B_v over all levels, between scaled rows and those of this.
+
+        ``same`` says whether they are the same instances, fully similar to themselves.
+        """
+        xp = array_namespace(P)
+        right = self.rows
+        weights = [xp.sum(P, axis=1, keepdims=True), *self.levels.spread(P)]
+        weights = [xp.astype(part, right.dtype, copy=False) for part in weights]
+        of_tile: Any = partial(_added_tile, partial(self.final.tiles, self.levels.all))
+        if is_dask_array(left):
+            import dask
+
+            from gmpll.engines.dask_blocks import cut_like, from_blocks, row_blocks_of
+
+            weights = [cut_like(part, right) for part in weights]
+            of_tile = dask.delayed(of_tile, pure=False)
+            join = partial(from_blocks, sizes=left.chunks[0], like=weights[-1])
+            lefts, *columns = [row_blocks_of(array) for array in (left, right, *weights)]
+        else:
+            # Several tiles are at work at a time: together they should be as large as one.
+            tile = max(1, self.tile // 2)
+            arrays = (left, right, *weights)
+            lefts, *columns = [
+                [array[rows, :] for rows in row_blocks(array.shape[0], tile)] for array in arrays
+            ]
+            join = xp.concat
+        strips = []
+        for number, block in enumerate(lefts):
+            total: Any = None
+            for place, (others, *parts) in enumerate(zip(*columns, strict=True)):
+                total = of_tile(block, others, parts, same and place == number, total)
+            strips.append(total)
+        product = join(strips)
+        product = xp.clip(xp.astype(product, P.dtype, copy=False), min=0.0)
+        return xp.broadcast_to(product, (left.shape[0], P.shape[1]))
 
     @cached_property
     def _places(self) -> list[tuple[slice, slice]]:
@@ -262,59 +294,6 @@ class FullAffinity:
 
     def _dtype(self, rows: Array, precision: str | None) -> Any:
         return array_namespace(rows).float32 if precision == "high" else rows.dtype
-
-
-def affinity_product(
-    left: Array,
-    right: Array,
-    P: Array,
-    levels: LabelLevels,
-    final: FinalAffinity,
-    *,
-    same: bool,
-    tile: int,
-) -> Array:
-    """Return the sum of F_v P B_v over all levels, between scaled rows.
-
-    ``same`` says whether left and right are the same instances, fully similar to themselves.
-    """
-    xp = array_namespace(P)
-    weights = [xp.sum(P, axis=1, keepdims=True), *levels.spread(P)]
-    weights = [xp.astype(part, right.dtype, copy=False) for part in weights]
-    of_tile: Any = partial(_added_tile, partial(final.tiles, levels.all))
-    if is_dask_array(left):
-        import dask
-
-        from gmpll.engines.dask_blocks import from_blocks, row_blocks_of
-
-        left, right = left.rechunk({1: -1}), right.rechunk({1: -1})
-        cut = [part.rechunk({0: right.chunks[0], 1: -1}) for part in weights]
-        blocks = [row_blocks_of(array) for array in (left, right, *cut)]
-        strips = _strips(dask.delayed(of_tile, pure=False), blocks, same)
-        product = from_blocks(strips, left.chunks[0], cut[-1])
-    else:
-        arrays = (left, right, *weights)
-        blocks = [[a[rows, :] for rows in row_blocks(a.shape[0], tile)] for a in arrays]
-        product = xp.concat(_strips(of_tile, blocks, same))
-    product = xp.clip(xp.astype(product, P.dtype, copy=False), min=0.0)
-    return xp.broadcast_to(product, (left.shape[0], P.shape[1]))
-
-
-def _strips(of_tile: Any, blocks: Sequence[Sequence[Any]], same: bool) -> list[Any]:
-    """Return the product for every block of rows, summed over the blocks of columns.
-
-    ``blocks`` are those of the rows, of the columns, and of the weights of the columns.
-    """
-    lefts, *columns = blocks
-
-    def strip(number: int, left: Any) -> Any:
-        def add(total: Any, column: tuple[int, Any]) -> Any:
-            place, (right, *weights) = column
-            return of_tile(left, right, weights, same and place == number, total)
-
-        return reduce(add, enumerate(zip(*columns, strict=True)), None)
-
-    return [strip(number, left) for number, left in enumerate(lefts)]
 
 
 def _added_tile(
