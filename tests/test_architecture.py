@@ -6,6 +6,7 @@ A list at the head holds what does not stand yet; an entry that is no longer nee
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 import gmpll
 
 SOURCE = Path(gmpll.__file__).parent
+PAGE = Path(__file__).parent.parent / "docs" / "architecture.md"
 #: Imports (of the second by the first) that still close a circle.
 CYCLES: set[tuple[str, str]] = set()
 #: Modules that still import a private name of another package.
@@ -201,3 +203,40 @@ def test_arrows_point_one_way():
             if theirs is not None and theirs not in allowed:
                 found.setdefault(module, []).append(f"imports {imported.module}")
     check(found, UPWARD_IMPORTS)
+
+
+def rows_of_the_page(heading: str) -> list[list[str]]:
+    """The cells of the table under a line that starts with a heading, without its head."""
+    text = PAGE.read_text(encoding="utf-8").partition(f"\n{heading}")[2]
+    table = text[text.index("\n|") :].partition("\n\n")[0].strip().splitlines()[2:]
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in table]
+
+
+def test_the_page_lists_packages_above_those_that_import_them():
+    lines = rows_of_the_page("Imports point one way")
+    place = {
+        name: number
+        for number, (cell, *_) in enumerate(lines)
+        for name in re.findall(r"gmpll\.[a-z_]+", cell)
+    }
+    packages = {package_of(module) for module in TREES} - DOORS - {"gmpll.apps"}
+    library = {name for name in packages if "._" not in name and application_of(name) is None}
+    assert place.keys() == library
+    upwards = [
+        f"{module} imports {imported.module}"
+        for module in TREES
+        for imported in imports_of(module)
+        if imported.module in TREES
+        and place.get(package_of(imported.module), 0) > place.get(package_of(module), len(lines))
+    ]
+    assert not upwards
+
+
+def test_the_page_says_what_applications_may_import():
+    said = {}
+    for name, _, allowed in rows_of_the_page("Applications stand apart"):
+        for one in re.findall(r"`(?:gmpll\.apps\.)?(\w+)`", name):
+            known = re.findall(r"\w+", allowed)
+            said[one] = {other for other in known if other in MAY_IMPORT}
+            said[one] |= MAY_IMPORT.keys() - {one} if allowed == "all of them" else set()
+    assert said == MAY_IMPORT

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ import dask.array as da  # noqa: E402
 from gmpll.engines import dask as module  # noqa: E402
 from gmpll.engines import dask_blocks, engine_of  # noqa: E402
 from gmpll.engines.dask import as_rows  # noqa: E402
-from gmpll.engines.dask_blocks import RowBlocks, StoredBlock, loaded  # noqa: E402
+from gmpll.engines.dask_blocks import RowBlocks, loaded  # noqa: E402
 from gmpll.graph.local import LocalGraph  # noqa: E402
 from gmpll.graph.neighbors import nearest_neighbors  # noqa: E402
 from gmpll.graph.views import CosineView  # noqa: E402
@@ -26,7 +27,7 @@ def test_neighbours_found_by_partitions_are_the_nearest(rows, stored, monkeypatc
     monkeypatch.setattr(dask_blocks, "RECIPE_BYTES", 2**20 if stored else 0)
     X = np.random.RandomState(0).randn(100, 5)
     view = CosineView(da.from_array(X, chunks=(rows, -1)))
-    assert isinstance(RowBlocks(view.rows).blocks[0], StoredBlock) == stored
+    assert isinstance(RowBlocks(view.rows).blocks[0], partial) == stored
     found = nearest_neighbors(view.rows, 9)
     expected = nearest_neighbors(CosineView(X).rows, 9)
     np.testing.assert_array_equal(found.indices.compute(), expected.indices)

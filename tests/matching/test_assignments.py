@@ -39,8 +39,7 @@ def test_affinities_are_kept_if_they_fit_and_made_anew_if_not(monkeypatch):
         p = operator.layout.pack(uniform_start(mask))
         first, second = operator.apply(p), operator.apply(p)
         np.testing.assert_array_equal(first, second)
-        once, twice = (next(operator._final_blocks()) for _ in range(2))
-        assert (once is twice) == kept
+        assert (sum(block.nbytes for block in operator._kept) == needed) == kept
 
 
 def test_statistics_with_the_bias_are_those_of_the_dense_affinity():

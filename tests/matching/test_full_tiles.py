@@ -4,7 +4,7 @@ import pytest
 from gmpll.arrays import to_host
 from gmpll.graph.views import unit_rows
 from gmpll.matching.affinity import AffinityStatistics
-from gmpll.matching.full_tiles import FinalAffinity, FullAffinity, KeptTiles, LabelLevels
+from gmpll.matching.full_tiles import FinalAffinity, FullAffinity, LabelLevels
 from literal import similarity, standardize_features
 from problems import random_label_similarity, random_problem
 
@@ -122,13 +122,5 @@ def test_tiles_are_kept_if_they_fit_and_made_anew_if_not(name):
         product = FullAffinity(
             rows, mask, beta=0.3, label_similarity=A2, tile=4, store_bytes=store_bytes
         )
-        first, second = list(product._differences()), list(product._differences())
-        assert len(first) == 6
-        assert (first[0] is second[0]) == kept
-
-
-def test_what_fits_is_kept_once_all_of_it_was_made():
-    for fit in (True, False):
-        tiles = KeptTiles(fit)
-        assert list(tiles.or_made(iter("abc"))) == ["a", "b", "c"]
-        assert list(tiles.or_made(iter("xyz"))) == (["a", "b", "c"] if fit else ["x", "y", "z"])
+        assert len(list(product._made())) == 6
+        assert len(product._kept) == (6 if kept else 0)

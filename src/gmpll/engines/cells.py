@@ -15,8 +15,7 @@ The module needs numba (the extra ``neighbors``).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import scipy.linalg.cython_blas  # noqa: F401  # compiled products use it: loaded here, limited below
@@ -29,7 +28,6 @@ from gmpll._threads import balanced_blocks, in_threads
 Floats = NDArray[np.float32]
 Numbers = NDArray[np.int32]
 Places = NDArray[np.intp]
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 #: Mean size of a cell, at least twice the number of neighbours.
 CELL_ROWS = 100
@@ -132,7 +130,7 @@ def _sorted_by_centre(nearest: NDArray[np.uint32], n_centres: int) -> tuple[Plac
     return order, np.cumsum(np.bincount(nearest, minlength=n_centres))
 
 
-def compiled(function: Function) -> Function:
+def compiled(function: Any) -> Any:
     """Compile a function when it is called first; keep it on disk where that can be written."""
     try:
         return njit(cache=True, **OPTIONS)(function)

@@ -89,8 +89,34 @@ class DaskEngine(Engine):
         return dask.persist(*arrays) if folder is None else tuple(_in_files(arrays, folder)[0])
 
     def keeper(self) -> Callable[[Array], Array]:
-        """Return a function that persists and sometimes makes a checkpoint."""
-        return _Keeper()
+        """Return a function that persists the array of every iteration; some are checkpoints.
+
+        Dask repeats the tasks whose results a lost worker held, and those that they were made from,
+        back to the start. A checkpoint is a new start: what was made before it is never made again.
+        """
+        every = int(dask.config.get("gmpll.checkpoint-iterations", 10))
+        if every < 1:
+            raise ValueError(
+                f"The setting gmpll.checkpoint-iterations is {every}; it must be 1 or more."
+            )
+        count = 0
+        files: list[Path] = []
+
+        def keep(array: Array) -> Array:
+            nonlocal count, files
+            count += 1
+            if count % every:
+                return array.persist()
+            folder = _folder()
+            if folder is None:
+                return _in_scheduler(array)
+            earlier = files
+            (kept,), files = _in_files([array], folder)
+            for file in earlier:  # only the newest checkpoint stays
+                file.unlink(missing_ok=True)
+            return kept
+
+        return keep
 
     def map_rows(self, function: Callable[..., Array], X: Array, *others: Array) -> Array:
         """Apply the function to every partition, as NumPy arrays."""
@@ -346,36 +372,6 @@ def _weighted_sum(P: Floats, values: Floats) -> Floats:
 
 
 # Results that survive their worker
-
-
-class _Keeper:
-    """Persist the array of every iteration; every so many make a checkpoint.
-
-    Dask repeats the tasks whose results a lost worker held, and those that they were made from,
-    back to the start. A checkpoint is a new start: what was made before it is never made again.
-    """
-
-    def __init__(self) -> None:
-        self._every = int(dask.config.get("gmpll.checkpoint-iterations", 10))
-        if self._every < 1:
-            raise ValueError(
-                f"The setting gmpll.checkpoint-iterations is {self._every}; it must be 1 or more."
-            )
-        self._count = 0
-        self._files: list[Path] = []
-
-    def __call__(self, array: Array) -> Array:
-        self._count += 1
-        if self._count % self._every:
-            return array.persist()
-        folder = _folder()
-        if folder is None:
-            return _in_scheduler(array)
-        earlier = self._files
-        (kept,), self._files = _in_files([array], folder)
-        for file in earlier:  # only the newest checkpoint stays
-            file.unlink(missing_ok=True)
-        return kept
 
 
 def _folder() -> Path | None:

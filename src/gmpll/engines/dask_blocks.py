@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import dask
@@ -24,21 +25,18 @@ BLOCKS_PER_TASK = 16
 GATHERED_BYTES = 2**25
 
 
-class StoredBlock:
-    """Rows that a task reads for itself, when it needs them, and drops when it is done.
+#: Rows inside a task, or how it reads them.
+Block = NDArray[Any] | Callable[[], NDArray[Any]]
+
+
+def _reader(block: da.Array) -> Callable[[], NDArray[Any]]:
+    """Return how a task reads rows for itself, when it needs them, to drop them when it is done.
 
     An ordinary dependency of a task is kept in the memory of a worker until its last user is
     done; here every pair of partitions meets, so that would be all data at once.
     """
-
-    def __init__(self, block: da.Array) -> None:
-        (block,) = dask.optimize(block)
-        self._graph = dict(block.__dask_graph__())
-        self._key = next(iter(flatten(block.__dask_keys__())))
-
-    def load(self) -> NDArray[Any]:
-        """Read the rows."""
-        return dask.get(self._graph, self._key)
+    (block,) = dask.optimize(block)
+    return partial(dask.get, dict(block.__dask_graph__()), next(flatten(block.__dask_keys__())))
 
 
 class RowBlocks:
@@ -57,7 +55,7 @@ class RowBlocks:
             array, in_memory = array.persist(), True
         numbers = range(len(self.sizes))
         self.blocks: list[Any] = (
-            row_blocks_of(array) if in_memory else [StoredBlock(array.blocks[i]) for i in numbers]
+            row_blocks_of(array) if in_memory else [_reader(array.blocks[i]) for i in numbers]
         )
         block_bytes = int(array.nbytes) // max(1, len(self.sizes))
         together = max(1, GATHERED_BYTES // max(1, block_bytes))
@@ -73,10 +71,6 @@ class RowBlocks:
         return [held[first : first + step] for first in range(0, len(held), step)]
 
 
-#: Rows inside a task.
-Block = StoredBlock | NDArray[Any]
-
-
 def in_pairs(held: Sequence[Any]) -> Iterator[tuple[Block, int]]:
     """Return blocks and their starts, inside a task."""
     return zip(held[::2], held[1::2], strict=True)
@@ -84,7 +78,7 @@ def in_pairs(held: Sequence[Any]) -> Iterator[tuple[Block, int]]:
 
 def loaded(block: Block) -> NDArray[Any]:
     """Return the rows of a block, inside a task."""
-    return np.asarray(block.load() if isinstance(block, StoredBlock) else block)
+    return np.asarray(block() if callable(block) else block)
 
 
 def _embedded_bytes(block: da.Array) -> int:

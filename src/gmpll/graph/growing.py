@@ -56,9 +56,9 @@ def _grown(graph: LocalGraph, added: Rows, random_state: int | np.random.RandomS
     k, n_jobs = graph.n_neighbors, graph.n_jobs
     near = graph.near
     if near is None:
-        options: dict[str, Any] = {"random_state": random_state, "n_jobs": n_jobs}
-        engine = engine_of(graph.rows)
-        near = engine.nearest_neighbors(graph.rows, k, search=graph.search, **options)
+        near = engine_of(graph.rows).nearest_neighbors(
+            graph.rows, k, search=graph.search, random_state=random_state, n_jobs=n_jobs
+        )
     among_added = nearest_neighbors(added, k, graph.rows, n_jobs=n_jobs)
     of_rows = nearest_of_both(near, _moved(among_added, len(graph.rows)), k)
     of_added = _neighbors_of_new(graph, added)

@@ -149,14 +149,10 @@ class LocalGraphs:
                 del graph.weights
         self.recall = min(graph.recall for graph in self.graphs)
 
-    def to_queries(self, views: Sequence[Array], near: Neighbors | None = None) -> Any:
-        """Weights from unseen rows, given in each view, to the rows of the graph.
-
-        ``near`` are their nearest rows in the first view where these are known already.
-        """
-        known = [near, *[None] * (len(views) - 1)]
-        triples = zip(self.graphs, views, known, strict=True)
-        return self._sum([graph.to_queries(rows, found) for graph, rows, found in triples])
+    def to_queries(self, views: Sequence[Array]) -> Any:
+        """Weights from unseen rows, given in each view, to the rows of the graph."""
+        pairs = zip(self.graphs, views, strict=True)
+        return self._sum([graph.to_queries(rows) for graph, rows in pairs])
 
     def _sum(self, weights: list[Any]) -> Any:
         return reduce(engine_of(self.graphs[0].rows).sum_of_weights, weights)

@@ -11,6 +11,7 @@ between iterations if they fit.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +23,6 @@ from gmpll.matching.affinity import (
     Standardization,
     check_label_similarity,
 )
-from gmpll.matching.full_tiles import KeptTiles
 
 Floats = NDArray[np.floating]
 Places = NDArray[np.intp]
@@ -73,11 +73,11 @@ class AssignmentAffinity:
             squares += float(np.vdot(biased, biased))
         self.statistics = AffinityStatistics.from_sums(len(self.label), total, squares)
         self._standardize = Standardization(self.statistics, beta)
-        self._blocks = KeptTiles(8 * len(self.label) ** 2 <= STORE_BYTES)
+        self._fit = 8 * len(self.label) ** 2 <= STORE_BYTES
 
     def apply(self, p: Floats) -> Floats:
         """Return K p."""
-        return np.concatenate([block @ p for block in self._final_blocks()])
+        return np.concatenate([block @ p for block in self._kept or self._final_blocks()])
 
     def to_queries(self, queries: Floats, P: Floats) -> Floats:
         """Return the support of unseen instances as :meth:`FullAffinity.to_queries` does."""
@@ -118,5 +118,9 @@ class AssignmentAffinity:
         for block, raw in self._raw_blocks():
             yield self._biased(raw, self._support_count[block])
 
+    @cached_property
+    def _kept(self) -> list[Floats]:
+        return list(self._final_blocks()) if self._fit else []
+
     def _final_blocks(self) -> Iterator[Floats]:
-        return self._blocks.or_made(self._standardize(block) for block in self._biased_blocks())
+        return map(self._standardize, self._biased_blocks())

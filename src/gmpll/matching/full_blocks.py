@@ -8,7 +8,7 @@ of instances, tile by tile.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from gmpll.graph.cosine import row_blocks, upper_triangle
 from gmpll.matching.affinity import DenseLayout, PackedLayout
-from gmpll.matching.full_tiles import FinalAffinity, FullAffinity, KeptTiles, affinity_sums
+from gmpll.matching.full_tiles import FinalAffinity, FullAffinity, affinity_sums
 
 Floats = NDArray[np.floating]
 
@@ -212,7 +212,6 @@ class LabelBlocks:
         self._source[self.position] = np.arange(len(label))
         entries = sum(batch.size() for batch in self.batches)
         self._fit = self.dtype.itemsize * entries <= store_bytes
-        self._kept = KeptTiles(self._fit)
 
     def product(self, p: Floats) -> Floats:
         """Return the product with packed probabilities, in double precision."""
@@ -230,11 +229,18 @@ class LabelBlocks:
                 result[second] += padded[first] @ blocks[0]
         return result.take(self.position).astype(np.float64, copy=False)
 
-    def blocks(self) -> Iterator[Floats]:
-        """Yield the blocks of every batch."""
-        yield from self._kept.or_made(self._made(batch) for batch in self.batches)
-        if self._fit:
-            self.differences = None
+    def blocks(self) -> Iterable[Floats]:
+        """Return the blocks of every batch."""
+        return self._kept or map(self._made, self.batches)
+
+    @cached_property
+    def _kept(self) -> list[Floats]:
+        """All blocks if they fit, else none."""
+        if not self._fit:
+            return []
+        kept = list(map(self._made, self.batches))
+        self.differences = None
+        return kept
 
     def _made(self, batch: Batch) -> Floats:
         left = self.instance[batch.first].reshape(batch.n_blocks, -1)

@@ -98,6 +98,19 @@ class FinalAffinity:
             tile -= base
             yield tile
 
+    def add_tile(
+        self,
+        levels: Sequence[float],
+        left: Array,
+        right: Array,
+        weights: Sequence[Array],
+        same: bool,
+        total: Any,
+    ) -> Array:
+        """Add F_v0 W_0 and all (F_v - F_v0) W_v of one tile to what earlier tiles gave."""
+        tiles = zip(self.tiles(levels, left, right, same), weights, strict=True)
+        return sum((tile @ part for tile, part in tiles), start=total)
+
 
 class LabelLevels:
     """The values of the label similarity: ``base`` is the most frequent one.
@@ -123,26 +136,6 @@ class LabelLevels:
             else:
                 spread.append(P @ beside(pairs.astype(np.float64), P))
         return spread
-
-
-class KeptTiles:
-    """Tiles that are made where they are first needed, and kept from then on if they fit."""
-
-    def __init__(self, fit: bool) -> None:
-        self._fit = fit
-        self._kept: list[Any] = []
-
-    def or_made(self, made: Iterator[Any]) -> Iterator[Any]:
-        """Yield the tiles that are kept, or those that are made."""
-        if self._kept:
-            yield from self._kept
-            return
-        kept = []
-        for tile in made:
-            if self._fit:
-                kept.append(tile)
-            yield tile
-        self._kept = kept
 
 
 class FullAffinity:
@@ -221,7 +214,7 @@ class FullAffinity:
         xp = array_namespace(p)
         spread = [xp.astype(part, self.rows.dtype, copy=False) for part in self.levels.spread(p)]
         product = xp.zeros(p.shape, dtype=self.rows.dtype, device=device(p))
-        for (first, second), tiles in zip(self._places, self._differences(), strict=True):
+        for (first, second), tiles in zip(self._places, self._kept or self._made(), strict=True):
             for tile, weights in zip(tiles, spread, strict=True):
                 product[first, :] += tile @ weights[second, :]
                 if first != second:
@@ -247,7 +240,7 @@ class FullAffinity:
         right = self.rows
         weights = [xp.sum(P, axis=1, keepdims=True), *self.levels.spread(P)]
         weights = [xp.astype(part, right.dtype, copy=False) for part in weights]
-        of_tile: Any = partial(_added_tile, partial(self.final.tiles, self.levels.all))
+        of_tile: Any = partial(self.final.add_tile, self.levels.all)
         if is_dask_array(left):
             import dask
 
@@ -267,7 +260,7 @@ class FullAffinity:
             join = xp.concat
         strips = []
         for number, block in enumerate(lefts):
-            total: Any = None
+            total: Any = 0.0
             for place, (others, *parts) in enumerate(zip(*columns, strict=True)):
                 total = of_tile(block, others, parts, same and place == number, total)
             strips.append(total)
@@ -280,28 +273,21 @@ class FullAffinity:
         return list(upper_triangle(len(self.rows), self.tile))
 
     @cached_property
-    def _kept(self) -> KeptTiles:
+    def _kept(self) -> list[list[Array]]:
+        """All tiles if they fit, else none."""
         entries = sum((a.stop - a.start) * (b.stop - b.start) for a, b in self._places)
         n_bytes = array_namespace(self.rows).finfo(self.rows.dtype).bits // 8
-        return KeptTiles(len(self.levels.others) * entries * n_bytes <= self.store_bytes)
+        fit = len(self.levels.others) * entries * n_bytes <= self.store_bytes
+        return list(self._made()) if fit else []
 
-    def _differences(self) -> Iterator[list[Array]]:
+    def _made(self) -> Iterator[list[Array]]:
         """Yield the tiles of F_v - F_v0 on and above the diagonal, for every level but v0."""
-        return self._kept.or_made(
-            list(self.final.tiles(self.levels.all, self.rows[a, :], self.rows[b, :], a == b))[1:]
-            for a, b in self._places
-        )
+        for a, b in self._places:
+            left, right = self.rows[a, :], self.rows[b, :]
+            yield list(self.final.tiles(self.levels.all, left, right, a == b))[1:]
 
     def _dtype(self, rows: Array, precision: str | None) -> Any:
         return array_namespace(rows).float32 if precision == "high" else rows.dtype
-
-
-def _added_tile(
-    tiles: Any, left: Array, right: Array, weights: Sequence[Array], same: bool, total: Any
-) -> Array:
-    """Add F_v0 W_0 and all (F_v - F_v0) W_v of a tile to what earlier tiles gave."""
-    made = zip(tiles(left, right, same), weights, strict=True)
-    return sum((tile @ part for tile, part in made), start=0.0 if total is None else total)
 
 
 def affinity_sums(
