@@ -121,7 +121,7 @@ def _convert(sandbox: Path, *arguments: str) -> None:
 @contextmanager
 def _sentences() -> Iterator[None]:
     """Do as a command would with the errors that the library promises."""
-    from gmpll.apps.cli.stopping import stoppable
+    from gmpll.apps.cli import stoppable
     from gmpll.apps.decisions.errors import ReviewError
     from gmpll.datasets import DatasetUnavailableError
     from gmpll.datasets.errors import DatasetFormatError

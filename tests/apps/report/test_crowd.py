@@ -1,5 +1,5 @@
 from gmpll.apps.pages.tables import MISSING
-from gmpll.apps.report.comparisons import crowd_facts
+from gmpll.apps.report.facts import crowd_facts
 from gmpll.apps.report.layouts import crowd_table
 from gmpll.apps.report.scores_table import checked_scores
 

@@ -7,21 +7,19 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from gmpll.apps.report.comparisons import (
+from gmpll.apps.report.facts import (
     accuracy_facts,
     error_facts,
+    failure_facts,
+    fold_summary,
+    incomplete_facts,
     rank_facts,
+    sensitivity_facts,
+    time_facts,
     win_tie_loss_facts,
 )
 from gmpll.apps.report.names import data_set_name
 from gmpll.apps.report.scores_table import checked_scores, printable, read_scores
-from gmpll.apps.report.summaries import (
-    failure_facts,
-    fold_summary,
-    incomplete_facts,
-    sensitivity_facts,
-    time_facts,
-)
 from gmpll.apps.report.write import provenance_groups
 from gmpll.datasets import list_datasets
 

@@ -351,7 +351,7 @@ def test_rank_diagrams_are_the_same_in_every_process(tmp_path):
         """
 import numpy as np, pandas as pd
 from gmpll.apps.experiments.methods import known_methods
-from gmpll.apps.report.comparisons import rank_facts
+from gmpll.apps.report.facts import rank_facts
 from gmpll.apps.report.figures import rank_figure
 from gmpll.apps.report.scores_table import SCORE_COLUMNS, checked_scores
 

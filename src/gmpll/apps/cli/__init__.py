@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,7 +22,6 @@ from gmpll.apps.cli.report import report
 from gmpll.apps.cli.reproduce import reproduce
 from gmpll.apps.cli.review import review
 from gmpll.apps.cli.serve import serve
-from gmpll.apps.cli.stopping import stoppable
 
 __all__ = ["app", "main"]
 
@@ -89,6 +89,24 @@ def _options(
     ] = False,
 ) -> None:
     pass
+
+
+@contextmanager
+def stoppable() -> Iterator[None]:
+    """Turn SIGTERM into a :class:`KeyboardInterrupt` inside of the block."""
+
+    def stop(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    try:
+        before = signal.signal(signal.SIGTERM, stop)
+    except ValueError:  # not in the main thread, where signals do not arrive anyway
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import MaxNLocator
 
 from gmpll.apps.pages.svg import INK, PALETTE, drawing_style, to_svg
-from gmpll.apps.report.comparisons import ALPHA, RankFacts
+from gmpll.apps.report.facts import ALPHA, RankFacts
 from gmpll.apps.report.layouts import counted, setting_name
 from gmpll.apps.report.names import (
     BASELINES,

@@ -11,7 +11,7 @@ import pandas as pd
 
 from gmpll.apps.pages.tables import MISSING, Cell, Row, Table, count, difference, figure, number
 from gmpll.apps.report import paper
-from gmpll.apps.report.comparisons import RANKED_MEASURES, RankFacts
+from gmpll.apps.report.facts import RANKED_MEASURES, RankFacts
 from gmpll.apps.report.names import (
     BASELINES,
     DEFAULT,

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 import pandas as pd
 
 from gmpll.apps.pages.tables import Table
-from gmpll.apps.report import comparisons, figures, layouts, paper, summaries
+from gmpll.apps.report import facts as found
+from gmpll.apps.report import figures, layouts, paper
 from gmpll.apps.report.figures import Drawing
 from gmpll.apps.report.names import OURS, TEXTS, data_set_name
 from gmpll.apps.report.scores_table import METHOD_IN_SETTING, of_experiment
@@ -41,7 +42,7 @@ def make_sections(scores: pd.DataFrame, infos: Sequence[DatasetInfo]) -> list[Se
     if scores.empty:
         return [Section("overview", "Overview", ["The table of scores is empty."])]
     measures = [*paper.TABLE_NUMBERS, "candidate_lift"]
-    ranking = comparisons.ranking(scores)
+    ranking = found.ranking(scores)
     made = (
         _overview(scores, ranking),
         _data(scores, infos),
@@ -55,7 +56,7 @@ def make_sections(scores: pd.DataFrame, infos: Sequence[DatasetInfo]) -> list[Se
         _times(scores),
         _crowd(scores),
         _incomplete(scores),
-        _section("failures", [layouts.failure_table(summaries.failure_facts(scores))]),
+        _section("failures", [layouts.failure_table(found.failure_facts(scores))]),
     )
     return [section for section in made if section.tables]
 
@@ -77,7 +78,7 @@ def _section(
 
 
 def _overview(scores: pd.DataFrame, ranking: pd.DataFrame) -> Section:
-    facts = summaries.overview_facts(scores)
+    facts = found.overview_facts(scores)
     jobs, failed = facts["jobs"].sum(), facts["failed"].sum()
     made = _section("overview", [layouts.overview_table(facts)], jobs=jobs, failed=failed)
     return replace(made, text=[*_headline(ranking), *made.text])
@@ -107,7 +108,7 @@ def _data(scores: pd.DataFrame, infos: Sequence[DatasetInfo]) -> Section:
         if data_set in ran
     ]
     remarks += _remarks("data", ran)
-    facts = summaries.data_facts([info for info in infos if info.name in ran])
+    facts = found.data_facts([info for info in infos if info.name in ran])
     return _section("data", [layouts.data_table(facts)], remarks=remarks)
 
 
@@ -123,7 +124,7 @@ def _remarks(section: str, data_sets: Collection[str]) -> list[str]:
 
 def _curves(scores: pd.DataFrame) -> Section:
     controlled = of_experiment(scores, "controlled")
-    facts = summaries.fold_summary(controlled, METHOD_IN_SETTING, "inductive")
+    facts = found.fold_summary(controlled, METHOD_IN_SETTING, "inductive")
     numbers = sorted(int(r) for r in facts.loc[facts["measured"] > 0, "r"].dropna().unique())
     tables = [layouts.curve_table(facts, r) for r in numbers]
     drawings = [figures.curve_figure(facts, r) for r in numbers]
@@ -132,7 +133,7 @@ def _curves(scores: pd.DataFrame) -> Section:
 
 
 def _win_tie_loss(scores: pd.DataFrame) -> Section:
-    facts = comparisons.win_tie_loss_facts(scores)
+    facts = found.win_tie_loss_facts(scores)
     tests = () if facts.empty else (False, True)
     tables = [layouts.win_tie_loss_table(facts, corrected=corrected) for corrected in tests]
     remarks = paper.REMARKS["win-tie-loss"] if facts["paper_win"].notna().any() else []
@@ -140,7 +141,7 @@ def _win_tie_loss(scores: pd.DataFrame) -> Section:
 
 
 def _accuracy(scores: pd.DataFrame, measure: str) -> Section:
-    facts = comparisons.accuracy_facts(scores, measure)
+    facts = found.accuracy_facts(scores, measure)
     tables = [layouts.accuracy_table(facts, measure)] if facts["measured"].any() else []
     made = _section(measure, tables, remarks=_remarks(measure, set(facts["dataset"])))
     if facts["paper_mean"].notna().any():
@@ -151,7 +152,7 @@ def _accuracy(scores: pd.DataFrame, measure: str) -> Section:
 
 def _errors(scores: pd.DataFrame) -> Section:
     laid_out = {"real-world": layouts.error_table, "controlled": layouts.error_by_setting_table}
-    facts = {experiment: comparisons.error_facts(scores, experiment) for experiment in laid_out}
+    facts = {experiment: found.error_facts(scores, experiment) for experiment in laid_out}
     return _section("absolute-error", [lay(facts[kind]) for kind, lay in laid_out.items()])
 
 
@@ -159,7 +160,7 @@ def _ranks(scores: pd.DataFrame) -> Section:
     drawings, tables = [], []
     for experiment, measure in _RANKED:
         words, name = f"{experiment} sets, {measure} accuracy", f"ranks-{experiment}-{measure}"
-        facts = comparisons.rank_facts(scores, experiment, measure)
+        facts = found.rank_facts(scores, experiment, measure)
         if facts is not None:
             drawings.append(figures.rank_figure(facts, name, words.capitalize()))
             tables.append(layouts.rank_table(facts, name, words))
@@ -168,7 +169,7 @@ def _ranks(scores: pd.DataFrame) -> Section:
 
 def _sensitivity(scores: pd.DataFrame, infos: Sequence[DatasetInfo], parameter: str) -> Section:
     symbol, anchor = _SYMBOLS[parameter], f"sensitivity-{parameter}"
-    facts = summaries.sensitivity_facts(scores, infos)
+    facts = found.sensitivity_facts(scores, infos)
     part = facts[facts["parameter"] == parameter]
     if not part["measured"].any():
         return _section(anchor, [])
@@ -179,16 +180,16 @@ def _sensitivity(scores: pd.DataFrame, infos: Sequence[DatasetInfo], parameter: 
 
 
 def _times(scores: pd.DataFrame) -> Section:
-    facts = summaries.time_facts(scores)
+    facts = found.time_facts(scores)
     tables = [layouts.time_table(facts[facts["method"] == OURS])]
     tables.append(layouts.times_of_methods_table(facts))
     return _section("times", tables if facts["measured"].any() else [])
 
 
 def _crowd(scores: pd.DataFrame) -> Section:
-    return _section("crowd", [layouts.crowd_table(comparisons.crowd_facts(scores))])
+    return _section("crowd", [layouts.crowd_table(found.crowd_facts(scores))])
 
 
 def _incomplete(scores: pd.DataFrame) -> Section:
-    facts = summaries.incomplete_facts(scores)
+    facts = found.incomplete_facts(scores)
     return _section("incomplete", [layouts.incomplete_table(facts)], number=len(facts))
