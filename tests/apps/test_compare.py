@@ -280,6 +280,14 @@ def test_a_run_goes_on_where_it_was(archive, tmp_path, silent):
     assert len(scores(out)) == 4
 
 
+def test_a_name_with_a_dot_is_still_a_name(archive, tmp_path, silent):
+    out = tmp_path / "run"
+    compare(archive("my.data.npz", "X", "S", "y"), out=out, progress=silent, **QUICK)
+    kept = RunFolder(out).declaration()
+    assert kept.experiments[0].datasets == ("my.data",)
+    assert run(kept, out, progress=silent).done == 4
+
+
 def test_other_data_of_the_same_name_is_refused(archive, tmp_path, silent):
     out = tmp_path / "run"
     compare(archive("mine.npz", "X", "S", "y"), out=out, progress=silent, **QUICK)

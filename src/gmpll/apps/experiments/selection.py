@@ -100,11 +100,11 @@ def _cut(declaration: Declaration, part: str, keeps: Callable[[str], bool]) -> D
 
 
 def _dataset_name(name: str, own: Path | None = None) -> str:
+    if own is not None and (own / f"{name}{SUFFIX}").is_file():
+        return name
     if names_a_file(name):
         if not Path(name).is_file():
             raise ExperimentError(f"There is no data file {name}.")
-        return name
-    if own is not None and (own / f"{name}{SUFFIX}").is_file():
         return name
     known = [info.name for info in list_datasets()]
     if name.strip().lower() not in known:

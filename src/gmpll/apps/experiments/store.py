@@ -82,8 +82,9 @@ class RunFolder:
 
     def take_in(self, declaration: Declaration) -> Declaration:
         """Keep the files that a declaration names as archives; return it with their names."""
-        files = {name for item in declaration.experiments for name in item.datasets}
-        names = {file: name_of(file) for file in sorted(files) if names_a_file(file)}
+        named = {name for item in declaration.experiments for name in item.datasets}
+        files = [n for n in named if names_a_file(n) and not (self.data / f"{n}{SUFFIX}").exists()]
+        names = {file: name_of(file) for file in sorted(files)}
         for file, name in names.items():
             kept, given = self.data / f"{name}{SUFFIX}", _archive(file, declaration)
             if kept.exists() and kept.read_bytes() != given:
