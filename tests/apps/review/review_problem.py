@@ -58,6 +58,10 @@ def arrays(folder: Path) -> dict[str, object]:
         "source": np.asarray(str(folder / "input" / "rows.csv")),
         "settings": np.asarray(json.dumps({"method": "gmpll", "seed": 0, "parameters": {}})),
         "weights": np.empty((0, 0), dtype=np.float32),
+        "votes": np.empty((0, 3), dtype=np.int64),
+        "annotators": np.empty(0, dtype=str),
+        "outside": np.empty(0),
+        "suggested": np.empty(0, dtype=np.int64),
     }
 
 

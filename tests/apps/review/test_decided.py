@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sqlite3
-
 import numpy as np
 import pytest
 import review_problem
 
 from gmpll.apps.decisions.errors import RequestError
-from gmpll.apps.decisions.store import Decision, Store
+from gmpll.apps.decisions.store import Decision
 from gmpll.apps.review.session import open_review
 
 
@@ -171,32 +169,3 @@ def test_a_tab_that_is_closed_frees_its_row(session):
     assert session.next_item("b")["row"] != first
     session.release("a")
     assert session.next_item("c")["row"] == first
-
-
-def test_a_file_of_the_format_before_is_read_on(tmp_path):
-    path = tmp_path / "review.sqlite"
-    with sqlite3.connect(path) as old:
-        old.executescript(
-            """
-            CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
-            CREATE TABLE log (
-                entry INTEGER PRIMARY KEY AUTOINCREMENT, at TEXT NOT NULL, tab TEXT NOT NULL,
-                item INTEGER NOT NULL, version INTEGER NOT NULL, action TEXT NOT NULL,
-                code INTEGER, name TEXT, undoes INTEGER, UNIQUE (item, version)) STRICT;
-            CREATE VIEW held AS SELECT * FROM log WHERE action <> 'undo'
-                AND NOT EXISTS (SELECT 1 FROM log AS later WHERE later.undoes = log.entry);
-            INSERT INTO facts VALUES ('rows', 'key');
-            INSERT INTO log VALUES (NULL, '2026-01-01', 'a', 7, 1, 'label', 1, NULL, NULL);
-            PRAGMA user_version = 1;
-            """
-        )
-    old.close()
-    for _ in range(2):
-        store = Store(path, "key")
-        entry = store.current(7)
-        assert (entry.decision, entry.reviewer, entry.found) == (Decision("label", 1), "", None)
-        store.close()
-    store = Store(path, "key")
-    store.decide(8, Decision("none"), seen_version=0, tab="a", reviewer="Ben", found=2, margin=0.5)
-    assert store.current(8)[-4:] == ("Ben", 2, 0.5, None)
-    store.close()

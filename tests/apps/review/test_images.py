@@ -5,8 +5,7 @@ import os
 import pytest
 from review_problem import png
 
-from gmpll.apps.decisions.errors import RequestError
-from gmpll.apps.review.images import read_image
+from gmpll.apps.pages.images import PictureError, read_picture
 
 
 @pytest.fixture
@@ -23,13 +22,13 @@ def folder(tmp_path):
 
 @pytest.mark.parametrize("name", ["a.png", "./deep/../a.png", "deep/b.PNG"])
 def test_pictures_inside_are_read(folder, name):
-    image = read_image(name, folder)
+    image = read_picture(name, folder)
     assert image.media_type == "image/png"
     assert image.content.startswith(b"\x89PNG")
 
 
 def test_an_absolute_path_inside_is_read(folder):
-    assert read_image(str(folder / "a.png"), folder).content == png(1)
+    assert read_picture(str(folder / "a.png"), folder).content == png(1)
 
 
 @pytest.mark.parametrize(
@@ -51,23 +50,23 @@ def test_an_absolute_path_inside_is_read(folder):
     ],
 )
 def test_everything_else_is_refused(folder, name):
-    with pytest.raises(RequestError, match="names no picture"):
-        read_image(name, folder)
+    with pytest.raises(PictureError, match="names no picture"):
+        read_picture(name, folder)
 
 
 def test_an_absolute_path_outside_is_refused(folder):
-    with pytest.raises(RequestError):
-        read_image(str(folder.parent / "secret.png"), folder)
+    with pytest.raises(PictureError):
+        read_picture(str(folder.parent / "secret.png"), folder)
 
 
 def test_links_that_lead_out_are_refused_and_those_inside_are_not(folder):
     (folder / "out.png").symlink_to(folder.parent / "secret.png")
     (folder / "in.png").symlink_to(folder / "a.png")
     (folder / "round.png").symlink_to(folder / "round.png")
-    assert read_image("in.png", folder).content == png(1)
+    assert read_picture("in.png", folder).content == png(1)
     for name in ("out.png", "round.png"):
-        with pytest.raises(RequestError):
-            read_image(name, folder)
+        with pytest.raises(PictureError):
+            read_picture(name, folder)
 
 
 @pytest.mark.parametrize(
@@ -82,18 +81,18 @@ def test_links_that_lead_out_are_refused_and_those_inside_are_not(folder):
 )
 def test_only_pictures_are_read(folder, name, content):
     (folder / name).write_bytes(content)
-    with pytest.raises(RequestError):
-        read_image(name, folder)
+    with pytest.raises(PictureError):
+        read_picture(name, folder)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
 def test_a_pipe_is_not_opened(folder):
     os.mkfifo(folder / "pipe.png")
-    with pytest.raises(RequestError):
-        read_image("pipe.png", folder)
+    with pytest.raises(PictureError):
+        read_picture("pipe.png", folder)
 
 
 def test_a_huge_file_is_refused(folder, monkeypatch):
     monkeypatch.setattr("gmpll.apps.pages.images.MAX_BYTES", 10)
-    with pytest.raises(RequestError, match="larger than"):
-        read_image("a.png", folder)
+    with pytest.raises(PictureError, match="larger than"):
+        read_picture("a.png", folder)

@@ -75,17 +75,6 @@ CREATE TABLE IF NOT EXISTS leases (
 ) STRICT;
 COMMIT;
 """
-#: What format 1 lacks; version 0 has the rest made, even if the program dies in between.
-_FROM_FORMAT_1 = """
-BEGIN IMMEDIATE;
-ALTER TABLE log ADD COLUMN reviewer TEXT NOT NULL DEFAULT '';
-ALTER TABLE log ADD COLUMN found INTEGER;
-ALTER TABLE log ADD COLUMN margin REAL;
-ALTER TABLE log ADD COLUMN batch INTEGER;
-DROP VIEW IF EXISTS held;
-PRAGMA user_version = 0;
-COMMIT;
-"""
 _COLUMNS = (
     "entry, at, tab, item, version, action, code, name, undoes, reviewer, found, margin, batch"
 )
@@ -184,7 +173,7 @@ class Store:
         )
         try:
             (version,) = connection.execute("PRAGMA user_version").fetchone()
-            if version not in (0, 1, FORMAT):  # refused before anything in it is touched
+            if version not in (0, FORMAT):  # refused before anything in it is touched
                 raise ReviewError(
                     f"{self.path} was written by another version of gmpll (its format is "
                     f"{version}, this one reads {FORMAT}): go on with the review in that one."
@@ -192,8 +181,6 @@ class Store:
             connection.execute("PRAGMA journal_mode = WAL")
             # WAL alone survives a crash of the program; FULL survives a power cut as well.
             connection.execute("PRAGMA synchronous = FULL")
-            if version == 1:
-                connection.executescript(_FROM_FORMAT_1)
             if version != FORMAT:  # who only reads changes nothing
                 connection.executescript(_SCHEMA)
                 connection.execute("INSERT OR IGNORE INTO facts VALUES ('rows', ?)", (rows_key,))

@@ -7,7 +7,7 @@ import itertools
 import json
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from gmpll.apps.decisions.errors import ConflictError, RequestError, ReviewError
 from gmpll.apps.decisions.store import FILE_NAME, Decision, Entry, Rematched, Store
+from gmpll.apps.pages.images import Image, PictureError, read_picture
 from gmpll.apps.review.applying import apply_decisions
 from gmpll.apps.review.background import BackgroundRun
 from gmpll.apps.review.guidelines import Node, definitions, read_guidelines
-from gmpll.apps.review.images import Image, read_image
 from gmpll.apps.review.ordering import Similarity, doubt, propose_order
 from gmpll.apps.review.resolved import input_columns
 from gmpll.apps.tables import InputError, SavedMatching, read_matching, rematch
@@ -296,7 +296,10 @@ class ReviewSession:
             raise RequestError(f"Row {row} names no picture.")
         if self.image_folder is None:
             raise RequestError("The input was no file: name the folder of the pictures, --images.")
-        return read_image(name, self.image_folder)
+        try:
+            return read_picture(name, self.image_folder)
+        except PictureError as error:
+            raise RequestError(str(error)) from None
 
     def labels_like(self, part: str) -> list[dict[str, Any]]:
         """Find labels, those without a code that reviewers brought too, by a part of their name.
@@ -461,29 +464,24 @@ class ReviewSession:
     @staticmethod
     def _reviewers(opinions: Mapping[int, Mapping[str, Entry]]) -> list[dict[str, Any]]:
         """Tell how many rows everybody decided, and how often for the label that was found."""
-        counts: dict[str, list[int]] = {}
-        for said in opinions.values():
-            for name, entry in said.items():
-                count = counts.setdefault(name, [0, 0, 0])
-                count[0] += 1
-                count[1] += entry.found is not None
-                count[2] += entry.found is not None and entry.decision.code == entry.found
+        by_name: dict[str, list[Entry]] = {}
+        for name, entry in (pair for said in opinions.values() for pair in said.items()):
+            by_name.setdefault(name, []).append(entry)
         return [
-            {"name": name, "decided": decided, "compared": compared, "agreed": agreed}
-            for name, (decided, compared, agreed) in sorted(counts.items())
+            {"name": name, "decided": len(entries), **_agreement_with_model(entries)}
+            for name, entries in sorted(by_name.items())
         ]
 
     def summary(self) -> dict[str, Any]:
         """Tell how far the review is: what was decided, and about how many labels are wrong."""
         held = [e for e in self.store.decisions().values() if e.decision.action != "skip"]
-        compared = [e for e in held if e.found is not None]
-        agreed = sum(e.decision.code == e.found for e in compared)
+        told = _agreement_with_model(held)
         left = self._wrong()
         left[[entry.row for entry in held]] = 0.0
         return {
             "decided": len(held),
-            "agreed": agreed,
-            "changed": len(compared) - agreed,
+            "agreed": told["agreed"],
+            "changed": told["compared"] - told["agreed"],
             "wrong_left": round(float(left.sum()), 1) if self._calibrated else None,
             "left": int(self._ambiguous.sum()) - sum(bool(self._ambiguous[e.row]) for e in held),
             "folder": str(self.folder),
@@ -612,16 +610,20 @@ def _agreement_of_reviewers(
     opinions: Mapping[int, Mapping[str, Entry]],
 ) -> list[dict[str, Any]]:
     """Tell for every two reviewers how many rows both decided, and how many alike."""
-    counts: dict[tuple[str, str], list[int]] = {}
+    alike: dict[tuple[str, str], list[bool]] = {}
     for said in opinions.values():
         for one, other in itertools.combinations(sorted(said), 2):
-            count = counts.setdefault((one, other), [0, 0])
-            count[0] += 1
-            count[1] += said[one].decision == said[other].decision
+            alike.setdefault((one, other), []).append(said[one].decision == said[other].decision)
     return [
-        {"names": pair, "rows": rows, "agreed": agreed}
-        for pair, (rows, agreed) in sorted(counts.items())
+        {"names": pair, "rows": len(found), "agreed": sum(found)}
+        for pair, found in sorted(alike.items())
     ]
+
+
+def _agreement_with_model(entries: Sequence[Entry]) -> dict[str, int]:
+    """Tell in how many of the decisions the label found before is known, and was chosen."""
+    compared = [e for e in entries if e.found is not None]
+    return {"compared": len(compared), "agreed": sum(e.decision.code == e.found for e in compared)}
 
 
 def open_review(

@@ -8,6 +8,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from sklearn.metrics import cohen_kappa_score
 
 from gmpll.apps.tables.cells import MISSING, is_number, sampled
 from gmpll.apps.tables.exports import Votes
@@ -97,11 +98,9 @@ def _kappa(a: pd.Series, b: pd.Series) -> float:
     both = ((a != "") & (b != "")).to_numpy()
     if both.sum() < 2:
         return np.nan
-    first, second = a[both], b[both]
-    chance = first.value_counts(normalize=True) * second.value_counts(normalize=True)
-    by_chance = float(chance.sum())
-    agreement = float((first == second).mean())
-    return (agreement - by_chance) / (1 - by_chance) if by_chance < 1 else np.nan
+    if a[both].nunique() == b[both].nunique() == 1:  # nothing that chance would not give
+        return np.nan
+    return float(cohen_kappa_score(a[both], b[both]))
 
 
 def votes_in_columns(table: Table, columns: Sequence[str], separator: str) -> Votes:

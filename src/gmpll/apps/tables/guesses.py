@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -84,7 +84,7 @@ _MIN_NAMED_ROWS = 5
 _MAX_REASONS = 12
 
 
-def reasons_not_to_use(table: Table, columns: Sequence[str], source: Source) -> dict[str, str]:
+def reasons_not_to_use(table: Table, columns: Sequence[str], source: Roles) -> dict[str, str]:
     """Return which columns hold labels or results of an earlier run, and how to use them.
 
     Labels that are numbers or everyday words are no sign by themselves: such a column must agree
@@ -113,11 +113,11 @@ def _of_an_earlier_run(columns: Iterable[str]) -> list[str]:
     return [name for run in runs.values() if len(run) >= _MIN_OF_A_RUN for name in run]
 
 
-def _labels(table: Table, source: Source) -> tuple[frozenset[str], list[frozenset[str]]]:
+def _labels(table: Table, source: Roles) -> tuple[frozenset[str], list[frozenset[str]]]:
     """Return the labels in small letters, and those of every row where they are in the table."""
     candidates, separator = source.candidates, source.separator
-    if source.table is not None:
-        return _plain(source.table.table.text(source.table.label).unique()), []
+    if source.vote_table is not None:
+        return _plain(source.vote_table.table.text(source.vote_table.label).unique()), []
     if source.annotators or not candidates:
         votes = table.votes or votes_in_columns(table, source.annotators, separator)
         found: list[set[str]] = [set() for _ in range(len(table.frame))]
@@ -168,16 +168,6 @@ def _divided(cell: str, names: frozenset[str]) -> frozenset[str]:
         if labels and labels <= names:
             return labels
     return frozenset()
-
-
-class Source(NamedTuple):
-    """Where candidates come from: columns of the table, or votes, which are described then."""
-
-    candidates: tuple[str, ...] = ()
-    separator: str = ""
-    votes: str = ""
-    table: VoteTable | None = None
-    annotators: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -274,7 +264,7 @@ def guess_roles(table: Table, options: Options) -> Roles:
         left_out |= reasons_not_to_use(table, open_columns, source)
     texts = [] if list(options.text) == [NONE] else _named(options.text, table, "--text")
     explicit = bool(options.features)
-    kinds: dict[str, list[str]] = {"text": texts, "numeric": [], "categorical": [], "vectors": []}
+    kinds: dict[str, Any] = {"text": texts, "numeric": [], "categorical": [], "vectors": []}
     for name in columns if explicit else list(frame.columns):
         if name in used or name in texts or name in left_out:
             continue
@@ -293,12 +283,8 @@ def guess_roles(table: Table, options: Options) -> Roles:
             "name features with --features or a text column with --text."
         )
     styles = {name: number_style(table, name) for name in kinds["numeric"]}
-    return Roles(
-        candidates=source.candidates,
-        separator=source.separator,
-        votes=source.votes,
-        vote_table=source.table,
-        annotators=source.annotators,
+    return replace(
+        source,
         id=identity,
         gold=gold,
         impossible=impossible,
@@ -306,7 +292,7 @@ def guess_roles(table: Table, options: Options) -> Roles:
         files=files,
         left_out=left_out,
         styles={name: style for name, style in styles.items() if style and style != POINT},
-        **{kind: tuple(names) for kind, names in kinds.items()},
+        **{kind: tuple(names) for kind, names in kinds.items()},  # type: ignore[arg-type]
     )
 
 
@@ -390,8 +376,8 @@ def _is_name_of_rows(table: Table, name: str) -> bool:
 
 def _source(
     table: Table, options: Options, free: list[str], votes: Table | None, identity: str
-) -> Source:
-    """Find where candidates come from; what the user said always wins."""
+) -> Roles:
+    """Find where candidates come from, and nothing else; what the user said always wins."""
     frame = table.frame
     ways = {
         "--votes": options.votes is not None,
@@ -404,25 +390,25 @@ def _source(
     if votes is not None:
         ids = table.text(identity) if identity else [str(n + 1) for n in range(len(frame))]
         found = vote_table(votes, options.vote_columns, list(ids), identity)
-        return Source(votes=found.described(), table=found)
+        return Roles(votes=found.described(), vote_table=found)
     if options.candidates:
         names = tuple(_named(options.candidates, table, "--candidates"))
         if len(names) > 1:
-            return Source(names)
-        return Source(names, options.separator or guess_separator(table.raw(names[0])) or "|")
+            return Roles(names)
+        return Roles(names, options.separator or guess_separator(table.raw(names[0])) or "|")
     if options.annotators:
         names = tuple(_named(options.annotators, table, "--annotators"))
         if len(names) < 2:
             raise InputError("--annotators names one column only: name one for each annotator.")
         return _of_annotators(table, names, options)
     if table.votes is not None:
-        return Source(votes=f"{table.name}, {len(set(table.votes.who or ()))} annotators")
+        return Roles(votes=f"{table.name}, {len(set(table.votes.who or ()))} annotators")
     named = [n for wanted in _SET_NAMES for n in free if n.lower() == wanted]
     others = [n for n in free if n not in named and _might_be_sets(frame[n])]
     for name in (*named, *others):
         separator = guess_separator(table.raw(name))
         if separator and (name in named or separator not in (",", "/")):
-            return Source((name,), options.separator or separator)
+            return Roles((name,), options.separator or separator)
     if not named:
         used = {*_TRUTH_NAMES, *map(str.lower, _of_an_earlier_run(free))}
         named_already = {*options.text, *options.features, options.image}
@@ -432,9 +418,9 @@ def _source(
             return _of_annotators(table, annotators, options)
     flags = _flag_columns(frame, free)
     if flags:
-        return Source(flags)
+        return Roles(flags)
     if named:
-        return Source((named[0],), options.separator or "|")
+        return Roles((named[0],), options.separator or "|")
     raise InputError(
         f"No column of {table.name} looks like sets of candidate labels (columns: "
         f"{listed(frame.columns)}): name it with --candidates, name the columns of annotators with "
@@ -442,10 +428,10 @@ def _source(
     )
 
 
-def _of_annotators(table: Table, names: tuple[str, ...], options: Options) -> Source:
+def _of_annotators(table: Table, names: tuple[str, ...], options: Options) -> Roles:
     guesses = (guess_separator(table.raw(name)) for name in names)
     separator = options.separator or next((g for g in guesses if g and g not in (",", "/")), "")
-    return Source((), separator, f"a column for each of {listed(names)}", annotators=names)
+    return Roles((), separator, f"a column for each of {listed(names)}", annotators=names)
 
 
 def _might_be_sets(column: pd.Series) -> bool:

@@ -11,7 +11,8 @@ import json
 import platform
 from datetime import datetime
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, NamedTuple
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -50,34 +51,6 @@ MAX_NEIGHBORS = 8
 MAX_PICTURE, MAX_PICTURES = 500_000, 6_000_000
 #: Between the bars of the confidences; narrow where most rows are.
 _EDGES = np.array([0.0, 0.25, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0])
-
-
-class Candidate(NamedTuple):
-    """A label that a row may have, how sure it is, and who voted for it."""
-
-    name: str
-    share: float
-    voters: list[str]
-    n_votes: int | None
-
-
-class DoubtfulRow(NamedTuple):
-    """A row worth a look, with the reasons for its label and who voted what, as far as known."""
-
-    id: str
-    label: str
-    runner_up: str
-    margin: float
-    outside: float
-    suggested: str
-    text: str
-    picture: str
-    candidates: list[Candidate]
-    cells: list[tuple[str, str]]
-    votes: list[tuple[str, str]]
-    reasons: Explanation | None
-    neighbor_ids: list[str]
-    counterfactual: str
 
 
 def page_facts(
@@ -180,8 +153,8 @@ def _pairs(resolution: Resolution) -> pd.DataFrame:
     return pd.DataFrame(facts, columns=names)
 
 
-def _doubtful(resolution: Resolution, display: NDArray[np.str_]) -> list[DoubtfulRow]:
-    """Describe the flagged rows, the most doubtful first."""
+def _doubtful(resolution: Resolution, display: NDArray[np.str_]) -> list[SimpleNamespace]:
+    """Describe the flagged rows, the most doubtful first, with the reasons as far as known."""
     prepared, found = resolution.prepared, resolution.verdicts
     sets, ids, roles = prepared.sets, prepared.ids, prepared.roles
     names = [*sets.classes.tolist(), ""]
@@ -210,7 +183,7 @@ def _doubtful(resolution: Resolution, display: NDArray[np.str_]) -> list[Doubtfu
         tipped = why is not None and not sets.annotated
         cells = json.loads(str(display[row]))
         rows.append(
-            DoubtfulRow(
+            SimpleNamespace(
                 id=str(ids[row]),
                 label=names[found.labels[row]],
                 runner_up=names[found.runners_up[row]],
@@ -220,11 +193,11 @@ def _doubtful(resolution: Resolution, display: NDArray[np.str_]) -> list[Doubtfu
                 text=" ".join(cells.get(name, "") for name in roles.text),
                 picture=pictures.data(cells.get(roles.image, "")),
                 candidates=[
-                    Candidate(
-                        names[code],
-                        float(shares[code]),
-                        [who for who, label in votes if label == names[code]],
-                        None if sets.weights is None else round(sets.weights[row, code]),
+                    SimpleNamespace(
+                        name=names[code],
+                        share=float(shares[code]),
+                        voters=[who for who, label in votes if label == names[code]],
+                        n_votes=None if sets.weights is None else round(sets.weights[row, code]),
                     )
                     for code in codes
                 ],

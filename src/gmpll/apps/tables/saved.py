@@ -14,13 +14,13 @@ import os
 import platform
 import sys
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from types import FunctionType
-from typing import Any
+from typing import Annotated, Any, get_type_hints
 
 import numpy as np
 import scipy.sparse as sp
@@ -65,34 +65,6 @@ TRUSTED_TYPES = {
 }
 MATCHING_FILE = "matching.npz"
 MATCHING_FORMAT = 1
-#: Kind and shape of the arrays: n rows, q labels, d features; texts have no shape.
-_LAYOUT = {
-    "ids": ("U", "n"),
-    "classes": ("U", "q"),
-    "mask": ("b", "nq"),
-    "gold": ("i", "n"),
-    "labels": ("i", "n"),
-    "confidence": ("f", "nq"),
-    "features": ("f", "nd"),
-    "display": ("U", "n"),
-    "text_column": ("U", ""),
-    "image_column": ("U", ""),
-    "source": ("U", ""),
-    "settings": ("U", ""),
-    "weights": ("f", "nq"),
-    "votes": ("i", "v3"),
-    "annotators": ("U", "a"),
-    "outside": ("f", "n"),
-    "suggested": ("i", "n"),
-}
-#: What stands for votes where there are none, or nobody is named, and for sets that lack the truth.
-_NO_VOTES: dict[str, Any] = {
-    "weights": np.empty((0, 0), dtype=np.float32),
-    "votes": np.empty((0, 3), dtype=np.int64),
-    "annotators": np.empty(0, dtype=str),
-    "outside": np.empty(0),
-    "suggested": np.empty(0, dtype=np.int64),
-}
 
 
 def check_format(path: Path, found: Any, known: int) -> None:
@@ -280,30 +252,37 @@ def predictions(
     return saved.model.predict(features), None, notes
 
 
+def _empty(*shape: int, of: type = float) -> Callable[[], Any]:
+    """Make what stands for an array that is not known."""
+    return lambda: np.empty(shape, of)
+
+
 @dataclass(frozen=True)
 class SavedMatching:
-    """What a run found: n rows in the order of the input's, q labels, d features."""
+    """What a run found: n rows in the order of the input's, q labels, d features.
 
-    ids: NDArray[np.str_]  # the id column, or the row number (counted from 1) as text
-    classes: NDArray[np.str_]
-    mask: NDArray[np.bool_]  # (n, q), the candidates
-    gold: NDArray[np.int64]  # code of the known label or -1
-    labels: NDArray[np.int64]  # code of the label found
-    confidence: NDArray[np.float32]  # (n, q), of every candidate; rows sum to one
-    features: NDArray[np.float32]  # (n, d), what the matching compared
-    display: NDArray[np.str_]  # JSON objects: cells worth showing to a person
-    text_column: str  # which of their keys is text, "" if none
-    image_column: str  # which names an image file, relative to the input's folder
-    source: str  # path of the input
-    settings: str  # JSON: method, its parameters, the margin below which a row is flagged
+    Every array has its kind and its axes; those of the same letter are of the same length.
+    """
+
+    ids: Annotated[NDArray[np.str_], "U", "n"]  # the id column, or the row number from 1 on as text
+    classes: Annotated[NDArray[np.str_], "U", "q"]
+    mask: Annotated[NDArray[np.bool_], "b", "nq"]  # the candidates
+    gold: Annotated[NDArray[np.int64], "i", "n"]  # code of the known label or -1
+    labels: Annotated[NDArray[np.int64], "i", "n"]  # code of the label found
+    confidence: Annotated[NDArray[np.float32], "f", "nq"]  # of every candidate; rows sum to one
+    features: Annotated[NDArray[np.float32], "f", "nd"]  # what the matching compared
+    display: Annotated[NDArray[np.str_], "U", "n"]  # JSON objects: cells worth showing to a person
+    text_column: Annotated[str, "U", ""]  # which of their keys is text, "" if none
+    image_column: Annotated[str, "U", ""]  # which names an image file beside the input
+    source: Annotated[str, "U", ""]  # path of the input
+    settings: Annotated[str, "U", ""]  # JSON: method, its parameters, the margin of flagged rows
     # How many votes each candidate got; row, annotator and label of every vote; who they are.
-    weights: NDArray[np.float32] = field(default_factory=lambda: _NO_VOTES["weights"])
-    votes: NDArray[np.int64] = field(default_factory=lambda: _NO_VOTES["votes"])
-    annotators: NDArray[np.str_] = field(default_factory=lambda: _NO_VOTES["annotators"])
-    # How probable it is that a set lacks the right label, and code of the best label of all; empty
-    # where it is not known.
-    outside: NDArray[np.float64] = field(default_factory=lambda: _NO_VOTES["outside"])
-    suggested: NDArray[np.int64] = field(default_factory=lambda: _NO_VOTES["suggested"])
+    weights: Annotated[NDArray[np.float32], "f", "nq"] = field(default_factory=_empty(0, 0))
+    votes: Annotated[NDArray[np.int64], "i", "v3"] = field(default_factory=_empty(0, 3, of=int))
+    annotators: Annotated[NDArray[np.str_], "U", "a"] = field(default_factory=_empty(0, of=str))
+    # How probable it is that a set lacks the right label, and code of the best label of all.
+    outside: Annotated[NDArray[np.float64], "f", "n"] = field(default_factory=_empty(0))
+    suggested: Annotated[NDArray[np.int64], "i", "n"] = field(default_factory=_empty(0, of=int))
 
     @property
     def lacking(self) -> NDArray[np.bool_]:
@@ -315,6 +294,13 @@ class SavedMatching:
         """What decisions of reviewers speak of."""
         n_new = json.loads(self.settings).get("new_labels", 0)
         return Rows(self.ids, self.classes, self.mask, self.display, n_new)
+
+
+#: Kind and shape of every array.
+_LAYOUT: dict[str, tuple[str, str]] = {
+    name: hint.__metadata__
+    for name, hint in get_type_hints(SavedMatching, include_extras=True).items()
+}
 
 
 def saved_matching(resolution: Resolution, *, escape: bool = True) -> SavedMatching:
@@ -382,7 +368,7 @@ def read_matching(directory: str | Path) -> SavedMatching:
         check_unpacked_size(path)
         with np.load(path, allow_pickle=False) as file:
             # What is no array in such a file comes as bytes.
-            arrays = {**_NO_VOTES, **{name: np.asarray(file[name]) for name in file.files}}
+            arrays = {name: np.asarray(file[name]) for name in file.files}
     except InputError:
         raise
     except Exception as error:  # a damaged file shows in a dozen kinds of exception
@@ -393,15 +379,12 @@ def read_matching(directory: str | Path) -> SavedMatching:
         raise InputError(
             f"{path} lacks {', '.join(sorted(missing))}: run gmpll disambiguate again."
         )
-    if not _has_its_shapes(arrays):
-        raise damaged
-    values: dict[str, Any] = {
-        name: arrays[name] if shape else str(arrays[name]) for name, (_, shape) in _LAYOUT.items()
-    }
-    saved = SavedMatching(**values)
-    if not _is_consistent(saved):
-        raise damaged
-    return saved
+    if _has_its_shapes(arrays):
+        texts: Any = {n: str(arrays[n]) for n, (_, shape) in _LAYOUT.items() if not shape}
+        saved = SavedMatching(**{n: arrays[n] for n in _LAYOUT} | texts)
+        if _is_consistent(saved):
+            return saved
+    raise damaged
 
 
 def _has_its_shapes(arrays: Mapping[str, NDArray[Any]]) -> bool:
@@ -489,7 +472,7 @@ def rematch(saved: SavedMatching, gold: Mapping[int, int]) -> SavedMatching:
 
 def _outside(found: Matched | Verdicts) -> dict[str, Any]:
     if found.outside is None or found.suggested is None:
-        return {name: _NO_VOTES[name] for name in ("outside", "suggested")}
+        return {"outside": np.empty(0), "suggested": np.empty(0, np.int64)}
     return {"outside": found.outside.clip(0, 1), "suggested": found.suggested}
 
 
