@@ -167,5 +167,5 @@ def test_where_the_truth_is_probably_missing_similar_rows_suggest_a_label(folder
 def test_a_tab_that_is_closed_frees_its_row(session):
     first = session.next_item("a")["row"]
     assert session.next_item("b")["row"] != first
-    session.release("a")
+    session.store.release("a")
     assert session.next_item("c")["row"] == first

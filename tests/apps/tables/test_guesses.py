@@ -301,3 +301,16 @@ def test_all_ids_that_stand_twice_are_named():
         InputError, match=r"3 ids stand twice in the column no of .*: 't0' in rows 1, 6"
     ):
         row_ids(table, guess_roles(table, Options(id="no")))
+
+
+def test_an_id_that_stands_twice_is_named():
+    frame = pd.DataFrame(
+        {
+            "ticket_id": ["t0", "t1", "t1", *(f"t{row}" for row in range(3, 20))],
+            "size": np.arange(20) % 7 + 0.5,
+            "tags": ["a|b", "b"] * 10,
+        }
+    )
+    roles = guess_roles(table_from_frame(frame), Options())
+    assert roles.id == ""
+    assert "1 id stands twice: 't1' in rows 2, 3" in roles.left_out["ticket_id"]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Iterator
+import itertools
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -54,11 +55,16 @@ def demo(
 ) -> None:
     """Resolve ambiguous labels of handwritten digits, and compare with simple baselines."""
     from rich.console import Console
+    from rich.table import Table
 
     console = Console()
     if table is not None:
         check_file(table, force=force, option="--table")
-        _write_csv(table, *_digits_table(_digits(seed)))
+        digits = _digits(seed)
+        names = [f"pixel_{row}_{column}" for row in range(8) for column in range(8)]
+        pairs = zip(digits["X"].tolist(), _names(range(10), digits["mask"]), strict=True)
+        rows = ([*pixels, candidates] for pixels, candidates in pairs)
+        _write_csv(table, [*names, "candidates"], itertools.islice(rows, TABLE_ROWS))
         console.print(f"Written: {table}", soft_wrap=True)
         return
     for name in (SCORES, LABELS, PICTURE):
@@ -72,10 +78,18 @@ def demo(
         f"{len(problem['X_test'])} unseen images."
     )
     results, model = _compare(problem, seed, console)
-    _print_table(results, console)
+    grid = Table("method", title="Share of labels found")
+    for title in ("training images", "unseen images"):
+        grid.add_column(title, justify="right")
+    for method, seen, unseen in results:
+        grid.add_row(method, "" if seen is None else f"{seen:.3f}", f"{unseen:.3f}")
+    console.print(grid)
     out.mkdir(parents=True, exist_ok=True)
     _write_csv(out / SCORES, SCORED, results)
-    _write_csv(out / LABELS, RESOLVED, _resolved(model, mask))
+    cells = range(len(mask)), model.classes_.searchsorted(model.labels_)
+    found = model.labels_, model.label_confidences_[cells], model.label_support_[cells]
+    names = _names(model.classes_, mask)
+    _write_csv(out / LABELS, RESOLVED, zip(names, *found, strict=True))
     written = [SCORES, LABELS]
     if _draw(out / PICTURE, model, problem["y"], mask):
         written.append(PICTURE)
@@ -94,15 +108,6 @@ def _digits(seed: int) -> dict[str, Any]:
     X, X_test, y, y_test = train_test_split(X, y, test_size=TEST_SHARE, random_state=seed)
     mask = random_candidates(y, p=PARTIAL_SHARE, r=EXTRA_LABELS, random_state=seed)
     return {"X": X, "y": y, "mask": mask, "X_test": X_test, "y_test": y_test}
-
-
-def _digits_table(problem: dict[str, Any]) -> tuple[list[str], list[list[Any]]]:
-    """Return header and rows of some digits: their pixels, and their candidates as text."""
-    X, mask = problem["X"][:TABLE_ROWS], problem["mask"][:TABLE_ROWS]
-    names = [f"pixel_{row}_{column}" for row in range(8) for column in range(8)]
-    digits = ["|".join(str(digit) for digit in row.nonzero()[0]) for row in mask]
-    rows = [[*pixels, digit] for pixels, digit in zip(X.tolist(), digits, strict=True)]
-    return [*names, "candidates"], rows
 
 
 def _compare(problem: dict[str, Any], seed: int, console: Console) -> tuple[list[Any], Any]:
@@ -138,18 +143,6 @@ def _compare(problem: dict[str, Any], seed: int, console: Console) -> tuple[list
     return results, model
 
 
-def _print_table(results: list[Any], console: Console) -> None:
-    from rich.table import Table
-
-    table = Table(title="Share of labels found")
-    table.add_column("method")
-    table.add_column("training images", justify="right")
-    table.add_column("unseen images", justify="right")
-    for method, seen, unseen in results:
-        table.add_row(method, "" if seen is None else f"{seen:.3f}", f"{unseen:.3f}")
-    console.print(table)
-
-
 def _write_csv(path: Path, header: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:
     with atomic_write(path) as beside, beside.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
@@ -157,11 +150,9 @@ def _write_csv(path: Path, header: Iterable[str], rows: Iterable[Iterable[Any]])
         writer.writerows(rows)
 
 
-def _resolved(model: Any, mask: NDArray[np.bool_]) -> Iterator[tuple[Any, ...]]:
-    for row, (candidates, label) in enumerate(zip(mask, model.labels_, strict=True)):
-        found = row, model.classes_.tolist().index(label)
-        names = "|".join(str(name) for name in model.classes_[candidates])
-        yield names, label, model.label_confidences_[found], model.label_support_[found]
+def _names(classes: Sequence[Any], mask: NDArray[np.bool_]) -> list[str]:
+    """Return the candidates of every row as text."""
+    return ["|".join(str(classes[code]) for code in row.nonzero()[0]) for row in mask]
 
 
 def _draw(path: Path, model: Any, truth: NDArray[np.intp], mask: NDArray[np.bool_]) -> bool:

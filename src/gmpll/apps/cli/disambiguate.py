@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from gmpll.apps.decisions.archive import Archived
     from gmpll.apps.tables.resolving import Prepared, Resolution
-    from gmpll.apps.tables.tables import Table
 
 _EXIT_INTERRUPTED = 130
 _SHOWN_ANNOTATORS = 10
@@ -161,7 +160,11 @@ def disambiguate(
             step(f"Reading {input}")
             table = read_table(input, format=format, delimiter=delimiter, encoding=encoding)
             roles = guess_roles(table, options)
-        _print_guesses(console, table, roles.described())
+        notes = f" ({'; '.join(table.notes)})" if table.notes else ""
+        size = f"{len(table.frame)} rows, {table.frame.shape[1]} columns"
+        console.print(f"{table.name}: {size}{notes}", markup=False)
+        titles = {"used as": "", "what": "", "change it with": "dim"}
+        _print_grid(console, titles, roles.described())
         with progress_steps(console) as step:
             step("Reading the candidates")
             prepared = prepare(table, roles, options)
@@ -250,13 +253,6 @@ def progress_steps(console: Console) -> Iterator[Callable[[str], None]]:
             raise
         if current:
             progress.update(current[-1], completed=1)
-
-
-def _print_guesses(console: Console, table: Table, lines: list[tuple[str, str, str]]) -> None:
-    notes = f" ({'; '.join(table.notes)})" if table.notes else ""
-    size = f"{len(table.frame)} rows, {table.frame.shape[1]} columns"
-    console.print(f"{table.name}: {size}{notes}", markup=False)
-    _print_grid(console, {"used as": "", "what": "", "change it with": "dim"}, lines)
 
 
 def _print_grid(console: Console, columns: dict[str, str], rows: Iterable[Sequence[str]]) -> None:

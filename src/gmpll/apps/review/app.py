@@ -83,7 +83,7 @@ def make_app(session: ReviewSession) -> Starlette:
         return shown(None if row is None else session.item(row), undone=undone)
 
     def release(asked: dict[str, Any]) -> Response:
-        session.release(_tab(asked.get("tab")))
+        session.store.release(_tab(asked.get("tab")))
         return JSONResponse({})
 
     def accept(asked: dict[str, Any]) -> Response:

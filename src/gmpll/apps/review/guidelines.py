@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from gmpll.apps.decisions.errors import ReviewError
 
 if TYPE_CHECKING:
-    from markdown_it.token import Token
+    from markdown_it.tree import SyntaxTreeNode
 
 #: A larger file is nothing that anybody reads before annotating.
 MAX_BYTES = 2**20
@@ -56,38 +56,30 @@ def parse(text: str) -> list[Node]:
     [('p', [('strong', ['Billing']), ': <b>money</b>'])]
     """
     from markdown_it import MarkdownIt
+    from markdown_it.tree import SyntaxTreeNode
 
     parser = MarkdownIt("commonmark", {"html": False, "maxNesting": MAX_NESTING})
-    return _nodes(parser.enable("table").parse(text))
+    return _nodes(SyntaxTreeNode(parser.enable("table").parse(text)).children)
 
 
-def _nodes(tokens: Iterable[Token]) -> list[Node]:
-    """Put the flat list of a parser's tokens, which open and close elements, into a tree."""
-    open_lists: list[list[Any]] = [[]]
-    for token in tokens:
-        children = open_lists[-1]
-        if token.nesting == 1:
-            inner: list[Any] = []
-            if token.tag in ELEMENTS and not token.hidden:
-                children.append((token.tag, inner))
-            else:  # a link, or the paragraph of a tight list: what is in it stays
-                inner = children
-            open_lists.append(inner)
-        elif token.nesting == -1:
-            open_lists.pop()
-        elif token.type == "inline":
-            children.extend(_nodes(token.children or ()))
-        elif token.type in ("fence", "code_block"):
-            children.append(("pre", [token.content]))
-        elif token.tag in ELEMENTS:
-            children.append((token.tag, [token.content] if token.content else []))
+def _nodes(tree: Iterable[SyntaxTreeNode]) -> list[Node]:
+    """Keep text and the elements that are allowed; of others what is in them."""
+    nodes: list[Node] = []
+    for part in tree:
+        if part.type in ("fence", "code_block"):
+            found: list[Node] = [("pre", [part.content])]
+        elif part.tag in ELEMENTS and not part.hidden:
+            found = [(part.tag, _nodes(part.children) or [part.content] * bool(part.content))]
+        elif part.children:  # a link, or the paragraph of a tight list
+            found = _nodes(part.children)
         else:
-            text = "\n" if token.type in ("softbreak", "hardbreak") else token.content
-            if text and children and isinstance(children[-1], str):
-                children[-1] += text
-            elif text:
-                children.append(text)
-    return open_lists[0]
+            found = ["\n" if part.type in ("softbreak", "hardbreak") else part.content]
+        for node in found:
+            if isinstance(node, str) and nodes and isinstance(nodes[-1], str):
+                nodes[-1] += node
+            elif node:
+                nodes.append(node)
+    return nodes
 
 
 def text_of(nodes: Iterable[Node]) -> str:

@@ -344,7 +344,7 @@ class ReviewSession:
             return self._known(decision.code)
         if decision.action == "other":
             name = " ".join((decision.name or "").split())
-            if not self._checked_name(name):
+            if not (0 < len(name) <= MAX_LABEL_LENGTH and name.isprintable()):
                 raise RequestError(
                     f"Another label needs a name of 1 to {MAX_LABEL_LENGTH} printable characters."
                 )
@@ -356,10 +356,6 @@ class ReviewSession:
         if code < self._n_own:
             return Decision("label", code=code)
         return Decision("other", name=str(self.saved.classes[code]))
-
-    @staticmethod
-    def _checked_name(name: str) -> bool:
-        return 0 < len(name) <= MAX_LABEL_LENGTH and name.isprintable()
 
     @staticmethod
     def _checked_reviewer(name: str) -> str:
@@ -374,10 +370,6 @@ class ReviewSession:
         """Take back the last decision, or batch, of a tab; return a row of it and how many."""
         undone = self.store.undo(tab)
         return (undone[-1].row if undone else None), len(undone)
-
-    def release(self, tab: str) -> None:
-        """Give the row of a tab that was closed to others."""
-        self.store.release(tab)
 
     # Very sure rows
 

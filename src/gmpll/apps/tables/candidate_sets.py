@@ -14,7 +14,13 @@ from gmpll.apps.tables.annotator_columns import votes_in_columns
 from gmpll.apps.tables.errors import InputError, counted, listed, quoted
 from gmpll.apps.tables.exports import Votes
 from gmpll.apps.tables.guesses import Roles, guess_separator
-from gmpll.apps.tables.labels import Options, VoteTable, read_cells, without_prefix
+from gmpll.apps.tables.labels import (
+    Options,
+    VoteTable,
+    read_cells,
+    repeated_ids,
+    without_prefix,
+)
 from gmpll.apps.tables.spelling import Spelling, read_spelling
 from gmpll.apps.tables.tables import Table
 from gmpll.candidates import CandidateSets, VotedCandidates, candidates_from_votes
@@ -84,15 +90,11 @@ def row_ids(table: Table, roles: Roles) -> NDArray[np.str_]:
     absent = np.flatnonzero((cells == "").to_numpy(dtype=bool))
     if absent.size:
         raise InputError(f"Row {absent[0] + 1} of {table.name} has no id in the column {roles.id}.")
-    rows: dict[str, list[int]] = {}
-    for row, cell in enumerate(cells.tolist(), start=1):
-        rows.setdefault(cell, []).append(row)
-    shown = [f"{quoted(n)} in rows {listed(at, 3)}" for n, at in rows.items() if len(at) > 1]
-    if shown:
-        often = "twice" if max(map(len, rows.values())) == 2 else "more than once"
+    repeated, shown = repeated_ids(cells)
+    if repeated:
         raise InputError(
-            f"{counted(len(shown), 'id', 'stands')} {often} in the column {roles.id} of "
-            f"{table.name}: {listed(shown, 5)}; make them differ, or use --id none."
+            f"{repeated} in the column {roles.id} of {table.name}: {shown}; make them differ, or "
+            "use --id none."
         )
     return _as_array(cells.tolist(), "id")
 
@@ -112,7 +114,10 @@ def label_sets(table: Table, roles: Roles, options: Options, ids: NDArray[np.str
         votes = _voted(renamed, roles, options, ids, problems)
         mask, classes = votes.weights > 0, votes.candidates.classes
     else:
-        sets = _from_columns(table, roles)
+        if len(roles.candidates) > 1:
+            sets = _from_flags(table, roles.candidates)
+        else:
+            sets = _from_cells(table, roles.candidates[0], roles.separator)
         totals = sets.mask.sum(axis=0).tolist()
         by_label = dict(zip(sets.classes.tolist(), totals, strict=True))
         spelling = read_spelling(by_label, written, options, problems)
@@ -191,12 +196,6 @@ def _place(row: int, ids: NDArray[np.str_]) -> str:
 
 
 # Where candidates are written ----------------------------------------------------------------
-
-
-def _from_columns(table: Table, roles: Roles) -> CandidateSets:
-    if len(roles.candidates) > 1:
-        return _from_flags(table, roles.candidates)
-    return _from_cells(table, roles.candidates[0], roles.separator)
 
 
 def _from_cells(table: Table, column: str, separator: str) -> CandidateSets:

@@ -35,6 +35,7 @@ from gmpll.apps.tables.labels import (
     VoteTable,
     open_votes,
     parse_cells,
+    repeated_ids,
     split_prefix,
     vote_table,
     without_prefix,
@@ -522,7 +523,9 @@ def _kind(table: Table, name: str, explicit: bool, maybe_text: bool) -> tuple[st
         return "", "constant"
     if n_values > min(_MAX_CATEGORIES, max(2, len(column) // 2)) and not explicit:
         commas = "; its commas may divide thousands" * divides_thousands(str(first))
-        return "", f"{n_values} different values{commas}"
+        repeated, shown = repeated_ids(table.text(name)) if _ID_LIKE.fullmatch(name) else ("", "")
+        why = f"; it would be the id, but {repeated}: {shown}" if repeated else ""
+        return "", f"{n_values} different values{commas}{why}"
     return "categorical", ""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmpll.apps.tables.cells import is_missing, parse_list
-from gmpll.apps.tables.errors import InputError, listed, quoted
+from gmpll.apps.tables.errors import InputError, counted, listed, quoted
 from gmpll.apps.tables.tables import Table, read_table, table_from_frame
 
 #: Given for a column, it means that there is none, whatever a guess would say.
@@ -137,6 +137,18 @@ def without_prefix(names: Sequence[str]) -> list[str]:
         if len(prefixes) == 1 and all(name.partition(mark)[2] for name in names):
             return [name.partition(mark)[2] for name in names]
     return list(names)
+
+
+def repeated_ids(cells: Iterable[str]) -> tuple[str, str]:
+    """Say how many ids stand more than once, and which, with their rows; "" if none does."""
+    rows: dict[str, list[int]] = {}
+    for row, cell in enumerate(cells, start=1):
+        rows.setdefault(cell, []).append(row)
+    shown = [f"{quoted(n)} in rows {listed(at, 3)}" for n, at in rows.items() if len(at) > 1]
+    often = "twice" if max(map(len, rows.values())) == 2 else "more than once"
+    return (
+        (f"{counted(len(shown), 'id', 'stands')} {often}", listed(shown, 5)) if shown else ("", "")
+    )
 
 
 class VoteTable(NamedTuple):

@@ -275,7 +275,7 @@ def write_folder(
             ),
             staging / saved.MODEL_FILE,
         )
-        matching = saved.saved_matching(resolution, escape=escape)
+        matching = saved.saved_matching(resolution, escape=escape, n_added=len(columns))
         saved.write_matching(matching, staging / saved.MATCHING_FILE)
         step("Explaining and drawing the report")
         from gmpll.apps.tables import page as pages  # draws: loaded where a page is written

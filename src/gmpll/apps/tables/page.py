@@ -11,6 +11,7 @@ import json
 import platform
 from datetime import datetime
 from importlib.resources import files
+from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -169,7 +170,8 @@ def _doubtful(resolution: Resolution, display: NDArray[np.str_]) -> list[SimpleN
         reasons[: len(explained)] = explain_rows(
             resolution.model, explained, max_iterations=MAX_ITERATIONS
         )
-    pictures = _Pictures(resolution)
+    path, room = prepared.table.path, MAX_PICTURES
+    folder = None if path is None else path.absolute().parent
     rows = []
     for row, why in zip(order, reasons, strict=True):
         named = np.array([found.labels[row], suggested[row], found.runners_up[row]])
@@ -182,6 +184,8 @@ def _doubtful(resolution: Resolution, display: NDArray[np.str_]) -> list[SimpleN
         votes = _votes_of(row, sets)
         tipped = why is not None and not sets.annotated
         cells = json.loads(str(display[row]))
+        picture = _picture(cells.get(roles.image, ""), folder, room)
+        room -= len(picture) * 3 // 4
         rows.append(
             SimpleNamespace(
                 id=str(ids[row]),
@@ -191,7 +195,7 @@ def _doubtful(resolution: Resolution, display: NDArray[np.str_]) -> list[SimpleN
                 outside=float(outside[row]),
                 suggested=names[suggested[row]],
                 text=" ".join(cells.get(name, "") for name in roles.text),
-                picture=pictures.data(cells.get(roles.image, "")),
+                picture=picture,
                 candidates=[
                     SimpleNamespace(
                         name=names[code],
@@ -211,26 +215,16 @@ def _doubtful(resolution: Resolution, display: NDArray[np.str_]) -> list[SimpleN
     return rows
 
 
-class _Pictures:
-    """Reads pictures beside the input until the page has enough of them."""
-
-    def __init__(self, resolution: Resolution) -> None:
-        path = resolution.prepared.table.path
-        self._folder = None if path is None else path.absolute().parent
-        self._room = MAX_PICTURES
-
-    def data(self, name: str) -> str:
-        """Return a picture as the address that holds it, "" if there is none."""
-        if not name or self._folder is None:
-            return ""
-        try:
-            image = read_picture(name, self._folder)
-        except PictureError:
-            return ""
-        if len(image.content) > min(MAX_PICTURE, self._room):
-            return ""
-        self._room -= len(image.content)
-        return f"data:{image.media_type};base64,{base64.b64encode(image.content).decode()}"
+def _picture(name: str, folder: Path | None, room: int) -> str:
+    """Return a picture beside the input as the address that holds it, "" if there is no room."""
+    if not name or folder is None:
+        return ""
+    try:
+        image = read_picture(name, folder)
+    except PictureError:
+        return ""
+    address = f"data:{image.media_type};base64,{base64.b64encode(image.content).decode()}"
+    return address if len(image.content) <= min(MAX_PICTURE, room) else ""
 
 
 def _votes_of(row: int, sets: LabelSets) -> list[tuple[str, str]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -198,15 +198,13 @@ def resolve(prepared: Prepared, *, step: Callable[[str], None] = lambda text: No
         settings["outside"] = "never"  # what a row cannot have is not known outside the sets
     model = make_model(options.method, options.seed, **settings)
     known = CandidateSets(sets.mask, sets.classes)
-    matched = match_sets(model, features, known, sets.gold, sets.votes)
-    confidences, possible = matched.confidences, sets.mask
+    labels, confidences, outside, suggested = match_sets(
+        model, features, known, sets.gold, sets.votes
+    )
+    possible, below = sets.mask, prepared.review_below
     if sets.annotated:
         possible = possible | (confidences >= LEAST_CONFIDENCE)
-    found = verdicts(confidences, possible, matched.labels, sets.gold, prepared.review_below)
-    if matched.outside is not None:
-        review = found.review | (matched.outside > PROBABLY)
-        outside, suggested = matched.outside, matched.suggested
-        found = replace(found, review=review, outside=outside, suggested=suggested)
+    found = verdicts(confidences, possible, labels, sets.gold, below, outside, suggested)
     return Resolution(prepared, encoder, model, features, confidences, found)
 
 
@@ -268,8 +266,10 @@ def verdicts(
     labels: NDArray[np.int64],
     gold: NDArray[np.int64],
     review_below: float,
+    outside: NDArray[np.float64] | None = None,
+    suggested: NDArray[np.int64] | None = None,
 ) -> Verdicts:
-    """Judge labels by their confidences.
+    """Judge labels by their confidences, and by whether the right one is probably missing.
 
     A row with one candidate is sure. The margin is negative where the label found has less
     confidence than another candidate.
@@ -282,13 +282,11 @@ def verdicts(
     alone = mask.sum(axis=1) == 1
     confidence[alone] = 1.0
     margin = np.where(alone, 1.0, confidence - others[rows, second])
-    return Verdicts(
-        labels=labels,
-        runners_up=np.where(alone, -1, second),
-        confidence=confidence,
-        margin=margin,
-        review=~alone & (gold < 0) & (margin < review_below),
-    )
+    review = ~alone & (gold < 0) & (margin < review_below)
+    if outside is not None:
+        review |= outside > PROBABLY
+    runners_up = np.where(alone, -1, second)
+    return Verdicts(labels, runners_up, confidence, margin, review, (), outside, suggested)
 
 
 def result_columns(

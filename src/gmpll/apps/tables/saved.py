@@ -164,15 +164,18 @@ def load_model(path: str | Path) -> SavedModel:
     check_format(path, content.pop("format", None), MODEL_FORMAT)
     try:
         saved = SavedModel(**content)
-        fits = (
-            isinstance(saved.encoder, FeatureEncoder)
-            and isinstance(saved.model, BasePartialLabelClassifier)
-            and all(isinstance(name, str) for name in saved.vectors)
-            and isinstance(saved.n_files, int)
-            and isinstance(saved.review_below, (int, float))
-            and isinstance(saved.created, str)
-            and isinstance(saved.versions, dict)
+        kinds: Any = (
+            FeatureEncoder,
+            BasePartialLabelClassifier,
+            list,
+            int,
+            (int, float),
+            str,
+            dict,
         )
+        values = (getattr(saved, field.name) for field in fields(saved))
+        fits = all(map(isinstance, values, kinds))
+        fits = fits and all(isinstance(name, str) for name in saved.vectors)
     except TypeError:
         fits = False
     if not fits:
@@ -303,8 +306,10 @@ _LAYOUT: dict[str, tuple[str, str]] = {
 }
 
 
-def saved_matching(resolution: Resolution, *, escape: bool = True) -> SavedMatching:
-    """Take from a run what is kept."""
+def saved_matching(
+    resolution: Resolution, *, escape: bool = True, n_added: int = 0
+) -> SavedMatching:
+    """Take from a run what is kept; ``n_added`` columns stand behind those of the input."""
     prepared = resolution.prepared
     roles = prepared.roles
     settings = {
@@ -312,6 +317,7 @@ def saved_matching(resolution: Resolution, *, escape: bool = True) -> SavedMatch
         "seed": prepared.options.seed,
         "review_below": prepared.review_below,
         "new_labels": prepared.sets.n_new,
+        "added_columns": n_added,
         "input": input_settings(prepared.table, prepared.options, escape=escape),
         "parameters": {
             name: value

@@ -110,7 +110,10 @@ def sentences(resolution: Resolution) -> tuple[str, ...]:
             "label (outside above 0.5): look at the label suggested, or say that the sets are "
             "complete with --outside never."
         )
-    return (*told, _of_labels(model))
+    shares = model.class_prior_
+    order = np.argsort(-shares.round(3), kind="stable")
+    named = [f"{quoted(model.classes_[code])} {shares[code]:.0%}" for code in order]
+    return (*told, f"Labels by the frequency found: {listed(named, _SHOWN_LABELS)}.")
 
 
 def _of_features(evidence: dict[str, Any]) -> str:
@@ -178,13 +181,6 @@ def _of_annotators(table: pd.DataFrame, resolution: Resolution) -> list[str]:
     if outside:
         told.append(f"{counted(outside, 'row')} got a label that nobody voted for.")
     return told
-
-
-def _of_labels(model: Any) -> str:
-    shares = model.class_prior_
-    order = np.argsort(-shares.round(3), kind="stable")
-    named = [f"{quoted(model.classes_[code])} {shares[code]:.0%}" for code in order]
-    return f"Labels by the frequency found: {listed(named, _SHOWN_LABELS)}."
 
 
 # How many labels are wrong, and which -------------------------------------------------------

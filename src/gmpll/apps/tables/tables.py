@@ -16,6 +16,7 @@ import zipfile
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -434,7 +435,8 @@ def _read_excel(path: Path) -> Table:
         name, lines, others = "", [], book.sheetnames
         for sheet in book.worksheets:
             sheet.reset_dimensions()  # a file may claim to have millions of cells
-            lines = [row for row in sheet.iter_rows(values_only=True) if any(map(_filled, row))]
+            rows = sheet.iter_rows(values_only=True)
+            lines = [row for row in rows if any(value not in (None, "") for value in row)]
             if lines:
                 name, others = sheet.title, [n for n in book.sheetnames if n != sheet.title]
                 break
@@ -447,20 +449,13 @@ def _read_excel(path: Path) -> Table:
     if not lines:
         raise InputError(f"{path} is empty: a header and some rows are needed.")
     cells = [[_cell_text(value) for value in line] for line in lines]
-    width = max(max(map(len, cells[1:]), default=0), len(cells[0]))
-    used = [c for c in range(width) if any(len(line) > c and line[c] for line in cells)]
-    table = [[line[c] if len(line) > c else "" for c in used] for line in cells]
-    names = _column_names(table[0], path)
-    _check_characters([cell for line in table for cell in line], str(path))
-    columns = zip(*table[1:], strict=True) if len(table) > 1 else ((),) * len(names)
-    arrow = pa.table([pa.array(column, pa.string()) for column in columns], names=names)
+    columns = [column for column in zip_longest(*cells, fillvalue="") if any(column)]
+    names = _column_names([column[0] for column in columns], path)
+    _check_characters([cell for column in columns for cell in column], str(path))
+    arrow = pa.table([pa.array(column[1:], pa.string()) for column in columns], names=names)
     frame = pd.DataFrame({n: _typed_column(arrow[n]) for n in names}, copy=False)
     notes = (f"sheet {quoted(name)}, not {listed(map(quoted, others), 3)}",) if others else ()
     return Table(frame, path, "csv", arrow, encoding="utf-8-sig", notes=notes)
-
-
-def _filled(value: Any) -> bool:
-    return value is not None and value != ""
 
 
 def _cell_text(value: Any) -> str:
