@@ -298,9 +298,11 @@ def _print_results(console: Console, resolution: Resolution) -> None:
     )
     if resolution.prepared.calibrated:
         wrong = wrong_probability(resolution)
+        more = "; more if annotators are often wrong together, which votes hardly show"
         console.print(
             f"About {wrong.sum():.0f} of {len(wrong)} labels are expected to be wrong, "
-            f"{wrong[found.review].sum():.0f} of them among the rows worth a look."
+            f"{wrong[found.review].sum():.0f} of them among the rows worth a look"
+            f"{more if resolution.prepared.sets.annotated else ''}."
         )
     for sentence in sentences(resolution):
         console.print(sentence, markup=False)

@@ -64,7 +64,7 @@ def predict(
 
         from gmpll.apps.tables.output import check_suffix, table_suffix, write_table
         from gmpll.apps.tables.resolving import result_columns
-        from gmpll.apps.tables.saved import load_model, predict_table
+        from gmpll.apps.tables.saved import judged, load_model, predictions
         from gmpll.apps.tables.tables import read_table
 
         saved = load_model(model)
@@ -75,7 +75,7 @@ def predict(
             check_file(target, force=force)
             target.parent.mkdir(parents=True, exist_ok=True)
         files = [Path(name) for name in split(features)]
-        found = predict_table(saved, table, files, id or "")
+        found = judged(saved, *predictions(saved, table, files, id or ""))
         columns = result_columns(found, saved.model.classes_, set(table.frame.columns))
         with atomic_write(target) as temporary:
             write_table(table, columns, temporary, escape=escape_formulas)
@@ -83,8 +83,8 @@ def predict(
         for note in found.notes:
             typer.echo(f"Note: {note}.", err=aside)
         n = len(found.labels)
-        judged = "" if np.isnan(found.confidence).any() else f", {found.review.sum()} worth a look"
-        typer.echo(f"Predicted {n} row{'s' * (n != 1)}{judged}.", err=aside)
+        doubt = "" if np.isnan(found.confidence).any() else f", {found.review.sum()} worth a look"
+        typer.echo(f"Predicted {n} row{'s' * (n != 1)}{doubt}.", err=aside)
         if target != STDOUT:
             typer.echo(str(target), err=aside)
 

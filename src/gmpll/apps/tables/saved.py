@@ -195,24 +195,13 @@ def _is_trusted(name: str) -> bool:
     return isinstance(found, (type, FunctionType)) and found.__module__ == module
 
 
-def predict_table(
-    saved: SavedModel, table: Table, files: Sequence[Path] = (), id_column: str = ""
-) -> Verdicts:
-    """Predict the label of every row of a table that has the columns of the model.
-
-    ``id_column`` holds ids that embedding files may refer to. A method without probabilities
-    leaves ``confidence`` and ``margin`` as NaN.
-    """
-    return judged(saved, *predictions(saved, table, files, id_column))
-
-
 def judged(
     saved: SavedModel,
     labels: NDArray[Any],
     shares: NDArray[np.float64] | None,
     notes: tuple[str, ...],
 ) -> Verdicts:
-    """Say of predictions how sure they are and which are worth a look."""
+    """Say how sure predictions are and which are worth a look; without shares that is NaN."""
     n = len(labels)
     codes, nobody = codes_of(labels, saved.model.classes_), np.full(n, -1, dtype=np.int64)
     if shares is None:
@@ -227,7 +216,11 @@ def judged(
 def predictions(
     saved: SavedModel, table: Table, files: Sequence[Path] = (), id_column: str = ""
 ) -> tuple[NDArray[Any], NDArray[np.float64] | None, tuple[str, ...]]:
-    """Return labels, probabilities where the method has them, and what is odd about the rows."""
+    """Return labels, probabilities where the method has them, and what is odd about the rows.
+
+    The table has the columns of the model; ``id_column`` holds ids that embedding files may refer
+    to.
+    """
     if len(files) != saved.n_files:
         raise InputError(
             f"The model was made with {saved.n_files} embedding files but got {len(files)}: "
