@@ -1,15 +1,20 @@
 """Seconds of one fit of every method at three sizes, beside the neighbour search.
 
     python benchmarks/methods.py [--methods SURE LALO] [--out CSV]
+    python benchmarks/methods.py --better results/worlds/report.csv [more.csv ...]
 
 Synthetic problems of 20 features, 10 labels, 2.5 candidates on average. The ratio is to one exact
 search for 40 neighbours of every row, run right before in the same process.
+
+``--better`` runs nothing: it reads results and prints on how many problems of each data set a
+method has a larger mean accuracy on unseen rows, over folds or seeds, than the default.
 """
 
 import argparse
 import csv
 import time
 import warnings
+from collections import defaultdict
 
 from gmpll.datasets import make_partial_label_problem
 from gmpll.graph.neighbors import nearest_neighbors
@@ -24,11 +29,40 @@ def seconds(action):
     return time.perf_counter() - start
 
 
+def print_better(paths):
+    """Print where a method is ahead of the default on unseen rows."""
+    scores = defaultdict(list)
+    for path in paths:
+        with open(path, newline="") as file:
+            for row in csv.DictReader(file):
+                unseen = row.get("unseen") or row.get("inductive")
+                if row["status"] == "ok" and unseen:
+                    problem = tuple(row.get(key) for key in ("base", "dataset", "world", "p", "r"))
+                    method = "gmpll" if row["method"] == "default" else row["method"]
+                    scores[problem, method].append(float(unseen))
+    means = {key: sum(values) / len(values) for key, values in scores.items()}
+    for method in sorted({method for _, method in means} - {"gmpll"}):
+        ahead = defaultdict(list)
+        for (problem, name), mean in means.items():
+            if name == method and (problem, "gmpll") in means:
+                ahead[problem[0] or problem[1]].append(mean - means[problem, "gmpll"])
+        n_better = sum(value > 0 for values in ahead.values() for value in values)
+        print(f"{method}: ahead on {n_better} of {sum(map(len, ahead.values()))} problems")
+        for name, values in ahead.items():
+            print(
+                f"    {name}: ahead on {sum(value > 0 for value in values)} of {len(values)}, "
+                f"mean {sum(values) / len(values):+.3f}, largest {max(values):+.3f}"
+            )
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS, metavar="METHOD")
     parser.add_argument("--out", help="also write the table to this CSV file")
+    parser.add_argument("--better", nargs="+", metavar="CSV", help="read results, run nothing")
     options = parser.parse_args()
+    if options.better:
+        return print_better(options.better)
     warnings.simplefilter("ignore")
     rows = []
     for size in SIZES:
