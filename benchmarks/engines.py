@@ -2,7 +2,7 @@
 
     SCIPY_ARRAY_API=1 python benchmarks/engines.py --data FOLDER | tee results/engines.txt
 
-Fits an estimator on NumPy arrays, on tensors in the main memory and on Dask arrays of eight
+Fits both estimators on NumPy arrays, on tensors in the main memory and on Dask arrays of eight
 partitions, and prints on which share of the rows the same label is found, and predicted for a tenth
 of the rows that was kept apart: on Lost, MSRCv2 and a synthetic problem of 20,000 x 32.
 """
@@ -25,7 +25,7 @@ TEST_SHARE = 0.1
 N_PARTITIONS = 8
 #: Labels of fewer rows than this are not equal.
 MIN_EQUAL = 0.995
-ESTIMATORS = {"GMPLL": GMPLL("local", random_state=0), "default": PartialLabelClassifier()}
+ESTIMATORS = (GMPLL("local", random_state=0), PartialLabelClassifier(random_state=0))
 KINDS = {
     "NumPy": np.asarray,
     "torch": torch.as_tensor,
@@ -42,15 +42,18 @@ def problems(folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", required=True, help="folder of the data sets")
-    parser.add_argument("--estimator", choices=ESTIMATORS, default="GMPLL", help="(default: GMPLL)")
     options = parser.parse_args()
-    estimator = ESTIMATORS[options.estimator]
+    for estimator in ESTIMATORS:
+        compare(estimator, options.data)
+
+
+def compare(estimator, folder):
     print(f"{estimator}: equal labels, found and predicted, as on NumPy arrays.")
     print(
         f"{'data':12s} {'rows':>6s} {'arrays':7s} {'seconds':>8s} {'found':>8s} {'predicted':>9s}"
     )
     shares = []
-    for name, problem in problems(options.data):
+    for name, problem in problems(folder):
         order = np.random.RandomState(0).permutation(len(problem.data))
         test, train = np.split(order, [int(TEST_SHARE * len(order))])
         reference = None

@@ -123,11 +123,12 @@ class PackedLayout(DenseLayout):
     def normalise(self, support: Floats, fallback: Floats) -> Floats:
         """Let instances sum to one; one without any support keeps its ``fallback``."""
         total = np.bincount(self.instance, weights=support, minlength=self.shape[0])
-        unsupported = total <= 0
+        unsupported = np.flatnonzero(total <= 0)
         total[unsupported] = 1.0
         result = support / total.take(self.instance)
-        if unsupported.any():
-            np.copyto(result, fallback, where=unsupported.take(self.instance))
+        if unsupported.size:
+            total[unsupported] = 0.0
+            np.copyto(result, fallback, where=total.take(self.instance) == 0)
         return result
 
     def class_mass(self, p: Floats) -> NDArray[np.float64]:
