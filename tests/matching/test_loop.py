@@ -3,7 +3,7 @@ import pytest
 
 from gmpll.arrays import to_host
 from gmpll.graph.local import LocalGraph
-from gmpll.matching import DenseLayout, LocalAffinity, match, uniform_start
+from gmpll.matching import DenseLayout, LocalAffinity, match, support_of, uniform_start
 from problems import random_problem
 
 
@@ -214,3 +214,11 @@ def test_an_iteration_on_dask_arrays_multiplies_once():
     assert len(products) == found.n_iter == 5
     expected = match(Dense(dense), mask, balance=0.5, max_iter=5, tol=1e-9)
     np.testing.assert_allclose(to_host(found.probabilities), expected.probabilities)
+
+
+def test_the_support_has_the_shape_of_the_probabilities_in_every_layout():
+    weights, mask, _ = weighted_problem()
+    P = uniform_start(mask)
+    expected = np.where(mask, weights @ P, 0.0)
+    for affinity in (Packed(weights, mask), Dense(weights.toarray())):
+        np.testing.assert_allclose(np.where(mask, support_of(affinity, P), 0.0), expected)
