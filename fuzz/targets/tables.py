@@ -55,8 +55,12 @@ LABEL_STUDIO = [
         "id": number,
         "data": {"text": f"text number {number}", "size": number},
         "annotations": [
-            {"result": [{"type": "choices", "value": {"choices": [name]}}], "was_cancelled": False}
-            for name in names
+            {
+                "completed_by": {"id": place},
+                "result": [{"type": "choices", "value": {"choices": [name]}}],
+                "was_cancelled": False,
+            }
+            for place, name in enumerate(names)
         ],
         "predictions": [],
     }

@@ -15,7 +15,7 @@ import platform
 import sys
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -292,6 +292,12 @@ class SavedMatching:
         return Rows(self.ids, self.classes, self.mask, self.display, n_new)
 
 
+#: What stands for arrays that a file need not have.
+_UNKNOWN: dict[str, Any] = {
+    part.name: part.default_factory()
+    for part in fields(SavedMatching)
+    if part.default_factory is not MISSING
+}
 #: Kind and shape of every array.
 _LAYOUT: dict[str, tuple[str, str]] = {
     name: hint.__metadata__
@@ -367,7 +373,7 @@ def read_matching(directory: str | Path) -> SavedMatching:
         check_unpacked_size(path)
         with np.load(path, allow_pickle=False) as file:
             # What is no array in such a file comes as bytes.
-            arrays = {name: np.asarray(file[name]) for name in file.files}
+            arrays = _UNKNOWN | {name: np.asarray(file[name]) for name in file.files}
     except InputError:
         raise
     except Exception as error:  # a damaged file shows in a dozen kinds of exception

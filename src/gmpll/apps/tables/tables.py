@@ -518,10 +518,7 @@ def _read_json(path: Path, kind: str, encoding: str) -> Table:
 
 def read_json_records(path: Path, kind: str, encoding: str) -> list[dict[str, Any]]:
     """Return the objects of a JSON Lines file or of a JSON list."""
-    try:
-        text = _content(path).decode(_codec(encoding))
-    except UnicodeError as error:
-        raise _wrong_encoding(path, encoding, error) from error
+    text = _text_in(path, encoding)
     if kind == "json":
         found = records_in(_loaded(text, str(path), "it must hold a list of objects"))
         if found is None:
@@ -539,11 +536,14 @@ def read_json_records(path: Path, kind: str, encoding: str) -> list[dict[str, An
 
 def read_json(path: Path) -> Any:
     """Return what a JSON file holds."""
+    return _loaded(_text_in(path, "utf-8"), str(path), "fix it")
+
+
+def _text_in(path: Path, encoding: str) -> str:
     try:
-        text = _content(path).decode("utf-8-sig")
+        return _content(path).decode(_codec(encoding))
     except UnicodeError as error:
-        raise _wrong_encoding(path, "utf-8", error) from error
-    return _loaded(text, str(path), "fix it")
+        raise _wrong_encoding(path, encoding, error) from error
 
 
 def _loaded(text: str, where: str, hint: str) -> Any:
