@@ -21,7 +21,7 @@ from gmpll.candidates import CandidateSets
 from gmpll.side_information import weight_argument
 
 #: What a copy of a fitted model does not choose anew.
-SETTLED_HYPERPARAMETERS = ("stacking", "linear", "forest")
+SETTLED_HYPERPARAMETERS = ("stacking", "forest")
 
 
 @dataclass(frozen=True)

@@ -19,16 +19,25 @@ def median_squared_distance(X):
 
 
 def rational_quadratic(X, Z=None):
-    """The kernel, with the median squared distance of X for its scale."""
+    """The kernel of one view, with the median squared distance of X for its scale."""
     return 1.0 / (1.0 + euclidean_distances(X, Z, squared=True) / median_squared_distance(X))
+
+
+def linear(X, Z=None):
+    return X @ (X if Z is None else Z).T / (X**2).sum(axis=1).mean()
+
+
+def kernel_of(X, Z=None):
+    """The kernel of rows that have a single view."""
+    return (rational_quadratic(X, Z) + linear(X, Z)) / 2
 
 
 def test_fitted_values_equal_kernel_ridge_of_scikit_learn():
     X, Y = problem()
     ours = KernelRidge([X], ridge=0.1, rng=np.random.RandomState(0))
-    reference = ReferenceRidge(alpha=0.1, kernel="precomputed").fit(rational_quadratic(X), Y)
+    reference = ReferenceRidge(alpha=0.1, kernel="precomputed").fit(kernel_of(X), Y)
     queries = np.random.RandomState(1).randn(10, 3)
-    expected = reference.predict(rational_quadratic(X, queries).T)
+    expected = reference.predict(kernel_of(X, queries).T)
     np.testing.assert_allclose(ours.predictor(Y)([queries]), expected, atol=1e-5)
 
 
@@ -37,7 +46,7 @@ def test_some_of_the_rows_make_the_regression_without_the_others():
     whole = KernelRidge([X], ridge=0.2, rng=np.random.RandomState(0))
     some, others = np.arange(0, 40, 2), np.arange(1, 40, 2)
     part = whole.part(some)
-    K = rational_quadratic(X)
+    K = kernel_of(X)
     expected = np.linalg.solve(K[np.ix_(some, some)] + 0.2 * np.eye(20), Y[some])
     np.testing.assert_allclose(part.coefficients(Y[some]), expected)
     np.testing.assert_allclose(whole.between(others, some), K[np.ix_(others, some)])
@@ -49,7 +58,7 @@ def test_leave_one_out_equals_fitting_without_the_row():
     predictions = ours.leave_one_out(Y)
     for i in range(len(X)):
         rest = np.arange(len(X)) != i
-        kernel = rational_quadratic(X)
+        kernel = kernel_of(X)
         coefficients = np.linalg.solve(kernel[np.ix_(rest, rest)] + 0.2 * np.eye(24), Y[rest])
         np.testing.assert_allclose(predictions[i], kernel[i, rest] @ coefficients, atol=1e-5)
 
@@ -58,7 +67,7 @@ def test_views_add_up_to_the_mean_kernel():
     X, Y = problem()
     other = X**3
     ours = KernelRidge([X, other], ridge=0.1, rng=np.random.RandomState(0))
-    kernel = (rational_quadratic(X) + rational_quadratic(other)) / 2
+    kernel = (rational_quadratic(X) + rational_quadratic(other) + linear(other)) / 3
     expected = kernel @ np.linalg.solve(kernel + 0.1 * np.eye(len(X)), Y)
     np.testing.assert_allclose(ours.predictor(Y)([X, other]), expected, atol=1e-5)
 
@@ -69,7 +78,7 @@ def test_another_ridge_shares_the_kernel():
     second = first.with_ridge(0.01)
     fresh = KernelRidge([X], ridge=0.01, rng=np.random.RandomState(0))
     np.testing.assert_allclose(second.leave_one_out(Y), fresh.leave_one_out(Y))
-    assert second._between is first._between
+    assert second._gram is first._gram
     assert first.with_ridge(0.1) is first
 
 
@@ -124,15 +133,18 @@ def landmark_problem(monkeypatch, m=50, n_landmarks=12):
     few_landmarks(monkeypatch, n_landmarks)
     few = KernelRidge([X], ridge=0.3, rng=np.random.RandomState(0))
     landmarks = few._kernel.landmarks[0]
-    scale = median_squared_distance(X)
-    R = 1.0 / (1.0 + euclidean_distances(X, landmarks, squared=True) / scale)
-    N = 1.0 / (1.0 + euclidean_distances(landmarks, squared=True) / scale)
+    R = kernel_of(X, landmarks)
+    N = R[few_rows(X, landmarks)] + module.JITTER * np.eye(n_landmarks)
     return X, Y, few, R, N
+
+
+def few_rows(X, landmarks):
+    return [int(np.flatnonzero((row == X).all(axis=1))[0]) for row in landmarks]
 
 
 def test_landmarks_are_rows_drawn_once_each(monkeypatch):
     X, _, few, _, _ = landmark_problem(monkeypatch)
-    places = [int(np.flatnonzero((row == X).all(axis=1))[0]) for row in few._kernel.landmarks[0]]
+    places = few_rows(X, few._kernel.landmarks[0])
     assert places == sorted(set(places))
     assert len(places) == few.n_landmarks == 12
     assert places != list(range(12))
@@ -157,12 +169,26 @@ def test_leaving_one_out_with_landmarks_equals_fitting_without_the_row(monkeypat
         rest = np.arange(len(X)) != i
         without = np.linalg.solve(R[rest].T @ R[rest] + 0.3 * N, R[rest].T @ Y[rest])
         np.testing.assert_allclose(predictions[i], R[i] @ without, atol=1e-5)
+    some = np.array([3, 17, 40])
+    np.testing.assert_allclose(few.leave_one_out(Y, some), predictions[some], atol=1e-12)
+
+
+def test_the_kernel_of_very_many_rows_is_in_single_precision(monkeypatch):
+    X, Y = problem(m=200, d=2)
+    few_landmarks(monkeypatch, 30)
+    double = KernelRidge([X], rng=np.random.RandomState(0))
+    monkeypatch.setattr(module, "DOUBLE_ROWS", 199)
+    single = KernelRidge([X], rng=np.random.RandomState(0))
+    assert double._features.dtype == np.float64
+    assert single._features.dtype == np.float32
+    np.testing.assert_allclose(single.leave_one_out(Y), double.leave_one_out(Y), atol=2e-3)
+    np.testing.assert_allclose(single.predictor(Y)([X]), double.predictor(Y)([X]), atol=2e-3)
 
 
 def test_the_leverage_of_all_rows_is_that_of_kernel_ridge():
     X, _ = problem(m=20)
     ours = KernelRidge([X], ridge=0.2, rng=np.random.RandomState(0))
-    K = rational_quadratic(X)
+    K = kernel_of(X)
     hat = K @ np.linalg.inv(K + 0.2 * np.eye(20))
     np.testing.assert_allclose(ours.leverage, hat.diagonal(), atol=1e-8)
 
@@ -188,35 +214,40 @@ def test_the_inverse_of_a_singular_matrix_is_shifted_until_there_is_one():
                                atol=1e-12)  # fmt: skip
     indefinite = np.diag([1.0, 1.0, -1e-9])
     found = module._inverse(indefinite, 0.0)
-    shift = 100 * module.JITTER  # the first shift that makes it positive
+    shift = 100 * module.TINY_SHIFT  # the first shift that makes it positive
     np.testing.assert_allclose(found, np.linalg.inv(indefinite + shift * np.eye(3)), rtol=1e-6)
     np.testing.assert_array_equal(indefinite, np.diag([1.0, 1.0, -1e-9]))
 
 
 def test_gram_is_the_product():
     rows = np.random.RandomState(0).randn(6, 4)
-    np.testing.assert_allclose(module._gram(rows), rows.T @ rows, atol=1e-12)
+    np.testing.assert_allclose(module._product_with_itself(rows), rows.T @ rows, atol=1e-12)
 
 
-def test_the_typical_distance_is_the_median_between_different_rows(monkeypatch):
+def test_typical_distances_and_lengths_are_those_of_a_sample(monkeypatch):
     rng = np.random.RandomState(0)
     X = rng.randn(31, 2)
-    assert module._typical_squared_distance(X, rng) == pytest.approx(median_squared_distance(X))
-    two = np.array([[0.0], [3.0]])
-    assert module._typical_squared_distance(two, rng) == pytest.approx(9.0)
+    found = LandmarkKernel.of([X, 2 * X], [], rng)
+    median = median_squared_distance(X)
+    assert found.scales == pytest.approx([median, 4 * median])
+    assert found.length == pytest.approx((4 * X**2).sum(axis=1).mean())
+    assert LandmarkKernel.of([np.array([[0.0], [3.0]])], [], rng).scales == [9.0]
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # of a median of nothing
         for alike in (np.zeros((5, 2)), np.zeros((1, 2))):
-            assert module._typical_squared_distance(alike, rng) == 1.0
-    monkeypatch.setattr(module, "DISTANCE_SAMPLE", 4)
+            found = LandmarkKernel.of([alike], [], rng)
+            assert (found.scales, found.length) == ([1.0], 1.0)
+    monkeypatch.setattr(module, "SCALE_SAMPLE", 4)
     drawn = X[np.random.RandomState(7).permutation(31)[:4]]
-    found = module._typical_squared_distance(X, np.random.RandomState(7))
-    assert found == pytest.approx(median_squared_distance(drawn))
+    found = LandmarkKernel.of([X], [], np.random.RandomState(7))
+    assert found.scales == pytest.approx([median_squared_distance(drawn)])
 
 
 def test_the_kernel_has_one_scale_for_every_view():
     X, Z = np.array([[0.0], [1.0]]), np.array([[0.0], [2.0]])
-    found = LandmarkKernel([X[:1], Z[:1]], [0.5, 0.25])(X, Z)
-    np.testing.assert_allclose(found, [[1.0], [(1 / (1 + 1 / 0.5) + 1 / (1 + 4 / 0.25)) / 2]])
+    found = LandmarkKernel([X[1:], Z[1:]], [0.5, 0.25], 8.0)(X, Z)
+    near = (1.0 + 1.0 + 4.0 / 8.0) / 3
+    far = (1 / (1 + 1 / 0.5) + 1 / (1 + 4 / 0.25) + 0.0) / 3
+    np.testing.assert_allclose(found, [[far], [near]])
     with pytest.raises(ValueError, match="longer"):
-        LandmarkKernel([X, Z], [0.5, 0.25])(X)
+        LandmarkKernel([X, Z], [0.5, 0.25], 1.0)(X)

@@ -5,14 +5,13 @@ from sklearn.datasets import load_iris
 from gmpll import PartialLabelClassifier
 from gmpll.datasets import random_candidates
 from gmpll.evidence import selection
-from gmpll.evidence.pipeline import CandidateRows
+from gmpll.evidence.pipeline import RIDGES, CandidateRows, Hyperparameters, climb
 from gmpll.evidence.selection import (
     FOREST_SHARES,
     N_STANDARD_ERRORS,
     N_STANDARD_ERRORS_SMALL,
     STACKING,
     Search,
-    search_space,
     select,
 )
 from gmpll.evidence.stacking import fit_stacker
@@ -34,7 +33,7 @@ def test_the_setting_with_the_largest_lift_is_chosen(monkeypatch):
         return np.eye(5)[labels]
 
     monkeypatch.setattr(selection._Fold, "scores", scores)
-    found = select(pipeline, Search(search_space(0.5, {})), rng)
+    found = select(pipeline, Search(Hyperparameters(), stacking=STACKING), rng)
     assert found.chosen.ridge == 0.03
     assert [score for _, score in found.scores] == sorted(
         [score for _, score in found.scores], reverse=True
@@ -48,13 +47,49 @@ def test_truth_plays_no_part_in_fitting():
     mask = random_candidates(y, 0.7, 1, random_state=0)
     model = PartialLabelClassifier(random_state=0).fit(X, mask)
     assert set(model.selected_) == {
-        "balance", "views", "ridge", "stacking", "linear", "forest", "feedback", "tau",
+        "balance", "views", "ridge", "stacking", "forest", "feedback", "tau",
     }  # fmt: skip
-    beside = len(STACKING) - 1 + len(FOREST_SHARES) - 1
-    assert len(model.selection_.scores) == len(search_space(0.5, {})) + beside
+    settings = [setting for setting, _ in model.selection_.scores]
+    assert {setting.stacking for setting in settings} == set(STACKING)
+    assert {setting.forest for setting in settings} == set(FOREST_SHARES)
+    assert len({setting.ridge for setting in settings}) > 1
     again = PartialLabelClassifier(random_state=0).fit(X, mask)
     assert again.selected_ == model.selected_
     np.testing.assert_array_equal(again.label_confidences_, model.label_confidences_)
+
+
+@pytest.mark.parametrize("best", RIDGES[:4])
+def test_the_ridge_is_found_step_by_step(best):
+    asked = []
+
+    def criterion(setting):
+        asked.append(setting.ridge)
+        return -abs(np.log(setting.ridge / best))
+
+    start = Hyperparameters(ridge=0.1)
+    assert climb(start, criterion).ridge == best
+    assert len(asked) == len(set(asked))
+    assert max(asked) <= 0.3
+    assert climb(start, criterion, (1,)).ridge == max(best, 0.1)
+    assert climb(start, lambda setting: setting.ridge, largest=5.0).ridge == 3.0
+    assert climb(start, lambda setting: 0.0) is start
+
+
+def test_more_rows_stiffen_the_ridge_where_labels_are_noise():
+    """Two noisy classes in many dimensions; the ridge per row does not grow."""
+    rng = np.random.RandomState(0)
+    y = rng.randint(2, size=2000)
+    X = rng.normal(size=(2000, 30)) + 0.3 * y[:, None]
+    mask = random_candidates(y, 0.5, 1, n_classes=3, random_state=0)
+    fixed = {"stacking": 0.0, "forest": 0.0, "tau": None}
+    model = PartialLabelClassifier(hyperparameters=fixed | {"ridge": 0.3}, random_state=0)
+    pipeline = model.fit(X[:50], mask[:50])._pipeline(
+        CandidateRows(X, mask, np.arange(3), Prior()), ("cosine", "rank", "euclidean"), 0
+    )
+    start = Hyperparameters(ridge=0.3)
+    assert pipeline.stiffened(start, 2000) is start
+    assert pipeline.stiffened(start, 200).ridge > 0.3
+    assert pipeline.stiffened(start, 200).ridge <= 3.0
 
 
 def test_few_rows_see_every_view():
@@ -203,36 +238,19 @@ class TestStacking:
         assert plain.selected_["stacking"] == 0
         np.testing.assert_array_equal(model.labels_, plain.labels_)
         assert model.score(unseen, truth) > plain.score(unseen, truth) + 0.02
-        gains = dict(model.selection_.stacking_gains)
-        assert gains[0.0, 0.0] == (0.0, 0.0)
-        surest = max(STACKING[:3], key=lambda pair: gains[pair].mean - gains[pair].error)
-        assert model.selected_["stacking"] == surest[0]
-        assert plain.selection_.stacking_gains == []
+        gains = model.selection_.stacking_gains
+        assert gains[0.0] == (0.0, 0.0)
+        surest = max(STACKING, key=lambda penalty: gains[penalty].mean - gains[penalty].error)
+        assert model.selected_["stacking"] == surest
+        assert plain.selection_.stacking_gains == {}
 
-    def test_features_are_asked_where_planes_lie_between_labels(self):
-        rng = np.random.RandomState(0)
-        X = rng.normal(size=(900, 30))
-        y = (X @ np.random.RandomState(1).normal(size=(30, 4))).argmax(axis=1)
-        mask = random_candidates(y[:300], 0.6, 1, n_classes=4, random_state=0)
-        model = PartialLabelClassifier(random_state=0).fit(X[:300], mask)
-        blind = PartialLabelClassifier(hyperparameters={"stacking": 1.0}, random_state=0).fit(
-            X[:300], mask
-        )
-        assert model.selected_["linear"] > 0
-        assert blind.selected_["linear"] == 0
-        assert model.score(X[300:], y[300:]) > blind.score(X[300:], y[300:]) + 0.02
-        gains = dict(model.selection_.stacking_gains)
-        penalties = (model.selected_["stacking"], model.selected_["linear"])
-        assert gains[penalties].mean > gains[penalties].error > 0
-
-    @pytest.mark.parametrize(("stacking", "linear"), [(0.0, 0.0), (3.0, 0.0), (2.0, 5.0)])
-    def test_given_penalties_are_taken(self, stacking, linear):
+    @pytest.mark.parametrize("penalty", [0.0, 3.0])
+    def test_a_given_penalty_is_taken(self, penalty):
         X, mask, _ = self.problem(n=100)
-        given = {"stacking": stacking, "linear": linear}
         for rows in (100, 20):
-            model = PartialLabelClassifier(hyperparameters=given, random_state=0)
+            model = PartialLabelClassifier(hyperparameters={"stacking": penalty}, random_state=0)
             model.fit(X[:rows], mask[:rows])
-            assert given.items() <= model.selected_.items()
+            assert model.selected_["stacking"] == penalty
             assert model.predict_proba(X).shape == (100, 5)
 
     @pytest.mark.parametrize(
@@ -242,7 +260,6 @@ class TestStacking:
             ({"ridge": "a"}, "ridge='a': it must be a number"),
             ({"ridge": np.nan}, "ridge=nan: it must be a number"),
             ({"forest": 1.5}, "a share is at most 1"),
-            ({"stacking": 0.0, "linear": 1.0}, "stacking must be positive then"),
             ({"views": ("sideways",)}, "name at least one of cosine, rank, euclidean"),
             ({"trees": 3}, "'trees', which is none of them"),
         ],
@@ -255,13 +272,11 @@ class TestStacking:
     def test_rows_that_come_later_are_stacked_too(self):
         X, mask, _ = self.problem()
         model = PartialLabelClassifier(
-            hyperparameters={"forest": 0.0, "stacking": 1.0, "linear": 1.0}, random_state=0
+            hyperparameters={"forest": 0.0, "stacking": 1.0}, random_state=0
         ).fit(X[:150], mask[:150])
-        before = model.predictor_.stacked
+        before = model.predictor_.stacker
         model.partial_fit(X[150:], mask[150:])
-        after = model.predictor_.stacked
-        assert len(after.table.rows) == 300
-        assert not np.array_equal(after.stacker.of_features, before.stacker.of_features)
+        assert not np.array_equal(model.predictor_.stacker.weights, before.weights)
         assert model.predict_proba(X).shape == (300, 5)
 
     def test_it_is_fitted_to_what_the_regression_says_of_rows_it_has_not_seen(self):
@@ -278,7 +293,7 @@ class TestStacking:
             inner = np.linalg.inv(np.linalg.inv(A)[np.ix_(others, others)])
             left_out.append(K[row, others] @ inner @ P[others])
         expected = fit_stacker(np.array(left_out), P, 2.0)
-        found = predictor.stacked.stacker
+        found = predictor.stacker
         np.testing.assert_allclose(found.weights, expected.weights, rtol=1e-3, atol=1e-3)
         plain = predictor.regression([view.transform(X) for view in predictor.views])
         np.testing.assert_allclose(predictor(X), found(plain))
@@ -292,10 +307,3 @@ class TestStacking:
         model = PartialLabelClassifier(random_state=0).fit(X, mask)
         assert model.selected_["stacking"] == 0
         assert {setting.stacking for setting, _ in model.selection_.scores} == {0.0}
-
-    def test_very_many_features_are_not_asked(self, monkeypatch):
-        X, mask, _ = self.problem(n=50)
-        monkeypatch.setattr("gmpll.evidence.stacking.MAX_FEATURES", 1)
-        model = PartialLabelClassifier(random_state=0).fit(X, mask)
-        assert {setting.linear for setting, _ in model.selection_.scores} == {0.0}
-        assert len({setting.stacking for setting, _ in model.selection_.scores}) > 1

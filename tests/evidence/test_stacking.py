@@ -12,19 +12,13 @@ def rated(n=80, q=4, seed=0):
     return ratings, rng.dirichlet(np.ones(q), size=n)
 
 
-def literal_objective(stacker, ratings, confidences, penalty, rows=None, feature_penalty=0.0):
-    """The penalised likelihood, term by term; the scale is the one that leaves D smallest."""
-    if rows is None:
-        rows, V = np.zeros((len(ratings), 1)), np.zeros((1, ratings.shape[1]))
-    else:
-        V = stacker.of_features
+def literal_objective(stacker, ratings, confidences, penalty):
     unit, q = ratings.std(), ratings.shape[1]
     W = stacker.weights * unit
     D = W - np.trace(W) / q * np.eye(q)
     value = penalty / 2 * (sum(D.ravel() ** 2) + sum(stacker.shift**2))
-    value += feature_penalty / 2 * sum(V.ravel() ** 2)
-    for f, z, p in zip(ratings / unit, rows, confidences, strict=True):
-        strengths = np.exp(f @ W + stacker.shift + z @ V)
+    for f, p in zip(ratings / unit, confidences, strict=True):
+        strengths = np.exp(f @ W + stacker.shift)
         value -= sum(p * np.log(strengths / strengths.sum()))
     return value
 
@@ -42,35 +36,6 @@ def test_no_other_stacker_is_better(penalty):
     start = np.concatenate([np.eye(3).ravel(), np.zeros(3)])
     assert value(here) < value(start)
     assert value(here) <= minimize(value, start).fun + 1e-4
-
-
-@pytest.mark.parametrize("feature_penalty", [0.3, 5.0])
-def test_no_other_stacker_of_features_is_better(feature_penalty):
-    ratings, confidences = rated(n=50, q=3)
-    rows = np.random.RandomState(1).normal(size=(50, 2))
-    found = fit_stacker(ratings, confidences, 1.0, rows, feature_penalty)
-
-    def value(flat):
-        other = Stacker(flat[:9].reshape(3, 3), flat[9:12], flat[12:].reshape(2, 3))
-        return literal_objective(other, ratings, confidences, 1.0, rows, feature_penalty)
-
-    here = np.concatenate([found.weights.ravel(), found.shift, found.of_features.ravel()])
-    start = np.concatenate([np.eye(3).ravel(), np.zeros(9)])
-    assert value(here) < value(start)
-    assert value(here) <= minimize(value, start).fun + 1e-4
-
-
-def test_features_tell_what_ratings_do_not():
-    rng = np.random.RandomState(0)
-    rows = rng.normal(size=(200, 5))
-    truth = (rows @ [1, -1, 2, 0, 0] > 0).astype(int)
-    ratings = rng.rand(200, 2)
-    read = fit_stacker(ratings, np.eye(2)[truth], 1.0, rows)(ratings, rows)
-    assert (read.argmax(axis=1) == truth).mean() > 0.95
-    stiff = fit_stacker(ratings, np.eye(2)[truth], 1.0, rows, feature_penalty=1e4)
-    np.testing.assert_allclose(
-        stiff(ratings, rows), fit_stacker(ratings, np.eye(2)[truth], 1.0)(ratings), atol=0.05
-    )
 
 
 def test_a_heavy_penalty_keeps_the_order_of_the_labels():
@@ -121,8 +86,3 @@ def test_many_rows_are_thinned_out(monkeypatch):
 @pytest.mark.parametrize(("q", "expected"), [(1, False), (2, True), (200, True), (201, False)])
 def test_how_many_labels_are_read(q, expected):
     assert is_stackable(q) == expected
-
-
-def test_how_many_features_are_read():
-    assert is_stackable(5, n_features=300)
-    assert not is_stackable(5, n_features=301)

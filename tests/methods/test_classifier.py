@@ -32,7 +32,6 @@ from gmpll.datasets import make_partial_label_problem, random_candidates
 from gmpll.evidence import pipeline as stages
 from gmpll.evidence.ridge import KernelRidge
 from gmpll.evidence.scikit import MIN_CONFIDENCE, ScikitLearner
-from gmpll.evidence.selection import RIDGES
 from gmpll.methods import METHODS
 from gmpll.methods.baselines import MostFrequentCandidate, RandomCandidate
 from gmpll.model_selection import candidate_lift_scorer
@@ -179,8 +178,8 @@ def test_the_regression_is_chosen_by_held_out_lift():
     fixed = {"stacking": 0.0, "forest": 0.0}
     model = PartialLabelClassifier(PLKNN(), hyperparameters=fixed, random_state=0)
     scores = model.fit(X, candidates).selection_.scores
-    assert {tried.ridge for tried, _ in scores} == set(RIDGES)
-    assert len(scores) == 2 * len(RIDGES)
+    assert len({tried.ridge for tried, _ in scores}) > 1
+    assert {tried.feedback for tried, _ in scores} == {False, True}
     best, lift = scores[0]
     assert model.selected_ == asdict(best)
     assert lift == max(lift for _, lift in scores)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from types import SimpleNamespace
 from typing import Any, Protocol
 
@@ -24,6 +24,7 @@ from gmpll.evidence.ridge import EXACT_ROWS, KernelRidge, RidgePredictor
 from gmpll.evidence.scikit import ScikitLearner
 from gmpll.evidence.set_model import Relations, SampleModel, SetModel
 from gmpll.evidence.stacking import Stacker, fit_stacker
+from gmpll.evidence.temperature import set_likelihood
 from gmpll.graph.local import LocalGraphs
 from gmpll.matching import LocalAffinity, Matching, match, support_of, uniform_start
 from gmpll.matching.feedback import FEEDBACK_ITERATIONS, feedback
@@ -43,7 +44,7 @@ __all__ = [
 ]
 
 #: How often regression and forest are asked together after the regression alone.
-FOREST_ITERATIONS = 2
+FOREST_ITERATIONS = 1
 #: Rows on which the exponent of candidate weights is estimated.
 WEIGHT_ROWS = 100_000
 
@@ -60,12 +61,10 @@ class Hyperparameters:
         Exponent of the class-mass correction.
     views : tuple of {"cosine", "rank", "euclidean"}
         In which views rows are compared: all of them by the regression, the first two by the graph.
-    ridge : float
-        Weight of the regression's squared norm.
+    ridge : float or None
+        Weight of the regression's squared norm; None if it is still to be estimated.
     stacking : float
         Penalty of the stacked logistic regression; 0 if the scores are taken as they are.
-    linear : float
-        Penalty of the features' own part in it; 0 if they have none.
     forest : float
         Share of the forest in the mean of regression and forest.
     feedback : bool
@@ -77,9 +76,8 @@ class Hyperparameters:
 
     balance: float = 0.5
     views: tuple[str, ...] = ("cosine", "rank", "euclidean")
-    ridge: float = 0.1
+    ridge: float | None = None
     stacking: float = 0.0
-    linear: float = 0.0
     forest: float = 0.0
     feedback: bool = True
     tau: float | None = None
@@ -93,7 +91,14 @@ SET_RIDGE = 0.1
 #: Neighbours in the graph by which they speak.
 GRAPH_NEIGHBORS = 40
 #: Rows of which sets are modelled where there are too many for an exact regression.
-SET_MODEL_ROWS = 3000
+SET_MODEL_ROWS = 2000
+#: Weights of the regression's norm, and the one to begin with. On the rows that are cut into folds
+#: no more than the largest of the first four.
+RIDGES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
+FIRST_RIDGE = 0.1
+MAX_RIDGE = 0.3
+#: Rows by which stiffer ones are judged where there are more rows.
+RIDGE_ROWS = 1000
 #: Iterations of the matching, and of the feedback, from the posterior of the set model.
 SET_ITERATIONS = 5
 
@@ -330,8 +335,8 @@ class Pipeline:
         self.learner = learner
         self._seed = seed
         self._make_table = table
-        self._set_models: dict[tuple[float, float], tuple[SetModel, Array]] = {}
-        self._regression: KernelRidge | None = None
+        self._set_models: dict[tuple[float, float | None], tuple[SetModel, Array]] = {}
+        self._regressions: dict[float, KernelRidge] = {}
 
     @cached_property
     def table(self) -> Any:
@@ -350,7 +355,8 @@ class Pipeline:
             learner,
         )
         if learner is None:
-            part._regression = self.regression().part(rows)
+            whole = self.regression(Hyperparameters())
+            part._regressions[whole.ridge] = whole.part(rows)
         return part
 
     def confidences(self, chosen: Hyperparameters) -> Array:
@@ -360,7 +366,7 @@ class Pipeline:
             return P
         if self.learner is not None:
             return self._fed_back(self.learner.out_of_sample, P, self.learner.n_iterations, chosen)
-        ridge = self.regression(chosen.ridge)
+        ridge = self.regression(chosen)
 
         def of_both(P: Array) -> Array:
             of_trees = oob_prediction(self.table.rows, to_host(P), self._seed)
@@ -381,32 +387,34 @@ class Pipeline:
             [to_host(view.rows) for view in self.views[:N_GRAPH_VIEWS]], GRAPH_NEIGHBORS
         ).weights
 
-    def relations(self, ridge: float) -> Relations:
+    def relations(self, chosen: Hyperparameters) -> Relations:
         """Return graph and regression between the rows, on the host."""
-        stiff = self.regression(ridge).with_ridge(max(ridge, SET_RIDGE))
-        inverse = to_host(stiff.inverse)
+        inverse = to_host(self.regression(_stiff(chosen)).inverse)
         return Relations(self.weights, inverse, to_host(self.rows.mask))
 
-    def set_model(self, tau: float, ridge: float) -> tuple[SetModel, Array]:
+    def set_model(self, chosen: Hyperparameters) -> tuple[SetModel, Array]:
         """Return the model of the candidate sets, and the posterior that it gives the rows."""
-        if (tau, ridge) not in self._set_models:
+        assert chosen.tau is not None
+        key = (chosen.tau, _stiff(chosen).ridge)
+        if key not in self._set_models:
             if self.rows.n_samples > EXACT_ROWS:
-                found = self._set_model_of_sample(tau, ridge)
+                found = self._set_model_of_sample(chosen)
             else:
-                model, posterior = self.relations(ridge).fit(tau)
+                model, posterior = self.relations(chosen).fit(chosen.tau)
                 found = model, from_host(posterior, self.rows.mask)
-            self._set_models[tau, ridge] = found
-        return self._set_models[tau, ridge]
+            self._set_models[key] = found
+        return self._set_models[key]
 
-    def _set_model_of_sample(self, tau: float, ridge: float) -> tuple[SetModel, Array]:
+    def _set_model_of_sample(self, chosen: Hyperparameters) -> tuple[SetModel, Array]:
         """Model the sets of some rows, which then speak of all."""
         rng = np.random.RandomState(self._seed)
         some = np.sort(rng.permutation(self.rows.n_samples)[:SET_MODEL_ROWS])
         views = [engine_of(view.rows).rows_on_host(view.rows, some) for view in self.views]
-        regression = KernelRidge(views, ridge=max(ridge, SET_RIDGE), rng=rng)
+        regression = KernelRidge(views, ridge=_stiff(chosen).ridge or SET_RIDGE, rng=rng)
         graph, kernel = LocalGraphs(views[:N_GRAPH_VIEWS], GRAPH_NEIGHBORS), regression.kernel
         mask = self.rows.mask_on_host(some)
-        sample = SampleModel(Relations(graph.weights, regression.inverse, mask), tau)
+        related = Relations(graph.weights, regression.inverse, mask)
+        sample = SampleModel(related, chosen.tau or 0.0)
 
         def posterior(mask: NDArray[np.bool_], *rows: NDArray[Any]) -> NDArray[np.float64]:
             return sample.posterior(mask, graph.to_queries(rows[:N_GRAPH_VIEWS]), kernel(*rows))
@@ -430,7 +438,7 @@ class Pipeline:
         total = P
         for masses, matched in self._matched_from_sets(chosen):
             total = total + feedback(
-                self.regression(chosen.ridge).leave_one_out,
+                self.regression(chosen).leave_one_out,
                 self.rows.mask,
                 matched,
                 n_iterations=SET_ITERATIONS,
@@ -441,8 +449,7 @@ class Pipeline:
 
     def _matched_from_sets(self, chosen: Hyperparameters) -> list[tuple[dict[str, Any], Array]]:
         """Match from the set model's posterior; what the masses are held by, and the result."""
-        assert chosen.tau is not None
-        _, posterior = self.set_model(chosen.tau, chosen.ridge)
+        _, posterior = self.set_model(chosen)
         mask, priors = self.rows.mask, self.disambiguated.priors(chosen.balance)
         if priors is not None:
             posterior = confidences_within(posterior * priors, mask)
@@ -474,37 +481,49 @@ class Pipeline:
         """Return a function that scores the labels of unseen rows."""
         if self.learner is not None:
             return self.learner.fit(P)
-        fitted = self.regression(chosen.ridge).predictor(P)
-        stacked = self.stacked(chosen, P) if chosen.stacking else None
-        scores = KernelPredictor(self.views, fitted, self.rows.similarity, stacked)
+        fitted = self.regression(chosen).predictor(P)
+        stacker = self.stacker(chosen, P) if chosen.stacking else None
+        scores = KernelPredictor(self.views, fitted, self.rows.similarity, stacker)
         if not chosen.forest:
             return scores
         return BlendedPredictor(scores, self.forest(P), chosen.forest)
 
-    def regression(self, ridge: float = 0.1) -> KernelRidge:
-        """Return the regression, ready for any confidences; the last one is kept."""
-        if self._regression is None:
-            self._regression = KernelRidge(
-                [view.rows for view in self.views],
-                ridge=ridge,
-                rng=np.random.RandomState(self._seed),
-            )
-        self._regression = self._regression.with_ridge(ridge)
-        return self._regression
+    def regression(self, chosen: Hyperparameters) -> KernelRidge:
+        """Return the regression, ready for any confidences."""
+        ridge = FIRST_RIDGE if chosen.ridge is None else chosen.ridge
+        if not self._regressions:
+            views = [view.rows for view in self.views]
+            rng = np.random.RandomState(self._seed)
+            self._regressions[ridge] = KernelRidge(views, ridge=ridge, rng=rng)
+        if ridge not in self._regressions:
+            other = next(iter(self._regressions.values()))
+            self._regressions[ridge] = other.with_ridge(ridge)
+        return self._regressions[ridge]
 
-    def stacked(
-        self,
-        chosen: Hyperparameters,
-        P: Array,
-        scores: Array | None = None,
-    ) -> StackedScores:
+    def stiffened(self, chosen: Hyperparameters, n_rows: int) -> Hyperparameters:
+        """Return a ridge that was found on so many rows, or a larger one that suits all of them.
+
+        More rows show better what is noise: steps are taken to larger ridges as long as
+        leave-one-out scores make the candidate sets likelier. The ridge per row must not grow.
+        """
+        P = self.disambiguated.probabilities(chosen.balance)
+        rng = np.random.RandomState(self._seed)
+        some = np.sort(rng.permutation(self.rows.n_samples)[:RIDGE_ROWS])
+        mask = self.rows.mask_on_host(some)
+
+        def likelihood(setting: Hyperparameters) -> float:
+            scores = self.regression(setting).leave_one_out(P, some)
+            scores = shared_scores(scores, self.rows.similarity)
+            return set_likelihood(to_host(scores).astype(np.float64), mask)
+
+        largest = (chosen.ridge or FIRST_RIDGE) * self.rows.n_samples / n_rows
+        return climb(chosen, likelihood, (1,), largest)
+
+    def stacker(self, chosen: Hyperparameters, P: Array, scores: Array | None = None) -> Stacker:
         """Stack a logistic regression on the out-of-sample scores of the training rows."""
         if scores is None:
             scores = self.out_of_sample_scores(chosen, P)
-        table = self.table if chosen.linear else None
-        rows = None if table is None else table.rows
-        stacker = fit_stacker(scores, P, chosen.stacking, rows, chosen.linear)
-        return StackedScores(stacker, table)
+        return fit_stacker(scores, P, chosen.stacking)
 
     def out_of_sample(self, chosen: Hyperparameters, P: Array) -> Array:
         """Return what the learner says of every training row without having seen it."""
@@ -514,7 +533,7 @@ class Pipeline:
 
     def out_of_sample_scores(self, chosen: Hyperparameters, P: Array) -> Array:
         """Return the regression's leave-one-out scores, shared among similar labels."""
-        return shared_scores(self.regression(chosen.ridge).leave_one_out(P), self.rows.similarity)
+        return shared_scores(self.regression(chosen).leave_one_out(P), self.rows.similarity)
 
     def forest(self, P: Array) -> ForestPredictor:
         """Grow trees on confidences."""
@@ -546,6 +565,29 @@ class Pipeline:
         )
 
 
+def climb(
+    chosen: Hyperparameters,
+    criterion: Callable[[Hyperparameters], float],
+    steps: Sequence[int] = (1, -1),
+    largest: float = MAX_RIDGE,
+) -> Hyperparameters:
+    """Go from one ridge to the next as long as a criterion rises, up first and else down."""
+    allowed = [ridge for ridge in RIDGES if ridge <= largest]
+    value = cache(lambda number: criterion(replace(chosen, ridge=allowed[number])))
+    number = start = RIDGES.index(chosen.ridge)
+    for step in steps:
+        while 0 <= number + step < len(allowed) and value(number + step) > value(number):
+            number += step
+        if number != start:
+            return replace(chosen, ridge=allowed[number])
+    return chosen
+
+
+def _stiff(chosen: Hyperparameters) -> Hyperparameters:
+    """Return the hyperparameters with a ridge by which rows of other sets may speak."""
+    return replace(chosen, ridge=max(chosen.ridge or SET_RIDGE, SET_RIDGE))
+
+
 def shared_scores(scores: Array, similarity: NDArray[np.float64] | None) -> Array:
     """Let similar labels share their scores."""
     if similarity is None:
@@ -566,11 +608,11 @@ class KernelPredictor:
     views: Sequence[Any]
     regression: RidgePredictor
     similarity: Array | None
-    stacked: StackedScores | None = None
+    stacker: Stacker | None = None
 
     def __call__(self, X: Array) -> Array:
         scores = self.of_views([view.transform(X) for view in self.views])
-        return scores if self.stacked is None else self.stacked(scores, X)
+        return scores if self.stacker is None else self.stacker(scores)
 
     def of_views(self, rows: Sequence[Array]) -> Array:
         """Score rows that lie in the views already, without stacking."""
@@ -591,18 +633,6 @@ class KernelPredictor:
             kernel = replace(regression.kernel, landmarks=rows)
             state = state | {"regression": replace(regression, kernel=kernel)}
         self.__dict__.update(state)
-
-
-@dataclass(frozen=True)
-class StackedScores:
-    """The stacked logistic regression, and the view of the features where they have a part."""
-
-    stacker: Stacker
-    table: Any
-
-    def __call__(self, scores: Array, X: Array) -> Array:
-        rows = None if self.table is None else on_host(self.table.transform, X)
-        return self.stacker(scores, rows)
 
 
 @dataclass(frozen=True)

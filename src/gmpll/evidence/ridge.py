@@ -4,18 +4,20 @@ The kernel K is the mean of one rational quadratic kernel per view of the featur
 
 .. math:: k(x, z) = \Bigl(1 + \frac{\|x - z\|^2}{\operatorname{median} d^2}\Bigr)^{-1} ,
 
-a mixture of Gaussian kernels of all widths, so that no width has to be chosen. With
+a mixture of Gaussian kernels of all widths, so that no width has to be chosen, and of the linear
+kernel :math:`x^\top z / \operatorname{mean} \|x\|^2` of the last view: that labels lie on the sides
+of planes is nothing to be learnt bump by bump. With
 :math:`A = (K + \lambda I)^{-1}` the coefficients for confidences Y are AY, and what the regression
 would say of row i had it not seen it is
 
 .. math:: f_{-i}(x_i) = y_i - \frac{(A Y)_i}{A_{ii}} .
 
 For many rows the kernel is replaced by its Nystroem approximation on a random subset of them
-(landmarks). With R the m x n kernel between rows and landmarks and N the n x n kernel between
-landmarks, the coefficients are :math:`(R^\top R + \lambda N)^{-1} R^\top Y`, and
+(landmarks). With R the m x n kernel between rows and landmarks, and :math:`N = L L^\top` the kernel
+between landmarks, row i has the features :math:`z_i = L^{-1} r_i`. With :math:`A = (Z^\top Z +
+\lambda I)^{-1}` their coefficients are :math:`A Z^\top Y`, and
 
-.. math:: f_{-i}(x_i) = \frac{f(x_i) - h_i y_i}{1 - h_i}, \qquad
-          h_i = r_i^\top (R^\top R + \lambda N)^{-1} r_i .
+.. math:: f_{-i}(x_i) = \frac{f(x_i) - h_i y_i}{1 - h_i}, \qquad h_i = z_i^\top A z_i .
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
-from sklearn.metrics.pairwise import euclidean_distances
+from scipy.spatial.distance import pdist
+from sklearn.utils import gen_batches
 
 from gmpll.arrays import Array, array_namespace, device, to_host
 from gmpll.engines import engine_of
@@ -37,18 +40,24 @@ from gmpll.engines import engine_of
 __all__ = ["EXACT_ROWS", "KernelRidge", "LandmarkKernel", "RidgePredictor"]
 
 #: Up to this many rows all of them carry a coefficient: inverting their kernel takes no longer than
-#: the products with half as many landmarks.
-EXACT_ROWS = 6000
-#: Most landmarks of more rows, and the size that the kernel between rows and landmarks may have.
-MAX_LANDMARKS = 3000
-KERNEL_BYTES = 2**29
+#: the products with the landmarks of more rows.
+EXACT_ROWS = 3000
+#: Most landmarks of more rows.
+MAX_LANDMARKS = 2000
+#: The size that the kernel between rows and landmarks may have.
+KERNEL_BYTES = 2**31
+#: The kernel of more rows is in single precision.
+DOUBLE_ROWS = 20_000
 #: Rows of a block that a triangle is mirrored by.
 MIRRORED_ROWS = 512
-#: Added to the diagonal of the normal equations, relative to its mean: copies of a row make them
-#: singular.
-JITTER = 1e-10
-#: Rows from which the typical distance is measured.
-DISTANCE_SAMPLE = 500
+#: Added to the diagonal of the kernel between landmarks: copies of a row make it singular.
+JITTER = 1e-6
+#: A hundred times this is added to the diagonal of a matrix that rounding made indefinite.
+TINY_SHIFT = 1e-10
+#: Rows of a block that normal equations are summed up from.
+GRAM_ROWS = 2**14
+#: Rows on which typical distances and lengths are measured.
+SCALE_SAMPLE = 500
 
 
 class KernelRidge:
@@ -92,15 +101,17 @@ class KernelRidge:
         chosen = np.sort(rng.permutation(n_samples)[: self.n_landmarks])
         everything = self.n_landmarks == n_samples
         landmarks = views if everything else [rows[chosen, :] for rows in views]
-        self._kernel = LandmarkKernel(
-            list(self._engine.small(*landmarks)),
-            [_typical_squared_distance(rows, rng) for rows in views],
-        )
-        self._between = self._kernel(*self._kernel.landmarks)
-        self._to_landmarks = self._gram = None
+        self._kernel = LandmarkKernel.of(views, self._engine.small(*landmarks), rng)
+        self._gram = _double(self._kernel(*self._kernel.landmarks))
+        self._features = self._root = None
         if self.n_landmarks < n_samples:
-            (self._to_landmarks,) = self._engine.keep(self._engine.map_rows(self._kernel, *views))
-            self._gram = _gram(self._to_landmarks)
+            self._root = _cholesky(self._gram)
+            (self._features,) = self._engine.keep(self._engine.map_rows(self._features_of, *views))
+            self._gram = _product_with_itself(self._features)
+
+    def _features_of(self, *views: Array) -> Array:
+        kernel = self._kernel(*views)
+        return _solved(_like(self._root, kernel), kernel.T, lower=True).T
 
     def with_ridge(self, ridge: float) -> KernelRidge:
         """Return the same regression with another weight of the norm; the kernel is shared."""
@@ -108,7 +119,7 @@ class KernelRidge:
 
     def part(self, rows: NDArray[np.intp]) -> KernelRidge:
         """Return the regression on some of the rows, where all carry a coefficient."""
-        return self._changed(_between=self.between(rows, rows))
+        return self._changed(_gram=self.between(rows, rows))
 
     def _changed(self, **changes: Any) -> KernelRidge:
         other = copy.copy(self)
@@ -119,26 +130,26 @@ class KernelRidge:
 
     def between(self, some: NDArray[np.intp], others: NDArray[np.intp]) -> NDArray[np.float64]:
         """Return the kernel between training rows, on the host, where all carry a coefficient."""
-        if self._to_landmarks is not None:
+        if self._features is not None:
             raise ValueError("Only some of the rows are landmarks.")
-        return to_host(self._between)[np.ix_(some, others)]
+        return to_host(self._gram)[np.ix_(some, others)]
 
     @cached_property
     def inverse(self) -> Array:
-        """A, or the inverse of the normal equations of the landmarks."""
-        if self._gram is None:
-            return _inverse(self._between, self.ridge)
-        normal = self._gram + self.ridge * self._between
-        return _inverse(normal, JITTER * float(_diagonal(normal).mean()))
+        """A, of the rows or of the features."""
+        return _inverse(self._gram, self.ridge)
 
     @cached_property
     def leverage(self) -> Array:
         """How much a row's own value enters its fitted value, (n_samples,)."""
-        if self._gram is None:
+        if self._features is None:
             return 1.0 - self.ridge * _diagonal(self.inverse)
-        inverse = self.inverse
+        return self._leverage(self._features)
+
+    def _leverage(self, features: Array) -> Array:
+        inverse = _like(self.inverse, features)
         (leverage,) = self._engine.keep(
-            self._engine.map_rows(lambda rows: (rows @ inverse * rows).sum(1), self._to_landmarks)
+            self._engine.map_rows(lambda rows: (rows @ inverse * rows).sum(1), features)
         )
         return leverage
 
@@ -149,27 +160,43 @@ class KernelRidge:
 
     def coefficients(self, confidences: Array) -> Array:
         """Fit the regression to confidences of the training rows."""
-        target = confidences if self._to_landmarks is None else self._to_landmarks.T @ confidences
+        target = confidences
+        if self._features is not None:
+            target = self._features.T @ _like(confidences, self._features)
         (target,) = self._engine.small(target)
         return self.inverse @ _double(target)
 
-    def leave_one_out(self, confidences: Array) -> Array:
-        """Return the scores of every training row by the regression without it."""
+    def leave_one_out(
+        self, confidences: Array, some: NDArray[np.intp] | slice = slice(None)
+    ) -> Array:
+        """Return the scores of every training row, or of some, by the regression without it."""
         coefficients = self.coefficients(confidences)
-        if self._to_landmarks is None:
-            return confidences - coefficients / _diagonal(self.inverse)[:, None]
-        own = self.leverage[:, None]
+        if self._features is None:
+            left_out = confidences - coefficients / _diagonal(self.inverse)[:, None]
+            return left_out[some]
+        every = isinstance(some, slice)
+        rows = self._features if every else self._features[some, :]
+        own = (self.leverage if every else self._leverage(rows))[:, None]
         rest = array_namespace(own).clip(1.0 - own, min=float(np.finfo(float).eps))
-        return (self._to_landmarks @ coefficients - own * confidences) / rest
+        return (rows @ _like(coefficients, rows) - own * confidences[some]) / rest
 
     def predictor(self, confidences: Array) -> RidgePredictor:
         """Fit the regression to confidences and return it without the training rows."""
-        return RidgePredictor(self._kernel, self.coefficients(confidences))
+        weights = self.coefficients(confidences)
+        if self._root is not None:
+            weights = _solved(self._root.T, weights, lower=False)
+        return RidgePredictor(self._kernel, weights)
 
 
 def _number_of_landmarks(n_samples: int) -> int:
     most = n_samples if n_samples <= EXACT_ROWS else MAX_LANDMARKS
-    return min(most, max(1, KERNEL_BYTES // (8 * n_samples)))
+    n_bytes = 8 if n_samples <= DOUBLE_ROWS else 4
+    return min(most, max(1, KERNEL_BYTES // (n_bytes * n_samples)))
+
+
+def _like(array: Array, other: Array) -> Array:
+    """Return an array in the precision of another."""
+    return array_namespace(array).astype(array, other.dtype, copy=False)
 
 
 def _double(array: Array) -> Array:
@@ -181,12 +208,28 @@ def _diagonal(matrix: Array) -> Array:
     return array_namespace(matrix).linalg.diagonal(matrix)
 
 
-def _gram(rows: Array) -> Array:
-    """Return ``rows.T @ rows``; of NumPy arrays one triangle is computed, the other is a copy."""
+def _product_with_itself(rows: Array) -> Array:
+    """Return ``rows.T @ rows`` in double precision; of NumPy arrays one triangle is computed."""
     if isinstance(rows, np.ndarray):
-        return _mirrored(scipy.linalg.blas.dsyrk(1.0, rows, trans=True))
+        syrk = scipy.linalg.blas.get_blas_funcs("syrk", (rows,))
+        blocks = gen_batches(len(rows), GRAM_ROWS)
+        return _mirrored(sum(_double(syrk(1.0, rows[part].T)) for part in blocks))
     (gram,) = engine_of(rows).small(rows.T @ rows)
-    return gram
+    return _double(gram)
+
+
+def _cholesky(kernel: Array) -> Array:
+    """Return the root L of the kernel between landmarks, of which some may be equal."""
+    xp = array_namespace(kernel)
+    identity = xp.eye(kernel.shape[0], dtype=kernel.dtype, device=device(kernel))
+    return xp.linalg.cholesky(kernel + JITTER * identity)
+
+
+def _solved(triangle: Array, right: Array, *, lower: bool) -> Array:
+    """Solve a triangular system of equations."""
+    if isinstance(right, np.ndarray):
+        return scipy.linalg.solve_triangular(triangle, right, lower=lower, check_finite=False)
+    return array_namespace(right).linalg.solve_triangular(triangle, right, upper=not lower)
 
 
 def _inverse(matrix: Array, diagonal: float) -> Array:
@@ -199,7 +242,7 @@ def _inverse(matrix: Array, diagonal: float) -> Array:
     shifted.flat[:: len(matrix) + 1] += diagonal
     factor, failed = scipy.linalg.lapack.dpotrf(shifted, lower=False, overwrite_a=True)
     if failed:  # rounding made it indefinite: a larger shift is needed
-        return _inverse(matrix, 100.0 * max(diagonal, JITTER))
+        return _inverse(matrix, 100.0 * max(diagonal, TINY_SHIFT))
     inverse, _ = scipy.linalg.lapack.dpotri(factor, lower=False, overwrite_c=True)
     return _mirrored(inverse)
 
@@ -216,29 +259,54 @@ def _mirrored(upper: NDArray[np.float64]) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class LandmarkKernel:
-    """Mean over the views of the kernel between rows and landmarks, in double precision."""
+    """The kernel between rows and landmarks: see the module.
+
+    Attributes
+    ----------
+    landmarks : list of arrays of shape (n_landmarks, n_features_v)
+        The landmarks in every view.
+    scales : list of float
+        Median squared distance of the rows in every view.
+    length : float
+        Mean squared length of the rows in the last view.
+    is_double : bool
+        Whether it is computed in double precision, or in single.
+    """
 
     landmarks: list[Any]
     scales: list[float]
+    length: float
+    is_double: bool = True
+
+    @classmethod
+    def of(
+        cls, views: Sequence[Array], landmarks: Sequence[Array], rng: np.random.RandomState
+    ) -> LandmarkKernel:
+        """Measure the scales on a sample of rows, which is brought to the host."""
+        chosen = rng.permutation(views[0].shape[0])[:SCALE_SAMPLE]
+        samples = [engine_of(rows).rows_on_host(rows, chosen).astype(float) for rows in views]
+        length = float((samples[-1] ** 2).sum(axis=1).mean()) or 1.0
+        scales = [_median_squared_distance(sample) for sample in samples]
+        return cls(list(landmarks), scales, length, views[0].shape[0] <= DOUBLE_ROWS)
 
     def __call__(self, *views: Array) -> Array:
         """Return the kernel between rows and landmarks."""
         total: Any = 0.0
+        products: Any = 0.0
         for rows, landmarks, scale in zip(views, self.landmarks, self.scales, strict=True):
-            kernel = _squared_distances(rows, landmarks)
-            kernel /= scale
-            kernel += 1.0
-            total = total + 1.0 / kernel
-        return total / len(self.scales)
+            rows, landmarks = self._precise(rows), self._precise(landmarks)
+            products = rows @ landmarks.T
+            distances = (rows**2).sum(1)[:, None] - 2.0 * products
+            distances += (landmarks**2).sum(1)[None, :]
+            distances = array_namespace(distances).clip(distances, min=0.0)
+            distances /= scale
+            distances += 1.0
+            total = total + 1.0 / distances
+        return (total + products / self.length) / (len(self.scales) + 1)
 
-
-def _squared_distances(rows: Array, landmarks: Array) -> Array:
-    rows, landmarks = _double(rows), _double(landmarks)
-    if isinstance(rows, np.ndarray):
-        return euclidean_distances(rows, landmarks, squared=True)
-    xp = array_namespace(rows)
-    lengths = xp.sum(rows**2, axis=1)[:, None] + xp.sum(landmarks**2, axis=1)[None, :]
-    return xp.clip(lengths - 2.0 * (rows @ landmarks.T), min=0.0)
+    def _precise(self, rows: Array) -> Array:
+        xp = array_namespace(rows)
+        return xp.astype(rows, xp.float64 if self.is_double else xp.float32, copy=False)
 
 
 @dataclass(frozen=True)
@@ -256,12 +324,7 @@ class RidgePredictor:
         return self.kernel(*views) @ self.weights
 
 
-def _typical_squared_distance(rows: Array, rng: np.random.RandomState) -> float:
-    """Return the median squared distance of some rows, which are brought to the host."""
-    chosen = rng.permutation(rows.shape[0])[:DISTANCE_SAMPLE]
-    sample = engine_of(rows).rows_on_host(rows, chosen).astype(np.float64)
-    distances = euclidean_distances(sample, squared=True)
-    median = (
-        float(np.median(distances[~np.eye(len(sample), dtype=bool)])) if len(sample) > 1 else 0.0
-    )
-    return median if median > 0 else 1.0
+def _median_squared_distance(rows: NDArray[np.float64]) -> float:
+    """Return the median squared distance of different rows; 1 if there is none."""
+    distances = pdist(rows, "sqeuclidean")
+    return (float(np.median(distances)) if len(distances) else 0.0) or 1.0

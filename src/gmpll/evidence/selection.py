@@ -21,21 +21,24 @@ from sklearn.model_selection import KFold
 from threadpoolctl import threadpool_limits
 
 from gmpll._threads import in_threads
-from gmpll.evidence.pipeline import Hyperparameters, Pipeline, blended, shared_scores
+from gmpll.evidence.pipeline import (
+    FIRST_RIDGE,
+    Hyperparameters,
+    Pipeline,
+    blended,
+    climb,
+    shared_scores,
+)
 from gmpll.evidence.set_model import TAUS, likeliest_tau
 from gmpll.metrics import chance_of_covering, row_lifts
 from gmpll.rounding import as_probabilities
 
-__all__ = ["Gain", "Search", "Selection", "search_space", "select"]
+__all__ = ["Gain", "Search", "Selection", "select"]
 
 #: The views that are taken unless others are asked for: each is blind to something.
 ALL_VIEWS = ("cosine", "rank", "euclidean")
-#: Weights of the regression's norm that are compared, the stiffest first.
-RIDGES = (0.3, 0.1, 0.03, 0.01)
-#: Penalties of stacking that are compared beside the best regression, of what scores and features
-#: say: none first, then of scores alone, and beside the best of these of features too.
-NO_STACKING = (0.0, 0.0)
-STACKING = (NO_STACKING, (10.0, 0.0), (1.0, 0.0), (1.0, 10.0), (1.0, 1.0), (1.0, 0.1))
+#: Penalties of stacking that are compared, none first.
+STACKING = (0.0, 10.0, 1.0)
 #: Shares of the forest that are compared once the rest is chosen, none first, with fewer trees than
 #: are grown in the end, and on no more folds than this.
 FOREST_SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -66,34 +69,42 @@ class Gain(NamedTuple):
 
 @dataclass(frozen=True)
 class Search:
-    """What is compared: hyperparameters first, then tau, stacking, and shares of the forest."""
+    """What is compared: feedback or none first, then tau, stacking, and shares of the forest."""
 
-    settings: Sequence[Hyperparameters]
+    plain: Hyperparameters  # what is fixed
+    feedback: Sequence[bool] = (True,)
     taus: Sequence[float | None] = (None,)  # all of TAUS, or one
-    stacking: Sequence[tuple[float, float]] = (NO_STACKING,)
+    stacking: Sequence[float] = (0.0,)
     shares: Sequence[float] = (0.0,)
 
     @property
     def is_open(self) -> bool:
         """Whether there is anything to choose."""
         return any(
-            len(options) > 1 for options in (self.settings, self.taus, self.stacking, self.shares)
+            len(options) > 1 for options in (self.feedback, self.taus, self.stacking, self.shares)
         )
 
     @property
     def first(self) -> Hyperparameters:
         """What is taken where nothing can be compared."""
-        first = replace(self.settings[0], tau=self.taus[0], forest=self.shares[0])
-        return _with_stacking(first, self.stacking[0])
+        return replace(
+            self.plain,
+            feedback=self.feedback[0],
+            tau=self.taus[0],
+            stacking=self.stacking[0],
+            forest=self.shares[0],
+        )
 
     def offers(self, chosen: Hyperparameters) -> bool:
         """Whether this could have been chosen."""
-        plain = replace(chosen, tau=None, forest=0.0, stacking=0.0, linear=0.0)
+        ridge = chosen.ridge if self.plain.ridge is None else self.plain.ridge
         return (
-            plain in self.settings
+            chosen.feedback in self.feedback
             and chosen.tau in self.taus
+            and chosen.stacking in self.stacking
             and chosen.forest in self.shares
-            and (chosen.stacking, chosen.linear) in self.stacking
+            and (chosen.balance, chosen.views, chosen.ridge)
+            == (self.plain.balance, self.plain.views, ridge)
         )
 
 
@@ -116,9 +127,8 @@ class Selection:
         one.
     forest_gains : dict from float to Gain
         What every share of the forest gained over none; empty if they were not compared.
-    stacking_gains : list of ((float, float), Gain)
-        The same of every stacking, with its penalties; of those with features what they gained
-        over the best of the others.
+    stacking_gains : dict from float to Gain
+        The same of every penalty of stacking.
     """
 
     chosen: Hyperparameters
@@ -126,36 +136,20 @@ class Selection:
     rows: NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, dtype=np.intp), repr=False)
     held_out: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 0)), repr=False)
     forest_gains: dict[float, Gain] = field(default_factory=dict)
-    stacking_gains: list[tuple[tuple[float, float], Gain]] = field(default_factory=list)
+    stacking_gains: dict[float, Gain] = field(default_factory=dict)
 
     def answers(self, search: Search, n_labels: int) -> bool:
         """Whether the same search over so many labels has been made and this came out."""
         compared = (bool(self.forest_gains), bool(self.stacking_gains))
-        wanted = (any(search.shares), list(search.stacking) != [NO_STACKING])
+        wanted = (any(search.shares), any(search.stacking))
         same = self.held_out.shape[1] == n_labels and compared == wanted
         return same and search.offers(self.chosen)
-
-
-def search_space(
-    balance: float, fixed: dict[str, Any], *, feedback: Sequence[bool] = (True,)
-) -> list[Hyperparameters]:
-    """List the regressions worth comparing, where some hyperparameters are fixed."""
-    given = {
-        name: fixed[name] for name in ("balance", "ridge", "feedback", "views") if name in fixed
-    }
-    return list(
-        dict.fromkeys(
-            replace(Hyperparameters(balance, ALL_VIEWS, ridge, feedback=fed_back), **given)
-            for fed_back in feedback
-            for ridge in RIDGES
-        )
-    )
 
 
 # The matrices are small: folds are worked on in parallel, each in one thread.
 @threadpool_limits.wrap(limits=1, user_api="blas")  # type: ignore[untyped-decorator]
 def select(pipeline: Pipeline, search: Search, rng: np.random.RandomState) -> Selection:
-    """Compare regressions on held-out rows, then tau, stacking on the best, shares of the forest.
+    """Compare feedback with none on held-out rows, then tau, stacking, shares of the forest.
 
     Parameters
     ----------
@@ -170,32 +164,45 @@ def select(pipeline: Pipeline, search: Search, rng: np.random.RandomState) -> Se
     if not search.is_open or n_rows < MIN_ROWS:
         return Selection(search.first, [(search.first, np.nan)])
     folds = _each(lambda part: _Fold(pipeline, *part), _parts(n_rows, rng), pipeline)
-    lifts = _each(
-        lambda fold: [fold.trial(setting).lifts() for setting in search.settings], folds, pipeline
-    )
-    means = [float(np.concatenate(of_setting).mean()) for of_setting in zip(*lifts, strict=True)]
-    chosen = search.settings[int(np.argmax(means))]  # the first of equals
+    plain = search.plain
+    lifts: dict[Hyperparameters, float] = {}
+    if plain.ridge is None and pipeline.learner is None:
+
+        def lift(setting: Hyperparameters) -> float:
+            trials = in_threads(partial(_Fold.trial, setting=setting), folds)
+            return lifts.setdefault(setting, _mean_lift(trials))
+
+        plain = climb(replace(plain, ridge=FIRST_RIDGE), lift)
     tau = search.taus[0]
     if len(search.taus) > 1:
-        found = _each(lambda fold: fold.set_likelihoods(chosen.ridge), folds, pipeline)
+        found = _each(lambda fold: fold.set_likelihoods(plain), folds, pipeline)
         tau, _ = likeliest_tau({tau: np.concatenate([each[tau] for each in found]) for tau in TAUS})
-    chosen = replace(chosen, tau=tau)
-    scores = {
-        replace(setting, tau=tau): mean
-        for setting, mean in zip(search.settings, means, strict=True)
-    }
-    stacks = any(penalty for penalty, _ in search.stacking)
-    trials = _each(lambda fold: fold.trial(chosen, stacks=stacks), folds, pipeline)
+    stacks = any(search.stacking)
+    comparison = _Comparison({})
+    scores = {replace(setting, tau=tau): lift for setting, lift in lifts.items()}
+    fed: list[Hyperparameters] = []
+    for fed_back in search.feedback:
+        setting = replace(plain, feedback=fed_back, tau=tau)
+        trials = _each(partial(_Fold.trial, setting=setting, stacks=stacks), folds, pipeline)
+        comparison.trials[setting] = trials
+        scores[setting] = _mean_lift(trials)
+        fed.append(setting)
+    chosen = max(fed, key=lambda setting: scores[setting])  # the first of equals
 
-    comparison = _Comparison({chosen: trials})
-    stacking_gains: list[tuple[tuple[float, float], Gain]] = []
+    stacking_gains: dict[float, Gain] = {}
     forest_gains: dict[float, Gain] = {}
     if stacks:
-        chosen, stacking_gains = _choose_stacking(comparison, chosen, search.stacking, scores)
+        stacking_gains = comparison.stacking_gains(chosen, search.stacking)
+        base = scores[chosen]
+        for penalty, gain in stacking_gains.items():
+            scores[replace(chosen, stacking=penalty)] = base + gain.mean
+        best = _one_standard_error_rule(stacking_gains, N_STANDARD_ERRORS)
+        chosen = replace(chosen, stacking=best)
     if any(search.shares):
         forest_gains = comparison.forest_gains(chosen, search.shares)
+        base = scores[chosen]
         for share, gain in forest_gains.items():
-            scores[replace(chosen, forest=share)] = scores[chosen] + gain.mean
+            scores[replace(chosen, forest=share)] = base + gain.mean
         small = _n_repetitions(n_rows) > 1
         errors = N_STANDARD_ERRORS_SMALL if small else N_STANDARD_ERRORS
         chosen = replace(chosen, forest=_one_standard_error_rule(forest_gains, errors))
@@ -210,6 +217,10 @@ def select(pipeline: Pipeline, search: Search, rng: np.random.RandomState) -> Se
     )
 
 
+def _mean_lift(trials: Sequence[_Trial]) -> float:
+    return float(np.concatenate([trial.lifts() for trial in trials]).mean())
+
+
 def _each(
     function: Callable[[Any], Value], items: Iterable[Any], pipeline: Pipeline
 ) -> list[Value]:
@@ -217,28 +228,6 @@ def _each(
     if pipeline.learner is not None:
         return [function(item) for item in items]
     return in_threads(function, items)
-
-
-def _choose_stacking(
-    comparison: _Comparison,
-    plain: Hyperparameters,
-    stacking: Sequence[tuple[float, float]],
-    scores: dict[Hyperparameters, float],
-) -> tuple[Hyperparameters, list[tuple[tuple[float, float], Gain]]]:
-    """Compare stacking on scores alone, then beside the best of these with features too."""
-    chosen = plain
-    kept: dict[tuple[float, float], Gain] = {}
-    all_gains: list[tuple[tuple[float, float], Gain]] = []
-    on_scores = [penalties for penalties in stacking if not penalties[1]]
-    on_features = [penalties for penalties in stacking if penalties[1]]
-    for some in filter(None, (on_scores, on_features)):
-        gains = comparison.stacking_gains(plain, some, chosen)
-        for penalties, gain in gains.items():
-            scores[_with_stacking(plain, penalties)] = scores[chosen] + gain.mean
-        all_gains += gains.items()
-        best = _one_standard_error_rule(kept | gains, N_STANDARD_ERRORS)
-        chosen, kept = _with_stacking(plain, best), {best: Gain(0.0, 0.0)}
-    return chosen, all_gains
 
 
 def _one_standard_error_rule(gains: dict[Value, Gain], errors: float) -> Value:
@@ -249,10 +238,6 @@ def _one_standard_error_rule(gains: dict[Value, Gain], errors: float) -> Value:
     """
     least = {value: gain.mean - errors * gain.error for value, gain in gains.items()}
     return max(least, key=lambda value: least[value])
-
-
-def _with_stacking(chosen: Hyperparameters, penalties: tuple[float, float]) -> Hyperparameters:
-    return replace(chosen, stacking=penalties[0], linear=penalties[1])
 
 
 @dataclass(frozen=True)
@@ -288,7 +273,7 @@ class _Fold:
         self._fitted = whole.part(train)
         self._candidates = whole.rows.mask[held_out]
         if whole.learner is None:
-            self._kernel = whole.regression().between(held_out, train)
+            self._kernel = whole.regression(Hyperparameters()).between(held_out, train)
 
     def trial(self, setting: Hyperparameters, *, stacks: bool = False) -> _Trial:
         """Fit on some rows and score the others."""
@@ -308,13 +293,13 @@ class _Fold:
         """Score the held-out rows by the user's learner or the regression."""
         if self._fitted.learner is not None:
             return self._fitted.learner.fit(P)(self._whole.rows.X[self.held_out])
-        scores = self._kernel @ self._fitted.regression(setting.ridge).coefficients(P)
+        scores = self._kernel @ self._fitted.regression(setting).coefficients(P)
         return shared_scores(scores, self._whole.rows.similarity)
 
-    def set_likelihoods(self, ridge: float) -> dict[float, NDArray[np.float64]]:
+    def set_likelihoods(self, setting: Hyperparameters) -> dict[float, NDArray[np.float64]]:
         """Return the log-likelihoods of the held-out sets for every tau."""
         edges = self._whole.weights[self.held_out][:, self._train]
-        related = self._fitted.relations(ridge)
+        related = self._fitted.relations(setting)
         return related.held_out_likelihoods(TAUS, edges, self._kernel, self._candidates)
 
 
@@ -325,20 +310,17 @@ class _Comparison:
     trials: dict[Hyperparameters, list[_Trial]]
 
     def stacking_gains(
-        self,
-        plain: Hyperparameters,
-        stacking: Sequence[tuple[float, float]],
-        best: Hyperparameters,
-    ) -> dict[tuple[float, float], Gain]:
-        """Stack on the scores of a setting with all penalties; what each gains over the best."""
+        self, plain: Hyperparameters, penalties: Sequence[float]
+    ) -> dict[float, Gain]:
+        """Stack on the scores of a setting with all penalties; what each gains over none."""
         gains = {}
-        for penalties in stacking:
-            setting = _with_stacking(plain, penalties)
-            if penalties[0]:
+        for penalty in penalties:
+            setting = replace(plain, stacking=penalty)
+            if penalty:
                 self.trials[setting] = in_threads(
                     partial(_stacked, setting=setting), self.trials[plain]
                 )
-            gains[penalties] = _gain(self.trials[setting], self.trials[best])
+            gains[penalty] = _gain(self.trials[setting], self.trials[plain])
         return gains
 
     def forest_gains(self, best: Hyperparameters, shares: Sequence[float]) -> dict[float, Gain]:
@@ -360,9 +342,8 @@ class _Comparison:
 
 
 def _stacked(trial: _Trial, setting: Hyperparameters) -> _Trial:
-    stacked = trial.fitted.stacked(setting, trial.confidences, trial.out_of_sample)
-    rows = trial.table() if setting.linear else None
-    return replace(trial, scores=stacked.stacker(trial.scores, rows))
+    stacker = trial.fitted.stacker(setting, trial.confidences, trial.out_of_sample)
+    return replace(trial, scores=stacker(trial.scores))
 
 
 def _gain(trials: Sequence[_Trial], others: Sequence[_Trial]) -> Gain:

@@ -122,21 +122,24 @@ class SetsLeftOut:
 
     def __init__(self, inverse: Floats, sets: NDArray[np.intp], rng: np.random.RandomState) -> None:
         self._inverse = inverse
-        self._groups: list[tuple[NDArray[np.intp], tuple[Floats, bool]]] = []
+        self._blocks: list[tuple[NDArray[np.intp], Floats]] = []
         order = np.argsort(sets, kind="stable")
+        by_size: dict[int, list[NDArray[np.intp]]] = {}
         for rows in np.split(order, np.flatnonzero(np.diff(sets[order])) + 1):
             n_parts = -(-len(rows) // MAX_GROUP)
             for part in np.array_split(rng.permutation(rows) if n_parts > 1 else rows, n_parts):
-                block = inverse[np.ix_(part, part)]
-                self._groups.append((part, scipy.linalg.cho_factor(block, check_finite=False)))
+                by_size.setdefault(len(part), []).append(part)
+        for groups in by_size.values():  # groups of one size are inverted together
+            rows = np.array(groups)
+            blocks = inverse[rows[:, :, None], rows[:, None, :]]
+            self._blocks.append((rows, np.linalg.inv(blocks).astype(float, copy=False)))
 
     def __call__(self, confidences: Floats) -> Floats:
         """Return the scores of every row after training on the confidences of the others."""
         residual = self._inverse @ confidences
         scores = np.empty_like(confidences)
-        for rows, factor in self._groups:
-            own = scipy.linalg.cho_solve(factor, residual[rows], check_finite=False)
-            scores[rows] = confidences[rows] - own
+        for rows, inverted in self._blocks:
+            scores[rows] = confidences[rows] - inverted @ residual[rows]
         return scores
 
 

@@ -3,14 +3,13 @@ r"""Stacking: a logistic regression on out-of-sample scores that begins with the
 A regression on confidences scores a label low wherever others take its rows in between, even where
 it is the likeliest ("masking"), and its scores are no probabilities. Both are cured by a
 multinomial logistic regression of the labels on the scores :math:`f_i` that every row got without
-its own part in them and, if asked, on the features :math:`z_i` as well,
+its own part in them,
 
-.. math:: p_i = \text{softmax}(s f_i + f_i D + b + z_i V),
+.. math:: p_i = \text{softmax}(s f_i + f_i D + b),
 
 fitted to the confidences :math:`P` as soft targets. The penalty
-:math:`\frac{\lambda}{2} (\|D\|^2 + \|b\|^2) + \frac{\mu}{2} \|V\|^2` pulls towards the scores as
-they are: with few rows, or large :math:`\lambda` and :math:`\mu`, the order of the labels hardly
-changes. The features say what a kernel is slow to learn: that labels lie on the sides of planes.
+:math:`\frac{\lambda}{2} (\|D\|^2 + \|b\|^2)` pulls towards the scores as they are: with few rows,
+or large :math:`\lambda`, the order of the labels hardly changes.
 """
 
 from __future__ import annotations
@@ -33,13 +32,12 @@ __all__ = ["Stacker", "fit_stacker", "is_stackable"]
 MAX_ITER = 100
 #: Scores that differ by less than this, relative to the largest, are all the same.
 MIN_SPREAD = 1e-9
-#: It is fitted to no more rows than this, and to no more labels and features.
+#: It is fitted to no more rows than this, and to no more labels.
 MAX_ROWS = 20_000
 MAX_LABELS = 200
-MAX_FEATURES = 300
 
 
-def is_stackable(n_classes: int, n_features: int = 0) -> bool:
+def is_stackable(n_classes: int) -> bool:
     """Whether there are labels to tell apart, and few enough to weigh each against each.
 
     Examples
@@ -47,10 +45,8 @@ def is_stackable(n_classes: int, n_features: int = 0) -> bool:
     >>> from gmpll.evidence.stacking import is_stackable
     >>> is_stackable(1), is_stackable(20), is_stackable(1000)
     (False, True, False)
-    >>> is_stackable(20, n_features=30), is_stackable(20, n_features=5000)
-    (True, False)
     """
-    return 1 < n_classes <= MAX_LABELS and n_features <= MAX_FEATURES
+    return 1 < n_classes <= MAX_LABELS
 
 
 @dataclass(frozen=True)
@@ -63,19 +59,14 @@ class Stacker:
         What the score of one label says of the others.
     shift : ndarray of shape (n_classes,)
         What speaks for every label beforehand.
-    of_features : ndarray of shape (n_features, n_classes) or None
-        What features say of every label; None if they are not asked.
     """
 
     weights: NDArray[np.float64]
     shift: NDArray[np.float64]
-    of_features: NDArray[np.float64] | None = None
 
-    def __call__(self, scores: Array, rows: Array | None = None) -> Array:
+    def __call__(self, scores: Array) -> Array:
         """Return probabilities, (n_rows, n_classes)."""
         logits = scores @ beside(self.weights, scores) + beside(self.shift, scores)
-        if self.of_features is not None and rows is not None:
-            logits = logits + rows @ beside(self.of_features, rows)
         xp = array_namespace(logits)
         grown = xp.exp(logits - xp.max(logits, axis=1, keepdims=True))
         return grown / xp.sum(grown, axis=1, keepdims=True)
@@ -83,13 +74,7 @@ class Stacker:
 
 # The products are small: threads would wait for each other.
 @threadpool_limits.wrap(limits=1, user_api="blas")  # type: ignore[untyped-decorator]
-def fit_stacker(
-    scores: Array,
-    confidences: Array,
-    penalty: float,
-    rows: Array | None = None,
-    feature_penalty: float = 1.0,
-) -> Stacker:
+def fit_stacker(scores: Array, confidences: Array, penalty: float) -> Stacker:
     """Learn what scores mean.
 
     Parameters
@@ -100,10 +85,6 @@ def fit_stacker(
         What is believed of the labels; rows sum to one.
     penalty : float
         Weight of the squared differences from the scores as they are.
-    rows : array of shape (n_samples, n_features), default=None
-        Scaled features, if they are to be asked too.
-    feature_penalty : float, default=1.0
-        Weight of what they say, squared.
 
     Examples
     --------
@@ -126,28 +107,23 @@ def fit_stacker(
         engine_of(array).rows_on_host(array, some).astype(np.float64, copy=False)
         for array in (scores, confidences)
     )
-    none = np.zeros((n_samples, 0))
-    rows = none[some] if rows is None else engine_of(rows).rows_on_host(rows, some)
-    q, d = scores.shape[1], rows.shape[1]
+    q = scores.shape[1]
     unit = float(scores.std())
     if unit <= MIN_SPREAD * np.abs(scores).max():  # they say nothing
         unit = float(np.abs(scores).max()) or 1.0
     F = scores / unit
-    # The rows of W are those of D, then of V, then b.
-    asked = np.hstack([F, rows, np.ones((len(F), 1))])
-    penalties = np.repeat([penalty, feature_penalty, penalty], [q, d, 1])[:, None]
+    asked = np.hstack([F, np.ones((len(F), 1))])  # the rows of W are those of D, then b
 
     def objective(flat: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         scale, W = flat[0], flat[1:].reshape(-1, q)
         logits = scale * F + asked @ W
         logits -= logsumexp(logits, axis=1, keepdims=True)
         excess = np.exp(logits) - confidences
-        value = -np.vdot(confidences, logits) + 0.5 * np.vdot(W, penalties * W)
-        of_W = asked.T @ excess + penalties * W
+        value = -np.vdot(confidences, logits) + 0.5 * penalty * np.vdot(W, W)
+        of_W = asked.T @ excess + penalty * W
         return float(value), np.concatenate([[np.vdot(excess, F)], of_W.ravel()])
 
-    start = np.concatenate([[1.0], np.zeros((q + d + 1) * q)])
+    start = np.concatenate([[1.0], np.zeros((q + 1) * q)])
     found = minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": MAX_ITER}).x
     W = found[1:].reshape(-1, q)
-    weights = (found[0] * np.eye(q) + W[:q]) / unit
-    return Stacker(weights, W[-1], W[q:-1] if d else None)
+    return Stacker((found[0] * np.eye(q) + W[:q]) / unit, W[-1])

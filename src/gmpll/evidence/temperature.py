@@ -31,6 +31,9 @@ FLOOR = 1e-3
 LOG_TEMPERATURES = (-4.0, 3.0)
 #: Exponents of the training rows' confidences are searched between exp of these.
 LOG_EXPONENTS = (-6.0, 6.0)
+#: Scales of scores, relative to the largest, are searched between exp of these.
+LOG_SCALES = (-3.0, 6.0)
+TINY = 1e-300
 #: A label is a false candidate at least this often; a rate of zero would make it certain.
 MIN_FALSE_RATE = 0.02
 
@@ -72,6 +75,25 @@ def candidate_temperature(
         return float(0.5 * log_temperature**2 - of_the_sets)
 
     return float(np.exp(minimize_scalar(loss, bounds=LOG_TEMPERATURES, method="bounded").x))
+
+
+def set_likelihood(scores: NDArray[np.float64], mask: NDArray[np.bool_]) -> float:
+    r"""Return the mean log-likelihood of candidate sets by scores of rows that are not their own.
+
+    The probabilities are :math:`\text{softmax}(a f)` of the scores f with the scale a that makes
+    the sets likeliest. Scores that tell nothing have the likelihood of equal probabilities.
+    """
+    telling = ~mask.all(axis=1)
+    if not telling.any():
+        return 0.0
+    scores = scores[telling] / max(float(np.abs(scores).max()), TINY)
+    inside = np.where(mask[telling], 0.0, -np.inf)
+
+    def loss(log_scale: float) -> float:
+        logits = np.exp(log_scale) * scores
+        return float((logsumexp(logits, axis=1) - logsumexp(logits + inside, axis=1)).mean())
+
+    return -float(minimize_scalar(loss, bounds=LOG_SCALES, method="bounded").fun)
 
 
 def false_candidate_rates(

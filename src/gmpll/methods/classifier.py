@@ -25,6 +25,7 @@ from gmpll.engines import engine_of
 from gmpll.evidence.annotators import AnnotatorModel
 from gmpll.evidence.forest import is_forest_feasible
 from gmpll.evidence.pipeline import (
+    FIRST_RIDGE,
     N_GRAPH_VIEWS,
     CandidateRows,
     Disambiguated,
@@ -38,12 +39,10 @@ from gmpll.evidence.selection import (
     ALL_VIEWS,
     FOREST_SHARES,
     MIN_ROWS,
-    NO_STACKING,
     SELECTION_ROWS,
     STACKING,
     Search,
     Selection,
-    search_space,
     select,
 )
 from gmpll.evidence.set_model import (
@@ -173,9 +172,9 @@ class PartialLabelClassifier(
         zero outside the candidates, rows sum to one. Only of the matching on local graphs.
     selected_ : dict
         The hyperparameters: ``balance`` and ``views`` of the graph, ``ridge`` of the
-        regression, the penalties of ``stacking`` and of the features' ``linear`` part in it,
-        the share of the ``forest``, whether predictions were fed back (``feedback``), and the
-        exponent ``tau`` of the model of the candidate sets, None if there is none.
+        regression, the penalty of ``stacking``, the share of the ``forest``, whether predictions
+        were fed back (``feedback``), and the exponent ``tau`` of the model of the candidate sets,
+        None if there is none.
     selection_ : Selection
         Every alternative with its score, the candidate lift on held-out rows; in
         ``stacking_gains`` and ``forest_gains`` what each stacking and each share of the forest
@@ -344,6 +343,11 @@ class PartialLabelClassifier(
             pipeline = self._pipeline(rows, fixed.get("views", ALL_VIEWS), seed, start)
             keep = before is not None and np.array_equal(before.labels, rows.labels)
             chosen = self._choose(pipeline, fixed, seed, keep=keep)
+            if chosen.ridge is None:  # too few rows to choose
+                chosen = replace(chosen, ridge=FIRST_RIDGE)
+            if "ridge" not in fixed and self._learner is None and rows.n_samples > SELECTION_ROWS:
+                chosen = pipeline.stiffened(chosen, SELECTION_ROWS)
+            self.selected_ = asdict(chosen)
             digest = batch_digest(X) if self._library == "numpy" else (rows.n_samples, "")
             return self._learned(pipeline, chosen, (digest,))
 
@@ -426,10 +430,9 @@ class PartialLabelClassifier(
         rng = np.random.RandomState(seed)
         compared = np.sort(rng.permutation(rows.n_samples)[:SELECTION_ROWS])
         if len(compared) < rows.n_samples or self._library != "numpy":
-            pipeline = self._pipeline(rows.part(compared), search.settings[0].views, seed)
+            pipeline = self._pipeline(rows.part(compared), search.plain.views, seed)
         found = select(pipeline, search, rng)
         self.selection_: Selection = replace(found, rows=compared[found.rows])
-        self.selected_ = asdict(found.chosen)
         return found.chosen
 
     def _has_set_model(self, rows: CandidateRows) -> bool:
@@ -445,31 +448,23 @@ class PartialLabelClassifier(
 
     def _search(self, rows: CandidateRows, fixed: dict[str, Any]) -> Search:
         """Return what is open."""
-        n_classes, n_features = rows.mask.shape[1], rows.X.shape[1]
-        feedback = (True,) if self._disambiguator is None else (False, True)
-        if self._learner is not None:
-            only = Hyperparameters(self._balance, fixed.get("views", ALL_VIEWS))
-            return Search(
-                [
-                    replace(only, feedback=fed_back)
-                    for fed_back in ((fixed["feedback"],) if "feedback" in fixed else (False, True))
-                ]
-            )
-        stacking = [
-            penalties
-            for penalties in STACKING
-            if penalties == NO_STACKING or is_stackable(n_classes, n_features * (penalties[1] > 0))
-        ]
-        shares = FOREST_SHARES if is_forest_feasible(rows.n_samples, n_classes) else (0.0,)
-        if "stacking" in fixed or "linear" in fixed:
-            stacking = [(fixed.get("stacking", 1.0), fixed.get("linear", 0.0))]
-        if "forest" in fixed:
-            shares = (fixed["forest"],)
+        n_classes = rows.mask.shape[1]
+        plain = Hyperparameters(self._balance, ALL_VIEWS)
+        plain = replace(
+            plain, **{name: fixed[name] for name in ("balance", "views", "ridge") if name in fixed}
+        )
+        own = self._learner is None
+        feedback = (True,) if self._disambiguator is None and own else (False, True)
+        stacking = STACKING if is_stackable(n_classes) and own else (0.0,)
+        feasible = is_forest_feasible(rows.n_samples, n_classes) and own
         taus: Sequence[float | None] = TAUS if self._has_set_model(rows) else (None,)
-        if "tau" in fixed:
-            taus = (fixed["tau"],)
-        settings = search_space(self._balance, fixed, feedback=feedback)
-        return Search(settings, taus, stacking, shares)
+        return Search(
+            plain,
+            (fixed["feedback"],) if "feedback" in fixed else feedback,
+            (fixed["tau"],) if "tau" in fixed else taus,
+            (fixed["stacking"],) if "stacking" in fixed else stacking,
+            (fixed["forest"],) if "forest" in fixed else FOREST_SHARES if feasible else (0.0,),
+        )
 
     def _pipeline(
         self,
@@ -507,7 +502,7 @@ class PartialLabelClassifier(
             joint = self._joint_with_votes(pipeline, chosen)
         else:
             if chosen.tau is not None:
-                model, _ = pipeline.set_model(chosen.tau, chosen.ridge)
+                model, _ = pipeline.set_model(chosen)
                 graph, regression = model.weights.tolist()
                 self.evidence_ = {
                     "graph": graph,
@@ -536,7 +531,7 @@ class PartialLabelClassifier(
             confidences = sharpen(confidences, rows.mask, self._exponent)
         self._keep_matching(disambiguated, chosen.balance, confidences)
         self._views, self._similarity = pipeline.views, rows.similarity
-        self._table = pipeline.table if chosen.forest or chosen.linear else None
+        self._table = pipeline.table if chosen.forest else None
         self._state = None
         if self._library == "numpy":
             weights = rows.prior.candidates
@@ -781,7 +776,7 @@ def _checked_hyperparameters(given: dict[str, Any] | None) -> dict[str, Any]:
             )
     for name, value in fixed.items():
         is_number = isinstance(value, Real) and not isinstance(value, bool)
-        if name == "tau" and value is None:
+        if name in ("tau", "ridge") and value is None:
             continue
         if name not in ("views", "feedback") and not (is_number and value >= 0):
             raise ValueError(
@@ -789,8 +784,4 @@ def _checked_hyperparameters(given: dict[str, Any] | None) -> dict[str, Any]:
             )
     if fixed.get("forest", 0.0) > 1:
         raise ValueError(f"hyperparameters has forest={fixed['forest']!r}: a share is at most 1.")
-    if fixed.get("linear") and not fixed.get("stacking", 1.0):
-        raise ValueError(
-            "hyperparameters has a linear part without stacking: stacking must be positive then."
-        )
     return fixed
