@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cached_property
 from types import SimpleNamespace
 from typing import Any, Protocol
 
@@ -92,12 +92,10 @@ SET_RIDGE = 0.1
 GRAPH_NEIGHBORS = 40
 #: Rows of which sets are modelled where there are too many for an exact regression.
 SET_MODEL_ROWS = 2000
-#: Weights of the regression's norm, and the one to begin with. On the rows that are cut into folds
-#: no more than the largest of the first four.
-RIDGES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
+#: Weight of the regression's norm where nothing is known, by how much larger ones are tried on many
+#: rows, and rows by which these are judged.
 FIRST_RIDGE = 0.1
-MAX_RIDGE = 0.3
-#: Rows by which stiffer ones are judged where there are more rows.
+RIDGE_STEP = 10**0.5
 RIDGE_ROWS = 1000
 #: Iterations of the matching, and of the feedback, from the posterior of the set model.
 SET_ITERATIONS = 5
@@ -506,6 +504,7 @@ class Pipeline:
         More rows show better what is noise: steps are taken to larger ridges as long as
         leave-one-out scores make the candidate sets likelier. The ridge per row must not grow.
         """
+        assert chosen.ridge is not None
         P = self.disambiguated.probabilities(chosen.balance)
         rng = np.random.RandomState(self._seed)
         some = np.sort(rng.permutation(self.rows.n_samples)[:RIDGE_ROWS])
@@ -516,8 +515,14 @@ class Pipeline:
             scores = shared_scores(scores, self.rows.similarity)
             return set_likelihood(to_host(scores).astype(np.float64), mask)
 
-        largest = (chosen.ridge or FIRST_RIDGE) * self.rows.n_samples / n_rows
-        return climb(chosen, likelihood, (1,), largest)
+        n_steps = int(np.log(max(self.rows.n_samples / n_rows, 1.0)) / np.log(RIDGE_STEP))
+        best = likelihood(chosen) if n_steps else 0.0
+        for _ in range(n_steps):
+            further = replace(chosen, ridge=chosen.ridge * RIDGE_STEP)
+            if (found := likelihood(further)) <= best:
+                break
+            chosen, best = further, found
+        return chosen
 
     def stacker(self, chosen: Hyperparameters, P: Array, scores: Array | None = None) -> Stacker:
         """Stack a logistic regression on the out-of-sample scores of the training rows."""
@@ -563,24 +568,6 @@ class Pipeline:
             priors=self.disambiguated.priors(chosen.balance),
             expected_mass=self.rows.expected_mass,
         )
-
-
-def climb(
-    chosen: Hyperparameters,
-    criterion: Callable[[Hyperparameters], float],
-    steps: Sequence[int] = (1, -1),
-    largest: float = MAX_RIDGE,
-) -> Hyperparameters:
-    """Go from one ridge to the next as long as a criterion rises, up first and else down."""
-    allowed = [ridge for ridge in RIDGES if ridge <= largest]
-    value = cache(lambda number: criterion(replace(chosen, ridge=allowed[number])))
-    number = start = RIDGES.index(chosen.ridge)
-    for step in steps:
-        while 0 <= number + step < len(allowed) and value(number + step) > value(number):
-            number += step
-        if number != start:
-            return replace(chosen, ridge=allowed[number])
-    return chosen
 
 
 def _stiff(chosen: Hyperparameters) -> Hyperparameters:

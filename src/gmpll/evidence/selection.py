@@ -22,11 +22,9 @@ from threadpoolctl import threadpool_limits
 
 from gmpll._threads import in_threads
 from gmpll.evidence.pipeline import (
-    FIRST_RIDGE,
     Hyperparameters,
     Pipeline,
     blended,
-    climb,
     shared_scores,
 )
 from gmpll.evidence.set_model import TAUS, likeliest_tau
@@ -37,6 +35,8 @@ __all__ = ["Gain", "Search", "Selection", "select"]
 
 #: The views that are taken unless others are asked for: each is blind to something.
 ALL_VIEWS = ("cosine", "rank", "euclidean")
+#: Weights of the regression's norm that are compared, the stiffest first.
+RIDGES = (0.3, 0.1, 0.03, 0.01)
 #: Penalties of stacking that are compared, none first.
 STACKING = (0.0, 10.0, 1.0)
 #: Shares of the forest that are compared once the rest is chosen, none first, with fewer trees than
@@ -49,9 +49,10 @@ N_STANDARD_ERRORS = 1.0
 #: On small data, which is cut again and again, the standard error is large and a forest is grown
 #: in no time: a quarter of it is enough for the forest.
 N_STANDARD_ERRORS_SMALL = 0.25
-#: Rows that are cut into folds at most. Fewer rows are cut again and again, up to so many times: on
-#: few rows a single comparison is mostly noise.
-SELECTION_ROWS = 1500
+#: Rows that are cut into folds at most. Few rows are cut again and again, until so many were held
+#: out, but not too often: on few rows a single comparison is mostly noise.
+SELECTION_ROWS = 1000
+COMPARED_ROWS = 1500
 SELECTION_FOLDS = 3
 MAX_REPETITIONS = 5
 #: Fewer rows than this tell nothing about hyperparameters.
@@ -167,12 +168,10 @@ def select(pipeline: Pipeline, search: Search, rng: np.random.RandomState) -> Se
     plain = search.plain
     lifts: dict[Hyperparameters, float] = {}
     if plain.ridge is None and pipeline.learner is None:
-
-        def lift(setting: Hyperparameters) -> float:
-            trials = in_threads(partial(_Fold.trial, setting=setting), folds)
-            return lifts.setdefault(setting, _mean_lift(trials))
-
-        plain = climb(replace(plain, ridge=FIRST_RIDGE), lift)
+        for ridge in RIDGES:
+            setting = replace(plain, ridge=ridge)
+            lifts[setting] = _mean_lift(in_threads(partial(_Fold.trial, setting=setting), folds))
+        plain = max(lifts, key=lambda setting: lifts[setting])  # the first of equals
     tau = search.taus[0]
     if len(search.taus) > 1:
         found = _each(lambda fold: fold.set_likelihoods(plain), folds, pipeline)
@@ -366,4 +365,4 @@ def _parts(
 
 
 def _n_repetitions(n_rows: int) -> int:
-    return min(MAX_REPETITIONS, max(1, SELECTION_ROWS // n_rows))
+    return min(MAX_REPETITIONS, max(1, COMPARED_ROWS // n_rows))

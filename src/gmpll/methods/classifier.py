@@ -97,7 +97,7 @@ class PartialLabelClassifier(
        training row without having seen it (leave-one-out in closed form); these predictions take
        the place of the neighbours' support for a few iterations. A model of how candidate sets
        arise, in which rows are judged by rows with other sets, is joined with the result
-       (:mod:`gmpll.evidence.set_model`; of more than 6000 rows, 3000 are modelled).
+       (:mod:`gmpll.evidence.set_model`; of more than 3000 rows, 2000 are modelled).
     3. *Predict*: the regression, a logistic regression stacked on its scores, and a forest, as
        far as each of them helps; or any scikit-learn learner of your choice.
     4. *Calibrate*: temperature scaling, so that confidences mean what they say.
@@ -231,7 +231,7 @@ class PartialLabelClassifier(
     -----
     With m rows, d features, q labels and k neighbours the graph takes O(m^2 d) time for an exact
     search (less in few dimensions) and O(m k q) an iteration, O(m (k + q)) memory; the regression
-    O(m c^2) time and O(m c) memory for c landmarks (all rows up to 6000, else 3000 of them). A
+    O(m c^2) time and O(m c) memory for c landmarks (all rows up to 3000, else 2000 of them). A
     forest takes O(m d log m) for each tree, and none is grown on more than 20,000 rows.
 
     With a learner of your own ``predict_proba`` exists if it is a regression (its values, cut off
