@@ -1,4 +1,5 @@
-"""Which kernel the regression of the default has: Gaussians of several widths, or all at once.
+"""Which kernel the regression of the default has: Gaussians of several widths, or all at once,
+with a linear kernel of the features in their own units or of their z-scores, or without.
 
     python benchmarks/kernels.py [--problems lost,glass] [--seeds 0,1] [--jobs 2] [--out FILE.csv]
     python benchmarks/kernels.py --table results/kernels.csv
@@ -20,6 +21,7 @@ import pandas as pd
 from joblib import Parallel, delayed
 from sklearn.datasets import load_digits
 from sklearn.metrics.pairwise import euclidean_distances
+from sklearn.preprocessing import StandardScaler
 
 from gmpll.datasets import (
     DatasetUnavailableError,
@@ -44,6 +46,8 @@ KERNELS = {
     "mean of Gaussians": lambda d: (np.exp(-0.5 * d) + np.exp(-1.5 * d) + np.exp(-5.0 * d)) / 3,
     "rational quadratic": lambda d: 1.0 / (1.0 + d),
 }
+#: Linear kernels beside the last of these: of features about their means, and of z-scores.
+LINEAR = {"linear": lambda X: X.std(axis=0), "linear of z-scores": lambda X: np.ones(X.shape[1])}
 RIDGES = (0.3, 0.1, 0.03, 0.01)
 VIEWS = (("cosine", "rank"), ("cosine", "rank", "euclidean"))
 REAL, PREPARED = ("lost", "msrcv2", "birdsong"), ("pos-swedish", "slashdot-pl-f1")
@@ -97,11 +101,21 @@ def fits(name, seed):
         within = [euclidean_distances(view.rows, squared=True) for view in views]
         beyond = [euclidean_distances(v.transform(X[test]), v.rows, squared=True) for v in views]
         scales = [np.median(d[~np.eye(len(d), dtype=bool)]) for d in within]
+        kernels = {}
         for kernel, function in KERNELS.items():
-            K, to_rows = (
+            kernels[kernel] = [
                 np.mean([function(d / s) for d, s in zip(distances, scales, strict=True)], axis=0)
                 for distances in (within, beyond)
-            )
+            ]
+        for linear, weights in LINEAR.items():
+            rows = StandardScaler().fit(X[train])
+            Z, beyond_Z = (rows.transform(X[part]) * weights(X[train]) for part in (train, test))
+            unit, n = (Z**2).sum(axis=1).mean(), len(views)
+            kernels[f"{kernel}, {linear}"] = [
+                (n * K + rows_Z @ Z.T / unit) / (n + 1)
+                for K, rows_Z in zip(kernels[kernel], (Z, beyond_Z), strict=True)
+            ]
+        for kernel, (K, to_rows) in kernels.items():
             for ridge in RIDGES:
                 A = np.linalg.inv(K + ridge * np.eye(len(K)))
 

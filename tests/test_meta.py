@@ -159,7 +159,7 @@ class Chooser(PLKNN):
         return super().fit(X, y)
 
     hyperparameters = None
-    selected_: ClassVar[dict[str, float]] = {"stacking": 0.0, "linear": 0.0, "forest": 0.0}
+    selected_: ClassVar[dict[str, float]] = {"stacking": 0.0, "forest": 0.0}
 
     def set_params(self, hyperparameters=None, **parameters):
         if hyperparameters is not None:
@@ -185,7 +185,7 @@ def test_copies_do_not_choose_again_what_all_rows_have_chosen(wrap):
 def test_stacking_and_forest_are_settled():
     X, mask, _ = random_problem(0, m=60)
     model = PartialLabelClassifier(
-        hyperparameters={"forest": 0.25, "stacking": 1.0, "linear": 0.5}, random_state=0
+        hyperparameters={"forest": 0.25, "stacking": 1.0}, random_state=0
     ).fit(X, mask)
     copy = settled(PartialLabelClassifier(), model)
-    assert copy.hyperparameters == {"stacking": 1.0, "linear": 0.5, "forest": 0.25}
+    assert copy.hyperparameters == {"stacking": 1.0, "forest": 0.25}

@@ -230,13 +230,15 @@ def test_typical_distances_and_lengths_are_those_of_a_sample(monkeypatch):
     found = LandmarkKernel.of([X, 2 * X], [], rng)
     median = median_squared_distance(X)
     assert found.scales == pytest.approx([median, 4 * median])
-    assert found.length == pytest.approx((4 * X**2).sum(axis=1).mean())
+    assert found.weights == pytest.approx(np.full(2, 1 / (4 * X**2).sum(axis=1).mean()))
+    uneven = LandmarkKernel.of([X], [], rng, np.array([3.0, 1.0])).weights
+    assert uneven == pytest.approx(np.array([3.0, 1.0]) / (X**2 @ [3.0, 1.0]).mean())
     assert LandmarkKernel.of([np.array([[0.0], [3.0]])], [], rng).scales == [9.0]
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # of a median of nothing
         for alike in (np.zeros((5, 2)), np.zeros((1, 2))):
             found = LandmarkKernel.of([alike], [], rng)
-            assert (found.scales, found.length) == ([1.0], 1.0)
+            assert (found.scales, found.weights.tolist()) == ([1.0], [1.0, 1.0])
     monkeypatch.setattr(module, "SCALE_SAMPLE", 4)
     drawn = X[np.random.RandomState(7).permutation(31)[:4]]
     found = LandmarkKernel.of([X], [], np.random.RandomState(7))
@@ -245,9 +247,9 @@ def test_typical_distances_and_lengths_are_those_of_a_sample(monkeypatch):
 
 def test_the_kernel_has_one_scale_for_every_view():
     X, Z = np.array([[0.0], [1.0]]), np.array([[0.0], [2.0]])
-    found = LandmarkKernel([X[1:], Z[1:]], [0.5, 0.25], 8.0)(X, Z)
+    found = LandmarkKernel([X[1:], Z[1:]], [0.5, 0.25], np.array([1 / 8]))(X, Z)
     near = (1.0 + 1.0 + 4.0 / 8.0) / 3
     far = (1 / (1 + 1 / 0.5) + 1 / (1 + 4 / 0.25) + 0.0) / 3
     np.testing.assert_allclose(found, [[far], [near]])
     with pytest.raises(ValueError, match="longer"):
-        LandmarkKernel([X, Z], [0.5, 0.25], 1.0)(X)
+        LandmarkKernel([X, Z], [0.5, 0.25], np.ones(1))(X)

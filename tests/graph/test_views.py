@@ -215,3 +215,9 @@ def test_rows_of_double_precision_and_added_rows_are_stored_as_they_are():
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(twin)).rows, twin.rows)
     assert module.in_single_precision(np.array([[0.1]])) is None
     assert module.in_single_precision(np.array([[1e300]])) is None
+
+
+def test_variances_are_those_before_scaling():
+    X = np.random.RandomState(0).randn(50, 3) * [1.0, 1e150, 3e150]
+    found = EuclideanView(X).variances
+    np.testing.assert_allclose(found, (X.std(axis=0) / X[:, 2].std()) ** 2, rtol=1e-9)

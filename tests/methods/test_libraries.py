@@ -20,7 +20,7 @@ ESTIMATORS = {
     "local": GMPLL("local", balance=0.5, random_state=0),
     "default": PartialLabelClassifier(random_state=0),
     "trees": PartialLabelClassifier(
-        hyperparameters={"views": ("cosine",), "forest": 0.5, "stacking": 1.0, "linear": 1.0},
+        hyperparameters={"views": ("cosine",), "forest": 0.5, "stacking": 1.0},
         random_state=0,
     ),
 }

@@ -408,7 +408,8 @@ class Pipeline:
         rng = np.random.RandomState(self._seed)
         some = np.sort(rng.permutation(self.rows.n_samples)[:SET_MODEL_ROWS])
         views = [engine_of(view.rows).rows_on_host(view.rows, some) for view in self.views]
-        regression = KernelRidge(views, ridge=_stiff(chosen).ridge or SET_RIDGE, rng=rng)
+        ridge, variances = _stiff(chosen).ridge or SET_RIDGE, self.views[-1].variances
+        regression = KernelRidge(views, ridge=ridge, variances=variances, rng=rng)
         graph, kernel = LocalGraphs(views[:N_GRAPH_VIEWS], GRAPH_NEIGHBORS), regression.kernel
         mask = self.rows.mask_on_host(some)
         related = Relations(graph.weights, regression.inverse, mask)
@@ -492,7 +493,8 @@ class Pipeline:
         if not self._regressions:
             views = [view.rows for view in self.views]
             rng = np.random.RandomState(self._seed)
-            self._regressions[ridge] = KernelRidge(views, ridge=ridge, rng=rng)
+            variances = self.views[-1].variances
+            self._regressions[ridge] = KernelRidge(views, ridge=ridge, variances=variances, rng=rng)
         if ridge not in self._regressions:
             other = next(iter(self._regressions.values()))
             self._regressions[ridge] = other.with_ridge(ridge)

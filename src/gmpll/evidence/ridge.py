@@ -5,8 +5,9 @@ The kernel K is the mean of one rational quadratic kernel per view of the featur
 .. math:: k(x, z) = \Bigl(1 + \frac{\|x - z\|^2}{\operatorname{median} d^2}\Bigr)^{-1} ,
 
 a mixture of Gaussian kernels of all widths, so that no width has to be chosen, and of the linear
-kernel :math:`x^\top z / \operatorname{mean} \|x\|^2` of the last view: that labels lie on the sides
-of planes is nothing to be learnt bump by bump. With
+kernel :math:`x^\top z / \operatorname{mean} \|x\|^2` of the features in their own units, about
+their means: that labels lie on the sides of planes is nothing to be learnt bump by bump, and where
+features are principal components or embeddings their spread says which of them matter. With
 :math:`A = (K + \lambda I)^{-1}` the coefficients for confidences Y are AY, and what the regression
 would say of row i had it not seen it is
 
@@ -34,7 +35,7 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import pdist
 from sklearn.utils import gen_batches
 
-from gmpll.arrays import Array, array_namespace, device, to_host
+from gmpll.arrays import Array, array_namespace, beside, device, to_host
 from gmpll.engines import engine_of
 
 __all__ = ["EXACT_ROWS", "KernelRidge", "LandmarkKernel", "RidgePredictor"]
@@ -69,6 +70,8 @@ class KernelRidge:
         The training rows in each view, of any engine.
     ridge : float, default=0.1
         Weight of the squared norm, positive.
+    variances : ndarray of shape (n_features_v,), default=None
+        What the features of the last view count in the linear kernel; all the same by default.
     rng : RandomState
         Draws the landmarks.
 
@@ -92,6 +95,7 @@ class KernelRidge:
         views: Sequence[Array],
         *,
         ridge: float = 0.1,
+        variances: NDArray[np.float64] | None = None,
         rng: np.random.RandomState,
     ) -> None:
         self.ridge = ridge
@@ -101,7 +105,7 @@ class KernelRidge:
         chosen = np.sort(rng.permutation(n_samples)[: self.n_landmarks])
         everything = self.n_landmarks == n_samples
         landmarks = views if everything else [rows[chosen, :] for rows in views]
-        self._kernel = LandmarkKernel.of(views, self._engine.small(*landmarks), rng)
+        self._kernel = LandmarkKernel.of(views, self._engine.small(*landmarks), rng, variances)
         self._gram = _double(self._kernel(*self._kernel.landmarks))
         self._features = self._root = None
         if self.n_landmarks < n_samples:
@@ -267,42 +271,47 @@ class LandmarkKernel:
         The landmarks in every view.
     scales : list of float
         Median squared distance of the rows in every view.
-    length : float
-        Mean squared length of the rows in the last view.
+    weights : ndarray of shape (n_features_v,)
+        What the features of the last view count in the linear kernel.
     is_double : bool
         Whether it is computed in double precision, or in single.
     """
 
     landmarks: list[Any]
     scales: list[float]
-    length: float
+    weights: NDArray[np.float64]
     is_double: bool = True
 
     @classmethod
     def of(
-        cls, views: Sequence[Array], landmarks: Sequence[Array], rng: np.random.RandomState
+        cls,
+        views: Sequence[Array],
+        landmarks: Sequence[Array],
+        rng: np.random.RandomState,
+        variances: NDArray[np.float64] | None = None,
     ) -> LandmarkKernel:
         """Measure the scales on a sample of rows, which is brought to the host."""
         chosen = rng.permutation(views[0].shape[0])[:SCALE_SAMPLE]
         samples = [engine_of(rows).rows_on_host(rows, chosen).astype(float) for rows in views]
-        length = float((samples[-1] ** 2).sum(axis=1).mean()) or 1.0
+        squares = (samples[-1] ** 2).mean(axis=0)
+        weights = np.ones(len(squares)) if variances is None else variances
+        weights = weights / (float(weights @ squares) or 1.0)
         scales = [_median_squared_distance(sample) for sample in samples]
-        return cls(list(landmarks), scales, length, views[0].shape[0] <= DOUBLE_ROWS)
+        return cls(list(landmarks), scales, weights, views[0].shape[0] <= DOUBLE_ROWS)
 
     def __call__(self, *views: Array) -> Array:
         """Return the kernel between rows and landmarks."""
         total: Any = 0.0
-        products: Any = 0.0
         for rows, landmarks, scale in zip(views, self.landmarks, self.scales, strict=True):
             rows, landmarks = self._precise(rows), self._precise(landmarks)
-            products = rows @ landmarks.T
-            distances = (rows**2).sum(1)[:, None] - 2.0 * products
+            distances = (rows**2).sum(1)[:, None] - 2.0 * (rows @ landmarks.T)
             distances += (landmarks**2).sum(1)[None, :]
             distances = array_namespace(distances).clip(distances, min=0.0)
             distances /= scale
             distances += 1.0
             total = total + 1.0 / distances
-        return (total + products / self.length) / (len(self.scales) + 1)
+        linear = (rows * _like(beside(self.weights, rows), rows)) @ landmarks.T
+        return (total + linear) / (len(self.scales) + 1)
 
     def _precise(self, rows: Array) -> Array:
         xp = array_namespace(rows)

@@ -51,6 +51,11 @@ class View(Protocol):
         """The training rows in this space."""
         ...
 
+    @property
+    def variances(self) -> NDArray[np.float64]:
+        """Variances of the features before they were scaled, beside the largest of them."""
+        ...
+
     def transform(self, X: Array) -> Array:
         """Map rows into this space."""
         ...
@@ -107,6 +112,12 @@ class Scaling:
         squared, rest = engine.small(xp.sum(even, axis=0), rest)
         variance = (squared - rest * rest / n_samples) / n_samples
         self._scale = _deviations(variance, self._mean, n_samples)
+
+    @property
+    def variances(self) -> NDArray[np.float64]:
+        """Variances of the features beside the largest of them; constant ones have any."""
+        logarithms = np.log2(to_host(self._scale)) - np.log2(to_host(self._factors))
+        return 4.0 ** (logarithms - logarithms.max())
 
     def transform(self, X: Array) -> Array:
         """Scale rows."""
@@ -178,7 +189,9 @@ class _ScaledView:
         self._dtype = X.dtype
         engine = engine_of(X)
         rows = X if first is None else engine.map_rows(first, X)
-        last = [Scaling(rows), _unit_rows] if self.is_unit else [Scaling(rows)]
+        scaling = Scaling(rows)
+        last = [scaling, _unit_rows] if self.is_unit else [scaling]
+        self.variances = scaling.variances
         self._steps = last if first is None else [first, *last]
         self.rows = engine.map_rows(partial(_chained, last), rows)
 
