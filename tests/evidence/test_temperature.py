@@ -10,6 +10,7 @@ from gmpll.evidence.temperature import (
     candidate_temperature,
     confidence_exponent,
     false_candidate_rates,
+    set_likelihood,
     sharpen,
     temper,
 )
@@ -121,3 +122,36 @@ def test_powers_by_hand():
     sure, less_sure = np.array([[0.9, 0.1, 0.0]]), np.array([[0.7, 0.3, 0.0]])
     halfway = sharpen(sure, mask, confidence_exponent(sure, mask, less_sure))
     np.testing.assert_allclose(halfway, [[0.8, 0.2, 0.0]], atol=1e-4)
+
+
+def test_the_likelihood_of_sets_is_that_of_the_best_scale():
+    """Against a grid of scales; the unit of the scores does not matter."""
+    rng = np.random.RandomState(0)
+    scores = rng.rand(300, 4)
+    truth = (3.0 * scores + rng.gumbel(size=scores.shape)).argmax(axis=1)
+    mask = random_candidates(truth, 0.5, 1, n_classes=4, random_state=0)
+    literal = max(
+        np.mean(
+            [np.log(p[s].sum()) for p, s in zip(softmax(a * scores, axis=1), mask, strict=True)]
+        )
+        for a in np.exp(np.linspace(-3.0, 6.0, 400))
+    )
+    assert set_likelihood(scores, mask) == pytest.approx(literal, abs=1e-5)
+    assert set_likelihood(1e-9 * scores, mask) == pytest.approx(literal, abs=1e-5)
+
+
+def test_scores_that_tell_nothing_have_the_likelihood_of_chance():
+    mask = np.array([[True, False, False, False], [True, True, False, False]])
+    expected = (np.log(1 / 4) + np.log(2 / 4)) / 2
+    for scores in (np.zeros((2, 4)), np.ones((2, 4))):
+        assert set_likelihood(scores, mask) == pytest.approx(expected)
+    right = np.array([[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]])
+    assert set_likelihood(right, mask) == pytest.approx(0.0, abs=1e-6)
+
+
+def test_sets_that_leave_no_label_out_have_no_likelihood():
+    full = np.ones((3, 2), dtype=bool)
+    assert set_likelihood(np.eye(3)[:, :2], full) == 0.0
+    some = np.array([[True, False], [True, True]])
+    scores = np.array([[0.2, 0.4], [5.0, -5.0]])
+    assert set_likelihood(scores, some) == pytest.approx(set_likelihood(scores[:1] / 1, some[:1]))

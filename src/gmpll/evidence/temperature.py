@@ -86,7 +86,8 @@ def set_likelihood(scores: NDArray[np.float64], mask: NDArray[np.bool_]) -> floa
     telling = ~mask.all(axis=1)
     if not telling.any():
         return 0.0
-    scores = scores[telling] / max(float(np.abs(scores).max()), TINY)
+    scores = scores[telling]
+    scores = scores / max(float(np.abs(scores).max()), TINY)
     inside = np.where(mask[telling], 0.0, -np.inf)
 
     def loss(log_scale: float) -> float:

@@ -624,6 +624,9 @@ class PartialLabelClassifier(
         """Let confidences mean what they say, by what was said of held-out rows."""
         self.temperature_ = self._exponent = 1.0
         rows, held_out = self.selection_.rows, self.selection_.held_out
+        # Sets that seem to lack the right label count in outside_probability_ already.
+        complete = self.outside_probability_[rows] <= 0.5
+        rows, held_out = rows[complete], held_out[complete]
         if not self.calibrate or not len(rows) or not self._has_probabilities():
             return
         engine = engine_of(mask)
