@@ -7,9 +7,8 @@
 Every world has a number of labels, a kind of crowd and votes per item; annotators (5 to 200), items
 (200 to 3000) and label frequencies (even, one label with 90 %, geometric) are drawn, differently
 for the two halves. The constants of AnnotatorModel were chosen on the half "design"; "report" is
-for figures, and was looked at once before the last change of the model. "named" and "counts" are
-the model with and without the names of the annotators, "DS counts" is Dawid-Skene with one matrix
-for all. "features" adds features that predict the label, nothing, or another grouping of the items;
+for figures. "named" and "counts" are the model with and without the names of the annotators, "DS
+counts" is Dawid-Skene with one matrix for all. "features" adds features that predict the label, nothing, or another grouping of the items;
 a tenth of the items has no votes (majority vote draws their labels). "real" needs the data sets
 (environment variable GMPLL_DATA; folder crowd): the first 3000 of ``default_rng(0).permutation(n)``
 items, labelme all 1000; cifar10n does not say who voted, its columns stand for annotators where
@@ -32,6 +31,12 @@ from gmpll.evidence.ridge import KernelRidge
 LABELS = (2, 5, 20, 100)
 KINDS = ("good", "mixed", "careless", "hostile", "biased", "leaning", "hard")
 VOTES = (1, 3, 5, 20, 50)
+#: Crowds that look like real ones: annotators who mix up pairs of labels, each in their own way,
+#: items on which many agree on the same wrong label, and hundreds of labels.
+REAL_LABELS = (7, 20)
+REAL_KINDS = ("pairs", "ambiguous")
+REAL_VOTES = (2, 4, 9, 20)
+MANY_LABELS = ((300, "mixed", 3), (300, "pairs", 5), (300, "careless", 9))
 MAX_CELLS = 600_000  # votes times labels
 
 
@@ -48,6 +53,10 @@ def worlds(half):
                     n = {3000: 1500, 1500: 600, 600: 200}[n]
                 if n * per * q <= 2 * MAX_CELLS:
                     yield (q, kind, per, n_annotators, n, frequencies)
+    like_real = [(q, kind, per) for q in REAL_LABELS for kind in REAL_KINDS for per in REAL_VOTES]
+    for q, kind, per in (*like_real, *MANY_LABELS):
+        n_annotators, n = int(rng.choice([20, 44, 100])), int(rng.choice([400, 700, 1200]))
+        yield (q, kind, per, n_annotators, n, str(rng.choice(["even", "geometric"])))
 
 
 def draw(seed, q, kind, per, n_annotators, n, frequencies):
@@ -67,12 +76,16 @@ def draw(seed, q, kind, per, n_annotators, n, frequencies):
     if kind == "hard":  # items differ: votes on hard ones are guesses
         easy = np.exp(-np.abs(rng.standard_normal(n)))[item][:, None]
         P = easy * P + (1 - easy) / q
+    if kind == "ambiguous":  # and look like something else
+        easy = np.exp(-0.7 * np.abs(rng.standard_normal(n)))[item][:, None]
+        other = (y + rng.integers(1, q, size=n)) % q
+        P = easy * P + (1 - easy) * (0.4 * np.eye(q)[other[item]] + 0.6 / q)
     return y, (item, who, (P.cumsum(axis=1) > rng.random((len(item), 1))).argmax(axis=1))
 
 
 def draw_annotators(rng, q, kind, n_annotators):
     """Draw confusion matrices."""
-    if kind in ("mixed", "hard"):
+    if kind in ("mixed", "hard", "pairs", "ambiguous"):
         skill = rng.uniform(0.45, 0.95, n_annotators)
         skill = 0.5 + 0.5 * np.maximum(skill - 0.1, 0.05) if q == 2 else skill
     else:
@@ -81,6 +94,12 @@ def draw_annotators(rng, q, kind, n_annotators):
     off_diagonal = 1.0 - np.eye(q)
     wrong = np.tile(0.5 * rng.dirichlet(np.full(q, 0.3), q) + 0.5 / q, (n_annotators, 1, 1))
     wrong *= off_diagonal
+    if kind == "pairs":  # four fifths of the mistakes are for the label that looks alike
+        partner = np.arange(q) ^ 1
+        partner[partner >= q] = 0
+        wrong *= 0.2 / wrong.sum(axis=2, keepdims=True)
+        wrong[:, np.arange(q), partner] += 0.8
+        right = right * rng.choice([0.6, 1.0, 1.0], size=right.shape)  # who mixes up what
     if kind in ("biased", "leaning"):  # mistakes go to one label: everybody's own, or all to one
         favourite = rng.integers(q, size=n_annotators) * (kind == "biased")
         numbers = np.arange(n_annotators)

@@ -56,14 +56,17 @@ def literal_dawid_skene(items, labels, who, n, q, iterations):
 
 
 def test_agrees_with_dawid_skene_where_votes_abound():
-    y, items, labels, who = crowd(per=5)
-    expected = literal_dawid_skene(items, labels, who, len(y), 3, 30)
-    model = AnnotatorModel().fit(candidates_from_votes(items, labels, who))
-    assert (model.posterior_.argmax(axis=1) == expected.argmax(axis=1)).mean() > 0.96
-    assert (found(model) == y).mean() > (expected.argmax(axis=1) == y).mean() - 0.005
-    assert np.abs(model.posterior_ - expected).mean() < 0.03
-    accuracy = model.annotators_.accuracy[np.argsort(model.annotators_.names)]
-    np.testing.assert_allclose(accuracy, (0.9, 0.8, 0.8, 0.7, 0.6), atol=0.07)
+    leads = []
+    for seed in range(5):
+        y, items, labels, who = crowd(seed, per=5)
+        expected = literal_dawid_skene(items, labels, who, len(y), 3, 30)
+        model = AnnotatorModel().fit(candidates_from_votes(items, labels, who))
+        assert (model.posterior_.argmax(axis=1) == expected.argmax(axis=1)).mean() > 0.95
+        assert np.abs(model.posterior_ - expected).mean() < 0.03
+        accuracy = model.annotators_.accuracy[np.argsort(model.annotators_.names)]
+        np.testing.assert_allclose(accuracy, (0.9, 0.8, 0.8, 0.7, 0.6), atol=0.1)
+        leads.append((found(model) == y).mean() - (expected.argmax(axis=1) == y).mean())
+    assert np.mean(leads) > -0.005
 
 
 def test_better_than_dawid_skene_where_annotators_have_few_votes():
@@ -76,21 +79,6 @@ def test_better_than_dawid_skene_where_annotators_have_few_votes():
     np.add.at(counts, (items, labels), 1.0)
     assert right > (expected == y).mean() + 0.1
     assert right >= (counts.argmax(axis=1) == y).mean()
-
-
-def test_closed_form_of_two_equal_votes():
-    # In the first iteration all annotators are alike and guess without preference.
-    counts = np.array([[2.0, 0.0], [0.0, 2.0]])
-    model = AnnotatorModel(max_iter=1).fit(counts)
-    start = 0.8**2 / (0.8**2 + 0.2**2)
-    looks = 0.6  # 0.8 are right, by looking or by guessing
-    found = 4 * start * looks / 0.8 + module.PRIOR_VOTES * looks
-    share = found / (4 + module.PRIOR_VOTES)
-    right = share + (1 - share) / 2
-    prior = np.array([1 - start, start]) + module.PRIOR_ITEMS / 2  # by the other item
-    odds = prior[0] / prior[1] * (right / (1 - right)) ** 2
-    np.testing.assert_allclose(model.posterior_[0, 0], odds / (1 + odds), rtol=1e-10)
-    np.testing.assert_allclose(model.posterior_[1], model.posterior_[0, ::-1])
 
 
 @pytest.mark.parametrize("share", [0.5, 0.9])
@@ -108,6 +96,60 @@ def test_two_labels_without_names_are_not_worse_than_the_majority(per, share):
         found_by_model = AnnotatorModel().fit(counts).posterior_.argmax(axis=1)
         leads.append((found_by_model == y).mean() - (by_majority == y).mean())
     assert np.mean(leads) > -0.005
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_hard_items_are_not_taken_for_rare_labels(named):
+    leads, strengths = [], []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        y = np.where(rng.random(200) < 0.9, 0, rng.integers(1, 5, 200))
+        easy = np.exp(-np.abs(rng.standard_normal(200)))  # on the others everybody guesses
+        items, who = np.repeat(np.arange(200), 20), np.tile(np.arange(20), 200)
+        looks = rng.random(4000) < 0.7 * easy[items]
+        labels = np.where(looks, y[items], rng.integers(5, size=4000))
+        voted = candidates_from_votes(items, labels, who if named else None, all_items=range(200))
+        counts = voted.weights + 1e-6 * rng.random(voted.weights.shape)
+        model = AnnotatorModel().fit(voted)
+        leads.append((found(model) == y).mean() - (counts.argmax(axis=1) == y).mean())
+        strengths.append(model.item_strength_)
+    assert np.mean(leads) > -0.005
+    assert np.mean(strengths) < 200  # votes on an item depend on each other
+
+
+def test_votes_that_repeat_each_other_count_less():
+    rng = np.random.default_rng(0)
+    y = rng.integers(3, size=300)
+    first = np.where(rng.random(300) < 0.6, y, rng.integers(3, size=300))
+    items = np.repeat(np.arange(300), 10)
+    copied = rng.random(3000) < 0.9
+    labels = np.where(copied, first[items], rng.integers(3, size=3000))
+    dependent = AnnotatorModel().fit(candidates_from_votes(items, labels))
+    drawn = np.where(copied, y[items], rng.integers(3, size=3000))
+    independent = AnnotatorModel().fit(candidates_from_votes(items, drawn))
+    assert independent.item_strength_ > 50
+    assert dependent.posterior_.max(axis=1).mean() <= independent.posterior_.max(axis=1).mean()
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_label_is_not_absorbed_by_one_that_looks_alike(named):
+    leads = []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        y = rng.integers(20, size=400)
+        items = np.repeat(np.arange(400), 4)
+        who = np.concatenate([rng.choice(40, 4, replace=False) for _ in range(400)])
+        skill = rng.uniform(0.45, 0.95, (40, 1))
+        right = skill * rng.choice([0.6, 1.0, 1.0], size=(40, 20))  # who mixes up what
+        looked, partner = rng.random(1600) < right[who, y[items]], rng.random(1600) < 0.8
+        wrong = np.where(partner, y[items] ^ 1, rng.integers(20, size=1600))
+        voted = candidates_from_votes(
+            items, np.where(looked, y[items], wrong), who if named else None, all_items=range(400)
+        )
+        counts = voted.weights + 1e-6 * rng.random(voted.weights.shape)
+        leads.append((found(AnnotatorModel().fit(voted)) == y).mean())
+        leads[-1] -= (counts.argmax(axis=1) == y).mean()
+    assert np.mean(leads) > -0.01
 
 
 def test_a_frequent_label_is_not_taken_for_a_habit():
@@ -133,10 +175,11 @@ def test_order_of_annotators_and_labels_does_not_matter():
         items[order], renamed[labels[order]], 10 - who[order], all_items=range(120)
     )
     second = AnnotatorModel().fit(voted)
-    np.testing.assert_allclose(second.posterior_[:, renamed], first.posterior_, atol=1e-6)
+    assert (renamed[found(first)] == found(second)).mean() > 0.97
+    assert np.abs(second.posterior_[:, renamed] - first.posterior_).mean() < 0.02
     by_name = dict(zip(first.annotators_.names, first.annotators_.accuracy, strict=True))
     for name, accuracy in zip(second.annotators_.names, second.annotators_.accuracy, strict=True):
-        assert accuracy == pytest.approx(by_name[10 - name], abs=1e-6)
+        assert accuracy == pytest.approx(by_name[10 - name], abs=0.05)
 
 
 def test_a_useless_annotator_changes_little_and_a_hostile_one_counts_inversely():
@@ -251,10 +294,10 @@ def test_fifty_votes_hundreds_of_labels_and_blocks(monkeypatch):
     rng = np.random.default_rng(10)
     y, items, labels, who = crowd(10, 150, 200, rng.uniform(0.3, 0.9, 60), 50)
     voted = candidates_from_votes(items, labels, who)
-    whole = AnnotatorModel(max_iter=6).fit(voted)
+    whole = AnnotatorModel(n_samples=3).fit(voted)
     assert (found(whole) == y).all()
     monkeypatch.setattr(module, "BLOCK_CELLS", 20_000)
-    parts = AnnotatorModel(max_iter=6).fit(voted)
+    parts = AnnotatorModel(n_samples=3).fit(voted)
     np.testing.assert_allclose(parts.posterior_, whole.posterior_, atol=1e-10)
 
 
@@ -346,7 +389,7 @@ def test_votes_for_unknown_items_are_refused():
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "votes_only", "joint"),
-    [("labelme", 0.77, 0.870), ("sentiment-polarity", 0.915, 0.915), ("cifar10n", 0.915, 0.947)],
+    [("labelme", 0.79, 0.870), ("sentiment-polarity", 0.915, 0.915), ("cifar10n", 0.915, 0.947)],
 )
 def test_real_crowds(name, votes_only, joint):
     path = Path(os.environ.get("GMPLL_DATA", "")) / "crowd" / f"{name}.npz"

@@ -1,38 +1,36 @@
 r"""What annotators' votes say about the labels: a model of every annotator, joined with features.
 
-A vote of annotator w on an item of label l comes from one of three sources: w *looks* and votes l,
-w *guesses* v with probability :math:`g_w[l, v]`, or w votes *against* l, for any other label:
+Annotator w votes v on an item of label l with probability :math:`A_w[l, v]`. Each row of this
+confusion matrix has a Dirichlet prior around
 
-.. math:: A_w[l, v] = \theta_{w1}\, 1[v = l] + \theta_{w2}\, g_w[l, v]
-          + \theta_{w3}\, \frac{1[v \ne l]}{q - 1} .
+.. math:: \theta_w 1[v = l] + (1 - \theta_w)\, g_w[l, v]:
 
-Few votes say little, so that everything is drawn towards something simpler, with a strength in
-votes: the shares :math:`\theta_w` of an annotator towards those of all; what w guesses towards what
-all guess on items of label l; this towards what all guess on any item; and that towards guesses
-without preference. The simplest member of the family, one accuracy for all, is the majority vote
-with a class prior. An annotator with one vote is the average annotator, one with twenty votes has a
-skill, one with hundreds of votes has habits; votes without names are those of the average one.
-Where features check the votes, an annotator has a whole matrix of their own, drawn towards
-:math:`A_w`; from votes alone it could not be told from labels that are mixed up.
+w *looks* and votes l, or *guesses*. The strength of the prior is a number of votes, as in all that
+follows: the share :math:`\theta_w` of looks is drawn towards that of all annotators, what w guesses
+towards what all guess on items of label l, and this towards what all guess on any item. So an
+annotator with one vote is the average annotator, one with twenty votes has a skill, and one with
+hundreds of votes has a matrix of their own. Votes without names are those of one annotator.
 
-The probability of the label of item i is
+Votes on one item are not independent given its label: hard items confuse everybody. They come from
+a distribution of the item's own, with a Dirichlet prior of strength c around that of its label.
+However many they are, they then count for no more than about c independent votes. Labels come from
+the class prior or, with features, from softmax(aF + b) of scores F that a learner gives the item
+without having seen it.
 
-.. math:: P_{il} \propto p_i(l) \prod_w A_w[l, v_{iw}],
-
-where :math:`p_i` is the class prior or, with features, softmax(aF + b) of scores F that a learner
-gives the item without having seen it. The parameters follow from P and P from the parameters, in
-turn (expectation maximization, Dawid and Skene 1979), with two differences. First one accuracy for
-all is fitted, and all else starts from the labels that it finds: otherwise a frequent label and a
-popular guess, or a rare label and the mistakes on a frequent one, are taken for each other. And in
-the likelihood of a vote the parameters are estimated *from the other votes*. A vote therefore never
-confirms itself, and the resulting likelihood of left-out votes says how much to smooth (the
-strengths) and how far to believe the features (a and b): scores that do not predict votes get
-a = 0.
+Labels are found by Gibbs sampling: in every sweep a label is drawn for every item, from its
+probability given the labels of the *other* items, from which the parameters are counted.
+(Expectation maximization, as of Dawid and Skene 1979, counts probabilities instead; there the
+uncertainty of labels looks like habits of annotators, which then confirm themselves.) All strengths
+move towards the largest likelihood of the votes given the drawn labels (Minka 2000), a and b
+towards that of the votes alone: scores that do not predict votes get a = 0. The probability of a
+label is the mean over the later sweeps. In the first ones all have the same accuracy: otherwise a
+frequent label and a popular guess are taken for each other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -40,7 +38,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize
-from scipy.special import logsumexp, softmax
+from scipy.special import digamma, gammaln, logsumexp, softmax
 
 from gmpll.candidates import VotedCandidates, candidates_from_votes
 
@@ -52,26 +50,22 @@ if TYPE_CHECKING:
 Matrix = NDArray[np.float64]
 OutOfSample = Callable[[Matrix], Matrix]
 
-#: Share of right votes before anything is known, that of votes against the label (where annotators
-#: have names), and how many votes that is worth.
+#: Share of right votes before anything is known, and how many votes that is worth.
 PRIOR_ACCURACY = 0.8
-PRIOR_AGAINST = 0.02
-PRIOR_VOTES = 10.0
-#: Items that equal shares of all labels are worth in the class prior.
-PRIOR_ITEMS = 2.0
-#: Votes that the simpler model is worth: in an annotator's shares of the sources, in an annotator's
-#: guesses, in the guesses on items of a label (where an item counts as one vote), in a row of an
-#: annotator's own matrix. The search for them starts here, which is worth some votes in it.
-SHARES, GUESSES, LABEL_GUESSES, ROWS = range(4)
-STRENGTHS = (5.0, 5.0, 30.0, 20.0)
+PRIOR_VOTES = 1000.0
+#: Items that every label is taken to have had before, in the class prior, and most for all labels.
+PRIOR_ITEMS = 4.0
+MAX_PRIOR_ITEMS = 40.0
+#: Votes that guesses without preference are worth in what all guess.
+POPULAR_STRENGTH = 200.0
+#: Where the search for the other strengths starts, and how many votes that is worth in it.
+STRENGTHS = {"looks": 5.0, "habits": 10.0, "label": 30.0, "rows": 50.0, "item": 50.0}
 STRENGTH_VOTES = 10.0
-MIN_STRENGTH, MAX_STRENGTH = 2.0, 1e4
-#: The same for guesses on any item, which are drawn towards guesses without preference.
-POPULAR_STRENGTH = 50.0
-#: A strength at which nothing of one's own is left.
-ALIKE = 1e15
-#: Iterations with one accuracy for all.
-ALIKE_ITERATIONS = 10
+MIN_STRENGTH, MIN_ITEM_STRENGTH, MAX_STRENGTH = 2.0, 40.0, 1e4
+#: Sweeps with one accuracy for all, and those that are not counted.
+ALIKE_SWEEPS = 15
+BURN_IN = 30
+FEATURE_BURN_IN = 15
 #: Precision of the normal prior of the offsets of the feature scores.
 OFFSET_PRECISION = 0.1
 #: Votes times labels that are in memory at once.
@@ -83,11 +77,10 @@ class AnnotatorModel:
 
     Parameters
     ----------
-    max_iter : int, default=100
-        Most iterations for the votes alone, and again with features.
-    tol : float, default=1e-3
-        Iterations end when the probabilities of an item change by less than this in sum, on
-        average over the items.
+    n_samples : int, default=100
+        Number of sweeps over which probabilities are averaged; with features half of it.
+    random_state : int, default=0
+        Seed of the drawn labels.
 
     Attributes
     ----------
@@ -109,10 +102,12 @@ class AnnotatorModel:
         What features (without: the class prior) say before votes are heard.
     strength_ : float
         Votes that the average annotator is worth in what is known of one; infinite without names.
+    item_strength_ : float
+        Independent votes that all votes on an item are worth at most.
     log_likelihood_ : float
         Mean log-likelihood of the votes of an item, given those of the others.
     n_iter_ : int
-        Iterations in all.
+        Sweeps in all.
 
     Notes
     -----
@@ -149,12 +144,13 @@ class AnnotatorModel:
     feature_gain_: float
     feature_prior_: Matrix
     strength_: float
+    item_strength_: float
     log_likelihood_: float
     n_iter_: int
 
-    def __init__(self, *, max_iter: int = 100, tol: float = 1e-3) -> None:
-        self.max_iter = max_iter
-        self.tol = tol
+    def __init__(self, *, n_samples: int = 100, random_state: int = 0) -> None:
+        self.n_samples = n_samples
+        self.random_state = random_state
 
     def fit(
         self,
@@ -179,81 +175,81 @@ class AnnotatorModel:
         """
         voted, classes, names = _read_votes(votes)
         learners = [out_of_sample] if callable(out_of_sample) else list(out_of_sample or ())
-        crowd = _Crowd(voted, len(classes))
+        crowd = _Crowd(voted, len(classes), np.random.default_rng(self.random_state))
         self.classes_ = classes
         self.n_iter_ = 0
         self.feature_weight_ = np.zeros(len(learners))
         self.feature_gain_ = 0.0
-        fitted = self._iterate(crowd, crowd.start(), None)
-        alone = fitted.evidence
-        # The votes alone may have let one label absorb another: the likelihood tells which start
-        # was better. Where neither gains over the votes alone, these stand.
-        for start in (fitted.posterior, crowd.start()) if learners else ():
-            other = _Crowd(voted, len(classes))
-            found = self._iterate(other, start, _FeaturePrior(learners))
+        fitted = self._sweep(crowd, crowd.start(), None)
+        if learners:
+            found = self._sweep(crowd, fitted.posterior, _FeaturePrior(learners))
             gain = found.evidence - fitted.evidence
-            if gain.mean() > gain.std() / np.sqrt(len(gain)):
-                crowd, fitted = other, found
+            if gain.mean() > gain.std() / np.sqrt(len(gain)):  # else the votes alone stand
+                fitted = found
                 self.feature_weight_ = fitted.weights
-                self.feature_gain_ = float((fitted.evidence - alone).mean())
+                self.feature_gain_ = float(gain.mean())
         self.posterior_ = fitted.posterior
-        self.feature_prior_ = np.exp(fitted.log_prior)
+        self.feature_prior_ = fitted.prior
         self.class_prior_ = _class_prior(fitted.posterior)
         self.log_likelihood_ = float(fitted.evidence.mean())
-        self.strength_ = float(crowd.strengths[SHARES]) if crowd.named else np.inf
+        strengths = fitted.matrices.strengths
+        self.strength_ = strengths["looks"] if crowd.named else np.inf
+        self.item_strength_ = strengths["item"]
         voted_for = (crowd.counts > 0) | (crowd.counts == 0).all(axis=1, keepdims=True)
         self.outside_probability_ = np.where(voted_for, 0.0, self.posterior_).sum(axis=1)
-        matrices = crowd.matrices()
         self.annotators_ = Annotators(
             names=names,
             classes=classes,
             votes=crowd.votes_of_annotators(),
-            accuracy=matrices.right_votes() @ self.class_prior_,
+            accuracy=fitted.matrices.right_votes() @ self.class_prior_,
             agreement=crowd.agreement(),
-            _confusion=matrices.of,
+            _confusion=fitted.matrices.of,
         )
         return self
 
-    def _iterate(self, crowd: _Crowd, posterior: Matrix, features: _FeaturePrior | None) -> _Fit:
-        """Alternate between the parameters and the probabilities until these stay."""
+    def _sweep(self, crowd: _Crowd, posterior: Matrix, features: _FeaturePrior | None) -> _Fit:
+        """Draw labels and count parameters in turn; average over the later sweeps."""
         checked = 0.0
-        alike = ALIKE_ITERATIONS if features is None else 0
-        for iteration in range(self.max_iter):
-            if iteration == alike:
-                crowd.release()
-            crowd.estimate(posterior, checked)
-            from_votes = crowd.log_likelihood()
-            trust = crowd.trust(checked)
-            log_prior = _log_class_prior(posterior, trust)
-            evidence = logsumexp(log_prior + from_votes, axis=1)
+        alone = features is None
+        burn_in, n_samples = BURN_IN, self.n_samples
+        if not alone:
+            burn_in, n_samples = FEATURE_BURN_IN, max(1, self.n_samples // 2)
+        sums = np.zeros((3, *posterior.shape))
+        for sweep in range(burn_in + n_samples):
+            log_prior = crowd.draw(posterior, checked)
+            from_votes = crowd.log_likelihood(alike=alone and sweep < ALIKE_SWEEPS)
+            evidence = logsumexp(log_prior + from_votes, axis=1, keepdims=True)
             if features is not None:
-                without, entropy = evidence, -(_class_prior(posterior) * log_prior).sum(axis=1)
-                by_votes = np.exp(log_prior + from_votes - evidence[:, None])
-                log_prior = features.fit(trust * posterior + (1.0 - trust) * by_votes, from_votes)
-                evidence = logsumexp(log_prior + from_votes, axis=1)
+                without, entropy = evidence, -(np.exp(log_prior) * log_prior).sum(axis=1)
+                by_votes = np.exp(log_prior + from_votes - evidence)
+                known = crowd.trust * posterior + (1.0 - crowd.trust) * by_votes
+                log_prior = features.fit(known, from_votes)
+                evidence = logsumexp(log_prior + from_votes, axis=1, keepdims=True)
                 explained = (evidence - without).mean() / max(entropy.mean(), 1e-12)
                 checked = float(np.clip(explained, 0.0, 1.0))
-            before, posterior = posterior, np.exp(log_prior + from_votes - evidence[:, None])
-            self.n_iter_ += 1
-            change = np.abs(posterior - before).sum(axis=1).mean()
-            if change < self.tol and iteration > alike + 3:
-                break
-        if features is None:
-            return _Fit(posterior, log_prior, evidence, np.zeros(0))
+            posterior = np.exp(log_prior + from_votes - evidence)
+            if sweep >= burn_in:
+                sums += np.stack([posterior, np.exp(log_prior), from_votes])
+                crowd.keep_sample()
+        self.n_iter_ += burn_in + n_samples
+        posterior, prior, from_votes = sums / n_samples
         # A learner that is trained on what it said itself can agree with itself: what features are
         # worth is measured by one that is trained on the votes.
-        trained_on = softmax(_log_class_prior(posterior, trust) + from_votes, axis=1)
-        honest = logsumexp(
-            _FeaturePrior(features.learners).fit(trained_on, from_votes) + from_votes, axis=1
-        )
-        return _Fit(posterior, log_prior, honest, features.weights)
+        log_prior = np.log(_class_prior(crowd.trust * posterior))
+        if features is not None:
+            by_votes = softmax(log_prior + from_votes, axis=1)
+            log_prior = _FeaturePrior(features.learners).fit(by_votes, from_votes)
+        evidence = logsumexp(log_prior + from_votes, axis=1)
+        weights = np.zeros(0) if features is None else features.weights
+        return _Fit(posterior, prior, evidence, weights, crowd.matrices())
 
 
 class _Fit(NamedTuple):
     posterior: Matrix
-    log_prior: Matrix
+    prior: Matrix
     evidence: NDArray[np.float64]  # log-likelihood of the votes of every item
     weights: Matrix
+    matrices: _Matrices
 
 
 @dataclass(frozen=True)
@@ -405,16 +401,13 @@ def _read_votes(votes: Any) -> tuple[sp.csr_array, NDArray[Any], NDArray[Any] | 
     return sp.csr_array(counts), np.arange(counts.shape[1]), None
 
 
+def _prior_items(n_classes: int) -> float:
+    return min(PRIOR_ITEMS, MAX_PRIOR_ITEMS / n_classes)
+
+
 def _class_prior(posterior: Matrix) -> Matrix:
-    total = posterior.sum(axis=0) + PRIOR_ITEMS / posterior.shape[1]
+    total = posterior.sum(axis=0) + _prior_items(posterior.shape[1])
     return total / total.sum()
-
-
-def _log_class_prior(posterior: Matrix, trust: Matrix) -> Matrix:
-    """Return for every item the logarithm of the class prior that the other items show."""
-    known = trust * posterior
-    others = np.maximum(known.sum(axis=0) - known, 0.0) + PRIOR_ITEMS / known.shape[1]
-    return np.log(others / others.sum(axis=1, keepdims=True))
 
 
 class _FeaturePrior:
@@ -473,252 +466,245 @@ class _FeaturePrior:
         return scores
 
 
-class _Block(NamedTuple):
-    """Votes of some pairs (annotator, label), sorted by pair."""
+@dataclass
+class _Strength:
+    """Votes that a prior is worth, moved to where the votes are most likely."""
 
-    item: NDArray[np.intp]
-    label: NDArray[np.intp]
-    who: NDArray[np.intp]
-    weight: Matrix
-    pair: NDArray[np.intp]  # numbered within the block
-    pairs: slice
-    to_pairs: sp.csr_array
-    to_items: sp.csr_array
+    start: float
+    least: float = MIN_STRENGTH
 
+    def __post_init__(self) -> None:
+        self.value = self.start
+        self._came = self._expected = self._total = 0.0
 
-class _Pairs(NamedTuple):
-    """What was found about the pairs of a block, for true labels in columns."""
+    def add(self, weight: Matrix, votes: Matrix, among: Matrix, center: Matrix) -> None:
+        """Add votes, each equal to so many others among so many others."""
+        drawn = self.value * center
+        came = weight * drawn / np.maximum(votes + drawn, 1e-300)
+        self.add_sums(came.sum(), (weight * self.value / (among + self.value)).sum(), weight.sum())
 
-    votes: Matrix  # those that features check
-    looks: NDArray[np.float64]  # share of the right votes
-    guess: Matrix  # share of all votes
+    def add_sums(self, came: float, expected: float, total: float) -> None:
+        """Add numbers of votes: from the center of the prior, expected from there, in all."""
+        self._came += came
+        self._expected += expected
+        self._total += total
+
+    def move(self) -> None:
+        """Multiply by the ratio of the odds; where they are equal the likelihood is largest."""
+        share = self.value / (self.value + self.start)
+        odds = (self._came + STRENGTH_VOTES / 2) / (self._expected + STRENGTH_VOTES * share)
+        odds *= max(self._total - self._expected, 0.0) + STRENGTH_VOTES * (1.0 - share)
+        odds /= max(self._total - self._came, 0.0) + STRENGTH_VOTES / 2
+        self.value = float(np.clip(self.value * np.clip(odds, 0.2, 5.0), self.least, MAX_STRENGTH))
+        self._came = self._expected = self._total = 0.0
 
 
 class _Crowd:
-    """The parameters of all annotators, and what votes say by them.
+    """The votes, labels that are drawn, and the parameters that are counted from these.
 
     No array has more cells than the votes of one block, the annotators or the items have labels.
     """
 
-    def __init__(self, votes: sp.csr_array, n_classes: int) -> None:
+    def __init__(self, votes: sp.csr_array, n_classes: int, rng: np.random.Generator) -> None:
         self.n_annotators = votes.shape[1] // n_classes
         self.named = self.n_annotators > 1
-        self.counts = np.zeros((votes.shape[0], n_classes))
-        self._read(votes.tocoo(), n_classes)
-        voters = self._voters()
-        self._alone = voters <= 1
-        #: Votes on an item share what is hard about it: in what is guessed on items of a label
-        #: they count as one.
-        self._per_item = 1.0 / np.maximum(voters, 1)[:, None]
-        self._votes_alone = np.bincount(
-            self._who, self._weight * self._alone[self._item], self.n_annotators
-        )
+        self._rng = rng
+        self._read(votes, n_classes)
         self._accuracy = max(PRIOR_ACCURACY, 1.0 / n_classes)
-        against = PRIOR_AGAINST if self.named else 0.0
-        looks = (self._accuracy - 1.0 / n_classes) / max(1.0 - 1.0 / n_classes, 1e-12)
-        self._prior = np.array([looks, 1.0 - looks - against, against])
-        self._shares = np.tile(self._prior, (self.n_annotators, 1))
-        self._guessed = np.zeros((self.n_annotators, n_classes))
+        self._looks = (self._accuracy - 1.0 / n_classes) / max(1.0 - 1.0 / n_classes, 1e-12)
+        self._shares = np.full(self.n_annotators, self._looks)
+        self._habits = np.zeros((self.n_annotators, n_classes))
         self._label_guesses = np.full((n_classes, n_classes), 1.0 / n_classes)
-        self.strengths = np.full(4, ALIKE)
-        self._popular_strength = ALIKE
+        self._from_label = np.ones(len(self._item))
+        self.strengths = {name: _Strength(start) for name, start in STRENGTHS.items()}
+        self.strengths["item"].least = MIN_ITEM_STRENGTH
+        self._sums: list[Any] = [0.0] * 5
+        self._n_kept = 0
 
-    def release(self) -> None:
-        """Let annotators and labels differ."""
-        self.strengths = np.array(STRENGTHS)
-        if not self.named:
-            self.strengths[[SHARES, GUESSES, ROWS]] = ALIKE
-        self._popular_strength = POPULAR_STRENGTH
-
-    def _read(self, votes: sp.coo_array, n_classes: int) -> None:
-        """Sort the votes by annotator and label and cut them into blocks."""
-        order = np.argsort(votes.col, kind="stable")
-        item, column = votes.row[order].astype(np.intp), votes.col[order].astype(np.int64)
-        weight = votes.data[order].astype(float)
-        who, label = (column // n_classes).astype(np.intp), (column % n_classes).astype(np.intp)
+    def _read(self, votes: sp.csr_array, n_classes: int) -> None:
+        """Read the votes, sorted by item; a cell is an item and a label that it got."""
+        n_items = votes.shape[0]
+        table = sp.csr_array(votes).tocoo()
+        order = np.lexsort((table.col % n_classes, table.row))
+        item, column = table.row[order].astype(np.intp), table.col[order].astype(np.intp)
+        who, label = np.divmod(column, n_classes)
+        weight = table.data[order].astype(float)
+        voters = np.ceil(np.bincount(item, weight, n_items))
         if self.named:  # several labels of one annotator for one item share a vote
-            _, ballot = np.unique(item * self.n_annotators + who, return_inverse=True)
+            ballots, ballot = np.unique(item * self.n_annotators + who, return_inverse=True)
             weight = weight / np.bincount(ballot)[ballot]
-        np.add.at(self.counts, (item, label), weight)
-        columns, pair = np.unique(column, return_inverse=True)
+            voters = np.bincount(ballots // self.n_annotators, minlength=n_items)
         self._item, self._who, self._label, self._weight = item, who, label, weight
-        self._pair_who, self._pair_label = np.divmod(columns.astype(np.intp), n_classes)
-        ends = np.searchsorted(pair, np.arange(len(columns) + 1))
-        self._blocks = []
-        for first, last in _parts(ends, max(1, BLOCK_CELLS // n_classes)):
-            part = slice(ends[first], ends[last])
-            own, numbers = pair[part] - first, np.arange(ends[last] - ends[first])
-            to_pairs = (last - first, len(self.counts))
-            to_items = (len(self.counts), len(numbers))
-            self._blocks.append(
-                _Block(
-                    item=item[part],
-                    label=label[part],
-                    who=who[part],
-                    weight=weight[part],
-                    pair=own,
-                    pairs=slice(first, last),
-                    to_pairs=sp.csr_array((weight[part], (own, item[part])), shape=to_pairs),
-                    to_items=sp.csr_array((weight[part], (item[part], numbers)), shape=to_items),
-                )
-            )
-
-    def _voters(self) -> NDArray[np.intp]:
-        """Count the annotators of every item; votes without names count one by one."""
-        if not self.named:
-            return np.ceil(self.counts.sum(axis=1)).astype(np.intp)
-        ballots = np.unique(self._item * self.n_annotators + self._who)
-        return np.bincount(ballots // self.n_annotators, minlength=len(self.counts))
+        self._alone = voters <= 1
+        self.counts = np.zeros((n_items, n_classes))
+        np.add.at(self.counts, (item, label), weight)
+        pairs, self._pair = np.unique(column, return_inverse=True)
+        self._pair_who, self._pair_label = np.divmod(pairs, n_classes)
+        first = np.searchsorted(item, np.arange(n_items))
+        part = first // max(1, BLOCK_CELLS // n_classes)
+        bounds = [*first[np.unique(part, return_index=True)[1]], len(item)]
+        self._blocks = [slice(*ends) for ends in itertools.pairwise(bounds) if ends[0] < ends[1]]
 
     def start(self) -> Matrix:
         """Return probabilities from votes that all count the same."""
-        n_classes = self.counts.shape[1]
-        wrong = max((1.0 - self._accuracy) / max(n_classes - 1, 1), 1e-12)
+        wrong = max((1.0 - self._accuracy) / max(self.counts.shape[1] - 1, 1), 1e-12)
         return softmax(self.counts * np.log(self._accuracy / wrong), axis=1)
 
-    def trust(self, checked: float) -> Matrix:
-        """Return how far the probabilities of every item are more than a repeated single vote.
+    def draw(self, posterior: Matrix, checked: float) -> Matrix:
+        """Draw labels; return the logarithm of the class prior that the other items show.
 
         Nobody else says whether the vote on an item with a single one is right, and features may
         be as wrong as the vote: such votes count by the share of the uncertainty about votes that
         features take away, ``checked``, and for the rest they are as good as votes usually are.
         """
-        return np.where(self._alone, checked, 1.0)[:, None]
+        self.trust = np.where(self._alone, checked, 1.0)[:, None]
+        below = posterior.cumsum(axis=1)
+        drawn = self._rng.random((len(posterior), 1)) * below[:, -1:]
+        self._labels = (below[:, :-1] <= drawn).sum(axis=1)
+        known = np.zeros_like(posterior)
+        np.put_along_axis(known, self._labels[:, None], self.trust, axis=1)
+        others = np.maximum(known.sum(axis=0) - known, 0.0)
+        others += _prior_items(posterior.shape[1])
+        return np.log(others / others.sum(axis=1, keepdims=True))
 
-    def estimate(self, posterior: Matrix, checked: float) -> None:
-        """Estimate the parameters from the probabilities of the labels."""
-        n_annotators, n_classes = self._guessed.shape
-        known = self._known = posterior * self.trust(checked)
-        unchecked = (1.0 - checked) * self._votes_alone
-        sources = np.zeros((n_annotators, 3))
-        guesses = np.zeros((n_classes, n_classes))  # votes in rows, true labels in columns
-        self._item_guesses = np.zeros_like(known)
-        self._pairs = []
-        self._checked = checked
-        self._by_label = np.zeros_like(self._guessed)
-        guessed = np.zeros_like(self._guessed)
-        for block in self._blocks:
-            who, label = self._pair_who[block.pairs], self._pair_label[block.pairs]
-            votes = block.to_pairs @ known
-            looks, guess = self._sources(who, label)
-            guess_votes = votes * guess
-            looked = votes[np.arange(len(label)), label] * looks
-            total = guess_votes.sum(axis=1)
-            np.add.at(guesses, label, (block.to_pairs @ (known * self._per_item)) * guess)
-            guessed[who, label] = total
-            against = np.maximum(votes.sum(axis=1) - looked - total, 0.0)
-            np.add.at(sources, who, np.stack([looked, total, against], axis=1))
-            self._item_guesses += block.to_items @ (
-                (known * self._per_item)[block.item] * guess[block.pair]
-            )
-            np.add.at(self._by_label, who, checked * votes)
-            self._pairs.append(_Pairs(checked * votes, looks, guess))
-        self._source_votes, self._guessed, self._guess_votes = sources, guessed, guesses
+    def _thin(self, votes: Matrix, share: Matrix) -> Matrix:
+        """Draw which votes are kept, each with the probability ``share``."""
+        whole, share = np.floor(votes).astype(np.int64), np.clip(share, 0.0, 1.0)
+        kept = self._rng.binomial(whole, share)
+        return kept + (votes - whole) * (self._rng.random(len(votes)) < share)
 
-        prior_votes = PRIOR_VOTES + unchecked.sum()
-        self._usual = sources.sum(axis=0) + prior_votes * self._prior
-        self._usual /= self._usual.sum()
-        self._unchecked = unchecked
-        own = (self.strengths[SHARES] + unchecked)[:, None]
-        self._shares = (sources + own * self._usual) / (sources.sum(axis=1, keepdims=True) + own)
-        popular = guesses.sum(axis=1) + self._popular_strength / n_classes
+    def _count(self, alike: bool) -> None:
+        """Count the parameters from the drawn labels."""
+        n_annotators, n_classes = self._habits.shape
+        who, label, true = self._who, self._label, self._labels[self._item]
+        trust = self.trust[self._item, 0]
+        votes = self._votes = trust * self._thin(self._weight, self._from_label)
+        strength = self.strengths["habits"].value
+        guess = self._habits[who, label] + strength * self._label_guesses[true, label]
+        guess *= (1.0 - self._shares[who]) / (self._habits.sum(axis=1)[who] + strength)
+        looks = np.where(label == true, self._shares[who], 0.0)
+        looked = self._looked = self._thin(votes, looks / np.maximum(looks + guess, 1e-300))
+        guesses = self._guesses = votes - looked
+
+        self._looks_of, self._guesses_of, self._unchecked = (
+            np.bincount(who, part, n_annotators)
+            for part in (looked, guesses, (1.0 - trust) * self._weight)
+        )
+        prior = PRIOR_VOTES + self._unchecked.sum()
+        self._usual = (looked.sum() + prior * self._looks) / (votes.sum() + prior)
+        self._label_votes = np.zeros((n_classes, n_classes))
+        np.add.at(self._label_votes, (true, label), guesses)
+        self._row_votes = np.zeros((n_annotators, n_classes))
+        np.add.at(self._row_votes, (who, true), votes)
+        shape = (len(self._pair_who), n_classes)
+        self._pair_votes = sp.csr_array((votes, (self._pair, true)), shape=shape)
+        popular = self._label_votes.sum(axis=0) + POPULAR_STRENGTH / n_classes
         self._popular = popular / popular.sum()
-        strength = self.strengths[LABEL_GUESSES]
-        center = guesses + strength * self._popular[:, None]
-        self._label_guesses = (center / (guesses.sum(axis=0) + strength)).T
+        self._shares = np.full(n_annotators, self._usual)
+        if alike:
+            return
+        strength = self.strengths["label"].value
+        self._label_guesses = self._label_votes + strength * self._popular
+        self._label_guesses /= self._label_votes.sum(axis=1, keepdims=True) + strength
+        if self.named:
+            own = self.strengths["looks"].value + self._unchecked
+            self._shares = self._looks_of + own * self._usual
+            self._shares /= self._looks_of + self._guesses_of + own
+            self._habits = np.zeros((n_annotators, n_classes))
+            np.add.at(self._habits, (who, label), guesses)
 
-    def _sources(
-        self, who: NDArray[np.intp], label: NDArray[np.intp]
-    ) -> tuple[NDArray[np.float64], Matrix]:
-        """Return by which share pairs look (if they are right) and guess (for true labels)."""
-        strength = self.strengths[GUESSES]
-        own, among = self._guessed[who, label], self._guessed.sum(axis=1)[who]
-        guess = own[:, None] + strength * self._label_guesses.T[label]
-        guess *= (self._shares[who, 1] / (among + strength))[:, None]
-        against = self._shares[who, 2] / max(len(self._label_guesses) - 1, 1)
-        numbers = np.arange(len(label))
-        total = guess + against[:, None]
-        total[numbers, label] += self._shares[who, 0] - against
-        return self._shares[who, 0] / total[numbers, label], guess / np.maximum(total, 1e-300)
-
-    def log_likelihood(self) -> Matrix:
+    def log_likelihood(self, alike: bool) -> Matrix:
         """Return the log-probability of every item's votes for every label.
 
-        What the parameters owe to the vote itself is taken out of them. The strengths move towards
-        the largest likelihood of the votes.
+        What the parameters owe to the votes of the item is taken out of them.
         """
+        self._count(alike)
         total = np.zeros_like(self.counts)
-        came, expected = np.zeros((2, 4))
-        for block, pairs in zip(self._blocks, self._pairs, strict=True):
-            value, levels = self._left_out(block, pairs)
-            total += block.to_items @ np.log(np.maximum(value, 1e-300))
-            for number, level in enumerate(levels):
-                from_center = level.from_center()
-                came[number] += from_center[0]
-                expected[number] += from_center[1]
-        came += STRENGTH_VOTES * np.array(STRENGTHS) / self.strengths
-        moved = self.strengths * (came / (expected + STRENGTH_VOTES)) ** 2
-        bounded = np.clip(moved, MIN_STRENGTH, MAX_STRENGTH)
-        self.strengths = np.where(self.strengths < ALIKE, bounded, ALIKE)
+        prior = self.strengths["item"]
+        among, strength = self.counts.sum(axis=1), prior.value
+        total -= (gammaln(strength + among) - gammaln(strength))[:, None]
+        came = 0.0
+        for part in self._blocks:
+            item, label, weight = self._item[part], self._label[part], self._weight[part]
+            _, first, cell = np.unique(
+                item * total.shape[1] + label, return_index=True, return_inverse=True
+            )
+            votes = np.add.reduceat(weight, first)
+            logs = weight[:, None] * np.log(np.maximum(self._left_out(part, cell, alike), 1e-300))
+            center = np.exp(np.add.reduceat(logs, first) / votes[:, None])
+            drawn = strength * center
+            items, starts = np.unique(item[first], return_index=True)
+            of_cells, more = np.log(drawn), votes != 1.0
+            of_cells[more] = gammaln(drawn[more] + votes[more, None]) - gammaln(drawn[more])
+            total[items] += np.add.reduceat(of_cells, starts)
+            # Votes that come from the distribution of the label and do not repeat another one.
+            drawn = drawn[np.arange(len(first)), self._labels[item[first]]]
+            from_label = drawn * (digamma(drawn + votes) - digamma(drawn))
+            self._from_label[part] = (from_label / votes)[cell]
+            came += from_label.sum()
+        if not alike:
+            expected = strength * (digamma(strength + among) - digamma(strength)).sum()
+            prior.add_sums(came, expected, among.sum())
+            for moving in self.strengths.values():
+                moving.move()
         return total
 
-    def _left_out(self, block: _Block, pairs: _Pairs) -> tuple[Matrix, list[_Level]]:
-        """Return the probability of every vote of a block by the other votes."""
-        item, label, who = block.item, block.label, block.who
-        numbers = np.arange(len(item))
-        known = self._known[item] * block.weight[:, None]
-        guessed = known * pairs.guess[block.pair]
-        own_guesses, own = guessed.sum(axis=1), known.sum(axis=1)
-        looked = known[numbers, label] * pairs.looks[block.pair]
-        mine = np.stack([looked, own_guesses, np.maximum(own - looked - own_guesses, 0.0)], axis=1)
+    def _left_out(self, part: slice, cell: NDArray[np.intp], alike: bool) -> Matrix:
+        """Return the probability of the votes of a block for all labels, by other items."""
+        item, who, label = self._item[part], self._who[part], self._label[part]
+        votes, looked, guesses = self._votes[part], self._looked[part], self._guesses[part]
+        numbers = np.arange(len(who))
+        own = (numbers, self._labels[item])  # only there has the item itself been counted
+        looks = np.full((len(who), 1), self._usual)
+        value = np.full((len(who), self.counts.shape[1]), 1.0 / self.counts.shape[1])
+        if not alike:
+            counted, among = self._label_votes.T[label], self._label_votes.sum(axis=1) + 0.0 * value
+            counted[own] -= np.bincount(cell, guesses)[cell]
+            among[own] -= np.bincount(item, guesses)[item]
+            value = self._drawn("label", guesses, counted, among, self._popular[label, None], own)
+        if self.named and not alike:
+            counted = (self._habits[who, label] - guesses)[:, None]
+            among = (self._habits.sum(axis=1)[who] - guesses)[:, None]
+            value = self._drawn("habits", guesses, counted, among, value, own)
+            mine = np.stack([looked, guesses], axis=1)
+            counted = np.stack([self._looks_of, self._guesses_of], axis=1)[who] - mine
+            among = counted.sum(axis=1, keepdims=True)
+            usual = np.array([self._usual, 1.0 - self._usual])
+            self.strengths["looks"].add(mine, counted, among, usual)
+            strength = self.strengths["looks"].value + self._unchecked[who, None]
+            looks = (counted[:, :1] + strength * self._usual) / (among + strength)
+        value *= 1.0 - looks
+        value[numbers, label] += looks[:, 0]
+        if self.named and not alike:
+            counted, among = self._pair_votes[self._pair[part]].toarray(), self._row_votes[who]
+            counted[own] -= votes
+            among[own] -= votes
+            value = self._drawn("rows", votes, counted, among, value, own)
+        return value
 
-        same = (self.counts[item, label] / block.weight)[:, None]
-        by_label = _Level(
-            votes=self._guess_votes[label] - guessed * same * self._per_item[item],
-            among=self._guess_votes.sum(axis=0) - self._item_guesses[item],
-            strength=self.strengths[LABEL_GUESSES],
-            center=self._popular[label][:, None],
-            weight=guessed * self._per_item[item],
-        )
-        by_annotator = _Level(
-            votes=(self._guessed[who, label] - own_guesses)[:, None],
-            among=(self._guessed.sum(axis=1)[who] - own_guesses)[:, None],
-            strength=self.strengths[GUESSES],
-            center=by_label.value(),
-            weight=guessed,
-        )
-        shares = _Level(
-            votes=self._source_votes[who] - mine,
-            among=(self._source_votes.sum(axis=1)[who] - own)[:, None],
-            strength=(self.strengths[SHARES] + self._unchecked[who])[:, None],
-            center=self._usual,
-            weight=mine,
-        )
-        share = shares.value()
-        against = share[:, 2] / max(self.counts.shape[1] - 1, 1)
-        value = share[:, 1:2] * by_annotator.value() + against[:, None]
-        value[numbers, label] += share[:, 0] - against
-        row = _Level(
-            votes=pairs.votes[block.pair] - self._checked * known,
-            among=self._by_label[who] - self._checked * known,
-            strength=self.strengths[ROWS],
-            center=value,
-            weight=self._checked * known,
-        )
-        return row.value(), [shares, by_annotator, by_label, row]
+    def _drawn(
+        self, name: str, weight: Matrix, counted: Matrix, among: Matrix, center: Matrix, own: Any
+    ) -> Matrix:
+        """Return shares of votes drawn towards a center; say of ``own`` ones what that explains."""
+        prior = self.strengths[name]
+        arrays = np.broadcast_arrays(counted, among, center)
+        prior.add(weight, *(array[own] for array in arrays))
+        return (counted + prior.value * center) / (among + prior.value)
+
+    def keep_sample(self) -> None:
+        """Add the parameters of this sweep to those of earlier ones."""
+        mine = float(self.named)
+        rows = (mine * self._pair_votes, mine * self._row_votes)
+        now = (self._shares, mine * self._habits, self._label_guesses, *rows)
+        self._sums = [total + value for total, value in zip(self._sums, now, strict=True)]
+        self._n_kept += 1
 
     def matrices(self) -> _Matrices:
-        """Return the parameters without the votes."""
-        return _Matrices(
-            shares=self._shares,
-            guessed=self._guessed,
-            label_guesses=self._label_guesses,
-            pair_who=self._pair_who,
-            pair_label=self._pair_label,
-            pair_votes=np.concatenate([self.counts[:0], *(pairs.votes for pairs in self._pairs)]),
-            by_label=self._by_label,
-            strengths=self.strengths,
-        )
+        """Return the mean parameters of the sweeps that were kept since the last call."""
+        means: list[Any] = [total / self._n_kept for total in self._sums]
+        self._sums, self._n_kept = [0.0] * 5, 0
+        strengths = {name: prior.value for name, prior in self.strengths.items()}
+        return _Matrices(*[*means, self._pair_who, self._pair_label, strengths])
 
     def votes_of_annotators(self) -> NDArray[np.intp]:
         """Count the votes; those without names count by their weights."""
@@ -736,71 +722,36 @@ class _Crowd:
         return np.divide(agreed, total, out=np.full(len(total), np.nan), where=total > 1e-9)
 
 
-class _Level(NamedTuple):
-    """Votes for something among others, drawn towards a center."""
-
-    votes: Matrix
-    among: Matrix
-    strength: Any
-    center: Matrix
-    weight: Matrix  # how much of each vote went through this level
-
-    def value(self) -> Matrix:
-        votes, among = np.maximum(self.votes, 0.0), np.maximum(self.among, 0.0)
-        return (votes + self.strength * self.center) / (among + self.strength)
-
-    def from_center(self) -> tuple[float, float]:
-        """Return how many votes came from the center, and how many would be expected to.
-
-        The likelihood of the left-out votes is largest where the two are equal (Minka 2000).
-        """
-        center = self.strength * self.center
-        came = center / np.maximum(np.maximum(self.votes, 0.0) + center, 1e-300)
-        expected = self.strength / (np.maximum(self.among, 0.0) + self.strength)
-        return float((self.weight * came).sum()), float((self.weight * expected).sum())
-
-
 class _Matrices(NamedTuple):
     """What the confusion matrices of all annotators are made of."""
 
-    shares: Matrix
-    guessed: Matrix
+    shares: NDArray[np.float64]
+    habits: Matrix
     label_guesses: Matrix
+    pair_votes: sp.csr_array
+    row_votes: Matrix
     pair_who: NDArray[np.intp]
     pair_label: NDArray[np.intp]
-    pair_votes: Matrix
-    by_label: Matrix
-    strengths: Matrix
+    strengths: dict[str, float]
 
     def of(self, annotator: int) -> Matrix:
         """Return the confusion matrix of an annotator."""
-        n_classes = len(self.label_guesses)
-        looks, guesses, against = self.shares[annotator]
-        own, strength = self.guessed[annotator], self.strengths[GUESSES]
-        guess = (own + strength * self.label_guesses) / (own.sum() + strength)
-        right = np.eye(n_classes)
-        found = looks * right + guesses * guess + against * (1.0 - right) / max(n_classes - 1, 1)
-        found *= self.strengths[ROWS]
-        mine = self.pair_who == annotator
-        found[:, self.pair_label[mine]] += self.pair_votes[mine].T
+        habits, strength = self.habits[annotator], self.strengths["habits"]
+        found = (habits + strength * self.label_guesses) / (habits.sum() + strength)
+        found *= 1.0 - self.shares[annotator]
+        found[np.diag_indices_from(found)] += self.shares[annotator]
+        found *= self.strengths["rows"]
+        mine = np.flatnonzero(self.pair_who == annotator)
+        found[:, self.pair_label[mine]] += self.pair_votes[mine].toarray().T
         return found / found.sum(axis=1, keepdims=True)
 
     def right_votes(self) -> Matrix:
         """Return for annotators and labels how probable a right vote is."""
-        strength = self.strengths[GUESSES]
-        guess = self.guessed + strength * self.label_guesses.diagonal()
-        guess /= self.guessed.sum(axis=1, keepdims=True) + strength
-        right = self.strengths[ROWS] * (self.shares[:, :1] + self.shares[:, 1:2] * guess)
-        numbers = np.arange(len(self.pair_label))
-        right[self.pair_who, self.pair_label] += self.pair_votes[numbers, self.pair_label]
-        return right / (self.by_label + self.strengths[ROWS])
-
-
-def _parts(ends: NDArray[np.intp], most: int) -> Iterator[tuple[int, int]]:
-    """Cut pairs into runs with at most so many votes, or a single pair."""
-    first = 0
-    while first < len(ends) - 1:
-        last = int(np.searchsorted(ends, ends[first] + most, side="right")) - 1
-        last = max(last, first + 1)
-        yield first, last
-        first = last
+        strength, looks = self.strengths["habits"], self.shares[:, None]
+        guess = self.habits + strength * self.label_guesses.diagonal()
+        guess /= self.habits.sum(axis=1, keepdims=True) + strength
+        right = self.strengths["rows"] * (looks + (1.0 - looks) * guess)
+        votes = self.pair_votes.tocoo()
+        hits = votes.col == self.pair_label[votes.row]
+        np.add.at(right, (self.pair_who[votes.row], votes.col), hits * votes.data)
+        return right / (self.row_votes + self.strengths["rows"])
