@@ -7,8 +7,9 @@
 Every world has a number of labels, a kind of crowd and votes per item; annotators (5 to 200), items
 (200 to 3000) and label frequencies (even, one label with 90 %, geometric) are drawn, differently
 for the two halves. The constants of AnnotatorModel were chosen on the half "design"; "report" is
-for figures. "named" and "counts" are the model with and without the names of the annotators, "DS
-counts" is Dawid-Skene with one matrix for all. "features" adds features that predict the label, nothing, or another grouping of the items;
+for figures, and was looked at once before the last change of two of them. "named" and "counts" are
+the model with and without the names of the annotators, "DS counts" is Dawid-Skene with one matrix
+for all. "features" adds features that predict the label, nothing, or another grouping of the items;
 a tenth of the items has no votes (majority vote draws their labels). "real" needs the data sets
 (environment variable GMPLL_DATA; folder crowd): the first 3000 of ``default_rng(0).permutation(n)``
 items, labelme all 1000; cifar10n does not say who voted, its columns stand for annotators where
