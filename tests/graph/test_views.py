@@ -221,3 +221,13 @@ def test_variances_are_those_before_scaling():
     X = np.random.RandomState(0).randn(50, 3) * [1.0, 1e150, 3e150]
     found = EuclideanView(X).variances
     np.testing.assert_allclose(found, (X.std(axis=0) / X[:, 2].std()) ** 2, rtol=1e-9)
+
+
+def test_few_rows_have_the_ranks_of_many(monkeypatch):
+    """Comparing with all quantiles at once is searching them."""
+    rng = np.random.RandomState(0)
+    X = np.hstack([rng.randn(300, 3), rng.randint(4, size=(300, 2))])
+    view = RankView(X)
+    at_once = view.transform(X[:40])
+    monkeypatch.setattr(module, "COMPARED_AT_ONCE", 0)
+    np.testing.assert_array_equal(view.transform(X[:40]), at_once)

@@ -32,6 +32,8 @@ MAX_POWER = 0.45
 N_QUANTILES = 200
 RANK_SAMPLE = 100_000
 MAX_SCORE = 3.0
+#: Few rows are compared with all quantiles at once, up to so many comparisons.
+COMPARED_AT_ONCE = 2**18
 #: So near the smallest or largest value of a feature a value is that up to rounding.
 AT_THE_END = 1e-7
 #: Binary exponents of spreads for which the ranks can be taken as they are.
@@ -388,32 +390,48 @@ class _NormalScores:
             for values in (self._factors, self._quantiles)
         )
         even = _evened(self._compression(X), factors)
-        ranks = [_mid_ranks(even[:, j], quantiles[j, :]) for j in range(X.shape[1])]
-        scores = xp.stack(ranks, axis=1)
+        scores = _mid_ranks(even, quantiles)
         scores[even + AT_THE_END > quantiles[:, -1]] = 1.0
         scores[even - AT_THE_END < quantiles[:, 0]] = 0.0
         return xp.clip(engine_of(X).ndtri(scores), -MAX_SCORE, MAX_SCORE)
 
 
 def _mid_ranks(values: Array, quantiles: Array) -> Array:
-    """Return the ranks in [0, 1] of the values of a feature among sorted ones, ties in the middle.
+    """Return the ranks in [0, 1] of (n_rows, n_features) values among the features' quantiles.
 
     A value between two quantiles, or equal to several, lies between the last that is not above it
     and the first that is not below it; the interpolations from both sides are averaged.
     """
     xp = array_namespace(values)
-    n = quantiles.shape[0]
+    n_features, n = quantiles.shape
     ranks = xp.linspace(0.0, 1.0, n, dtype=values.dtype, device=device(values))
-    values = xp.asarray(values, copy=True)  # in one piece
-    above = xp.clip(xp.searchsorted(quantiles, values, side="left"), 0, n - 1)
-    below = xp.clip(xp.searchsorted(quantiles, values, side="right") - 1, 0, n - 1)
-    low, high = quantiles[below], quantiles[above]
+    n_below, n_up_to = _counts(values, quantiles)
+    above, below = xp.clip(n_below, max=n - 1), xp.clip(n_up_to - 1, min=0)
+    feature = xp.arange(n_features, device=device(values))
+    low, high = quantiles[feature, below], quantiles[feature, above]
     gap = high - low
     between = gap > 0
     slope = xp.where(between, ranks[above] - ranks[below], 0.0) / xp.where(between, gap, 1.0)
     from_below = slope * (values - low) + ranks[below]
     from_above = ranks[above] - slope * (high - values)
     return 0.5 * (from_below + from_above)
+
+
+def _counts(values: Array, quantiles: Array) -> tuple[Array, Array]:
+    """Count the quantiles of its feature below each value, and those not above it."""
+    xp = array_namespace(values)
+    if values.shape[0] * math.prod(quantiles.shape) <= COMPARED_AT_ONCE:
+        compared = values[:, :, None]
+        return xp.sum(quantiles < compared, axis=2), xp.sum(quantiles <= compared, axis=2)
+    columns = [xp.asarray(values[:, j], copy=True) for j in range(values.shape[1])]  # in one piece
+    left, right = (
+        xp.stack(
+            [xp.searchsorted(q, v, side=side) for q, v in zip(quantiles, columns, strict=True)],
+            axis=1,
+        )
+        for side in ("left", "right")
+    )
+    return left, right
 
 
 #: The views by name.
