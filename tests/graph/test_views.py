@@ -220,7 +220,8 @@ def test_rows_of_double_precision_and_added_rows_are_stored_as_they_are():
 def test_variances_are_those_before_scaling():
     X = np.random.RandomState(0).randn(50, 3) * [1.0, 1e150, 3e150]
     found = EuclideanView(X).variances
-    np.testing.assert_allclose(found, (X.std(axis=0) / X[:, 2].std()) ** 2, rtol=1e-9)
+    np.testing.assert_allclose(found / found[2], (X.std(axis=0) / X[:, 2].std()) ** 2, rtol=1e-9)
+    np.testing.assert_array_equal(EuclideanView(X * 2.0**-700).variances, found)
 
 
 def test_few_rows_have_the_ranks_of_many(monkeypatch):

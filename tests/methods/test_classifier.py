@@ -151,7 +151,10 @@ def test_the_regression_is_the_closed_form_on_the_soft_confidences():
     ridge = model.selected_["ridge"]
     views = model.predictor_.views
     literal = KernelRidge(
-        [view.rows for view in views], ridge=ridge, rng=np.random.RandomState(5)
+        [view.rows for view in views],
+        ridge=ridge,
+        variances=views[-1].variances,
+        rng=np.random.RandomState(5),
     ).predictor(model.label_confidences_)
     scores = np.maximum(literal([view.transform(X_test) for view in views]), 0)
     np.testing.assert_allclose(

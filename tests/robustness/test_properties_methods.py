@@ -187,7 +187,8 @@ def test_the_order_of_labels_does_not_matter(method, problem, random):
 @examples(4)
 def test_units_and_the_order_of_features_do_not_matter(method, problem, data):
     X, mask, queries = problem
-    d = X.shape[1]
+    # The default compares features in their own units too: there only a common unit is free.
+    d = 1 if isinstance(method, PartialLabelClassifier) else X.shape[1]
     one = clone(method).fit(X, mask)
     powers = 2.0 ** np.array(data.draw(st.lists(st.integers(-400, 400), min_size=d, max_size=d)))
     scaled = clone(method).fit(X * powers, mask)

@@ -55,7 +55,7 @@ class View(Protocol):
 
     @property
     def variances(self) -> NDArray[np.float64]:
-        """Variances of the features before they were scaled, beside the largest of them."""
+        """Variances of the features before they were scaled, up to a common factor."""
         ...
 
     def transform(self, X: Array) -> Array:
@@ -117,9 +117,9 @@ class Scaling:
 
     @property
     def variances(self) -> NDArray[np.float64]:
-        """Variances of the features beside the largest of them; constant ones have any."""
-        logarithms = np.log2(to_host(self._scale)) - np.log2(to_host(self._factors))
-        return 4.0 ** (logarithms - logarithms.max())
+        """Variances of the features, up to a common factor; constant ones have any."""
+        exponents = -np.log2(to_host(self._factors))
+        return to_host(self._scale) ** 2 * 4.0 ** (exponents - exponents.max())
 
     def transform(self, X: Array) -> Array:
         """Scale rows."""

@@ -234,6 +234,10 @@ class PartialLabelClassifier(
     O(m c^2) time and O(m c) memory for c landmarks (all rows up to 3000, else 2000 of them). A
     forest takes O(m d log m) for each tree, and none is grown on more than 20,000 rows.
 
+    Features are z-scored or ranked, except in the linear part of the regression's kernel: there the
+    spread of a feature counts, which tells components and embeddings that matter from those that
+    do not. Of features in different units those of a large spread count most in this part.
+
     With a learner of your own ``predict_proba`` exists if it is a regression (its values, cut off
     at zero and normalised) or has ``predict_proba``; otherwise there is ``decision_function``.
 
@@ -624,9 +628,9 @@ class PartialLabelClassifier(
         """Let confidences mean what they say, by what was said of held-out rows."""
         self.temperature_ = self._exponent = 1.0
         rows, held_out = self.selection_.rows, self.selection_.held_out
-        # Sets that seem to lack the right label count in outside_probability_ already.
-        complete = self.outside_probability_[rows] <= 0.5
-        rows, held_out = rows[complete], held_out[complete]
+        if self.outside != "never":  # sets that seem wrong count in outside_probability_ already
+            complete = self.outside_probability_[rows] <= 0.5
+            rows, held_out = rows[complete], held_out[complete]
         if not self.calibrate or not len(rows) or not self._has_probabilities():
             return
         engine = engine_of(mask)
