@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from gmpll._typing import Mask, Places
 from gmpll.candidates import SET_TYPES, CandidateSets, VotedCandidates, as_candidates
 
 
@@ -25,7 +26,7 @@ def is_plain_matrix(y: Any) -> bool:
     return bool(y.shape[1] != 1 or np.asarray(y).dtype == bool)
 
 
-def label_codes(labels: NDArray[Any] | Sequence[Any], classes: NDArray[Any]) -> NDArray[np.intp]:
+def label_codes(labels: NDArray[Any] | Sequence[Any], classes: NDArray[Any]) -> Places:
     """Return the place of every label among the classes, -1 for one that is none of them."""
     code_of = {label: code for code, label in enumerate(classes.tolist())}
     rows = labels.tolist() if hasattr(labels, "tolist") else list(labels)
@@ -49,11 +50,7 @@ def aligned_columns(
 
 
 def sets_by_name(
-    y: Any,
-    classes: NDArray[Any],
-    *,
-    n_samples: int | None = None,
-    possible: NDArray[np.bool_] | None = None,
+    y: Any, classes: NDArray[Any], *, n_samples: int | None = None, possible: Mask | None = None
 ) -> CandidateSets:
     """Read candidate sets for a model that knows ``classes``; other labels keep their names.
 
@@ -68,11 +65,7 @@ def sets_by_name(
 
 
 def sets_of_known_labels(
-    y: Any,
-    classes: NDArray[Any],
-    *,
-    n_samples: int | None = None,
-    possible: NDArray[np.bool_] | None = None,
+    y: Any, classes: NDArray[Any], *, n_samples: int | None = None, possible: Mask | None = None
 ) -> CandidateSets:
     """Read candidate sets over all the classes, in their order; any other label is an error.
 

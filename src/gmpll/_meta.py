@@ -16,7 +16,7 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold
 
 from gmpll._columns import aligned_columns
-from gmpll._typing import Columns, Floats
+from gmpll._typing import Floats, Places
 from gmpll.candidates import CandidateSets
 from gmpll.side_information import weight_argument
 
@@ -33,7 +33,7 @@ class TrainingRows:
     sets: CandidateSets  # the same candidates as a mask
     weights: Floats | None = None  # of the candidates, (n_samples, n_classes)
 
-    def fit(self, estimator: Any, rows: Columns | None = None) -> Any:
+    def fit(self, estimator: Any, rows: Places | None = None) -> Any:
         """Fit an estimator on some of the rows, by default on all."""
         X, y, weights = self.X, self.y, self.weights
         if rows is not None:
@@ -84,7 +84,7 @@ def _settled_parameters(fitted: Any) -> dict[str, Any]:
     return {f"{name}__{key}": value for key, value in _settled_parameters(last).items()}
 
 
-def rows_of(data: Any, rows: Columns) -> Any:
+def rows_of(data: Any, rows: Places) -> Any:
     """Return some rows of features or of candidates, in the form that they came in."""
     if hasattr(data, "iloc"):
         return data.iloc[rows]

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gmpll._columns import sets_by_name
 from gmpll._sklearn import fit_context
+from gmpll._typing import Floats, Mask, Places
 from gmpll.arrays import Array, array_namespace, from_host
 from gmpll.candidates import CandidateSets, as_candidates
 from gmpll.engines import engine_of
@@ -78,20 +79,18 @@ class BasePartialLabelClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMe
 
     classes_: NDArray[Any]
     labels_: NDArray[Any]
-    label_confidences_: NDArray[np.float64]
+    label_confidences_: Floats
     n_features_in_: int
 
     @abstractmethod
-    def _fit(
-        self, X: NDArray[np.float64], mask: NDArray[np.bool_], rng: np.random.RandomState
-    ) -> NDArray[np.float64]:
+    def _fit(self, X: Floats, mask: Mask, rng: np.random.RandomState) -> Floats:
         """Learn from candidates; return their confidences."""
 
     @abstractmethod
-    def _scores(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _scores(self, X: Floats) -> Floats:
         """Score the labels that ``_fit`` saw for unseen rows."""
 
-    def _prepare_prediction(self, labels: NDArray[np.intp]) -> None:
+    def _prepare_prediction(self, labels: Places) -> None:
         """Learn what prediction needs of the labels found, given as columns of the mask."""
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -140,7 +139,7 @@ class BasePartialLabelClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMe
         confidences = self._fit(features, seen_mask, rng, **priors)
         return self._with_confidences(confidences, seen_mask, rng)
 
-    def _prior_of(self, candidate_weight: Any, sets: CandidateSets) -> NDArray[np.float64]:
+    def _prior_of(self, candidate_weight: Any, sets: CandidateSets) -> Floats:
         """Return what ``_fit`` gets of the weights of candidates."""
         return candidate_prior(candidate_weight, sets)
 
@@ -239,12 +238,12 @@ class BasePartialLabelClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMe
 class ProbabilityMixin:
     """For methods whose ``_scores`` are probabilities."""
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_proba(self, X: Any) -> Floats:
         """Probability of every label for unseen rows; columns in the order of ``classes_``."""
         scores = self._checked_scores(X)  # type: ignore[attr-defined]
         return self._with_unseen_labels(scores, 0.0)  # type: ignore[attr-defined]
 
-    def predict_both(self, X: Any) -> tuple[NDArray[Any], NDArray[np.float64]]:
+    def predict_both(self, X: Any) -> tuple[NDArray[Any], Floats]:
         """Return what ``predict`` and ``predict_proba`` do, in the time that one of them takes."""
         scores = self._checked_scores(X)  # type: ignore[attr-defined]
         return self._best(scores), self._with_unseen_labels(scores, 0.0)  # type: ignore[attr-defined]
@@ -253,7 +252,7 @@ class ProbabilityMixin:
 class DecisionMixin:
     """For methods whose ``_scores`` are no probabilities."""
 
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
+    def decision_function(self, X: Any) -> Floats:
         """Score of every label for unseen rows, larger is better.
 
         Columns are in the order of ``classes_``; a label that no training row contains has

@@ -20,6 +20,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
+from gmpll._typing import Floats, Mask, Places
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -53,7 +55,7 @@ class CandidateSets(NamedTuple):
     [['dog']]
     """
 
-    mask: NDArray[np.bool_]
+    mask: Mask
     classes: NDArray[Any]
 
     @property
@@ -235,7 +237,7 @@ def _from_frame(frame: Any) -> CandidateSets:
     return CandidateSets(_mask_from_matrix(values), _tight(_objects(columns)))
 
 
-def _mask_from_sparse(matrix: Any) -> NDArray[np.bool_]:
+def _mask_from_sparse(matrix: Any) -> Mask:
     if matrix.ndim != 2:
         raise ValueError("A sparse y must have two dimensions: rows and labels.")
     coo = sp.coo_array(matrix)
@@ -245,7 +247,7 @@ def _mask_from_sparse(matrix: Any) -> NDArray[np.bool_]:
     return _checked_rows(coo.astype(bool).toarray())
 
 
-def _mask_from_matrix(matrix: NDArray[Any]) -> NDArray[np.bool_]:
+def _mask_from_matrix(matrix: NDArray[Any]) -> Mask:
     if matrix.ndim != 2:
         raise ValueError("A candidate matrix must have two dimensions: rows and labels.")
     if matrix.dtype == bool:
@@ -266,7 +268,7 @@ def _mask_from_matrix(matrix: NDArray[Any]) -> NDArray[np.bool_]:
     return _checked_rows(matrix.astype(bool))
 
 
-def _checked_rows(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _checked_rows(mask: Mask) -> Mask:
     if mask.shape[0] == 0 or mask.shape[1] == 0:
         raise ValueError(
             f"The candidate matrix has shape {mask.shape}: at least one row and label are needed."
@@ -277,7 +279,7 @@ def _checked_rows(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
     return mask
 
 
-def _empty_set_message(rows: NDArray[np.intp]) -> str:
+def _empty_set_message(rows: Places) -> str:
     more = f" (and {rows.size - 1} more rows)" if rows.size > 1 else ""
     return (
         f"Row {rows[0]}{more} has an empty candidate set: every row needs at least one "
@@ -363,7 +365,7 @@ def _tight(labels: NDArray[Any]) -> NDArray[Any]:
     return labels
 
 
-def _sorted_unique(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
+def _sorted_unique(labels: NDArray[Any]) -> tuple[NDArray[Any], Places]:
     try:
         return np.unique(labels, return_inverse=True)
     except TypeError:
@@ -389,12 +391,12 @@ class CandidateStatistics:
     n_samples: int
     n_classes: int
     mean_size: float
-    sizes: NDArray[np.intp]
+    sizes: Places
     singleton_share: float
-    label_frequency: NDArray[np.float64]
-    cooccurrence: NDArray[np.float64]
+    label_frequency: Floats
+    cooccurrence: Floats
     ambiguity_degree: float
-    unseen: NDArray[np.bool_]
+    unseen: Mask
 
     @classmethod
     def of(cls, candidates: Any) -> CandidateStatistics:
@@ -433,7 +435,7 @@ class VotedCandidates(NamedTuple):
 
     candidates: CandidateSets
     items: NDArray[Any]
-    weights: NDArray[np.float64]
+    weights: Floats
     votes: sp.csr_array | None = None
     annotators: NDArray[Any] | None = None
 
@@ -539,16 +541,14 @@ def candidates_from_votes(
     return VotedCandidates(sets, item_names, weights, votes, None if annotators is None else names)
 
 
-def _codes(values: list[Any]) -> tuple[NDArray[np.intp], NDArray[Any]]:
+def _codes(values: list[Any]) -> tuple[Places, NDArray[Any]]:
     """Number values in the order in which they occur first, and name what is numbered."""
     seen: dict[Any, int] = {}
     codes = np.fromiter((seen.setdefault(v, len(seen)) for v in values), np.intp, len(values))
     return codes, _tight(_objects(seen))
 
 
-def _item_codes(
-    items: list[Any], all_items: Iterable[Any] | None
-) -> tuple[NDArray[np.intp], NDArray[Any]]:
+def _item_codes(items: list[Any], all_items: Iterable[Any] | None) -> tuple[Places, NDArray[Any]]:
     """Number the items of the votes, as rows of all items where these are given."""
     if all_items is None:
         return _codes(items)

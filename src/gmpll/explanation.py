@@ -22,6 +22,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from gmpll._typing import Floats, Places
+
 #: Iterations that are replayed; the labels settle within the first few.
 MAX_ITERATIONS = 12
 #: An iteration that moves no candidate of the row by more than this is not worth showing.
@@ -165,9 +167,7 @@ def explain_rows(
     ]
 
 
-def _explanation(
-    row: int, model: Any, graph: sp.csr_array, path: NDArray[np.float64]
-) -> Explanation:
+def _explanation(row: int, model: Any, graph: sp.csr_array, path: Floats) -> Explanation:
     here = slice(graph.indptr[row], graph.indptr[row + 1])
     order = np.argsort(-graph.data[here], kind="stable")
     near, weight = graph.indices[here][order], graph.data[here][order]
@@ -176,7 +176,7 @@ def _explanation(
     codes = np.flatnonzero(model.matching_.mask[row])
     by_support = codes[np.argsort(-final[codes], kind="stable")]
 
-    def named(values: NDArray[np.float64]) -> dict[Any, float]:
+    def named(values: Floats) -> dict[Any, float]:
         return {names[code]: float(values[code]) for code in by_support}
 
     *iterations, afterwards = (
@@ -203,11 +203,7 @@ def _explanation(
 
 
 def _tipping(
-    model: Any,
-    found: int,
-    codes: NDArray[np.intp],
-    near: NDArray[np.integer],
-    weight: NDArray[np.float64],
+    model: Any, found: int, codes: Places, near: NDArray[np.integer], weight: Floats
 ) -> Tipping | None:
     """Count the neighbours that would have had to be of the runner-up's label.
 

@@ -12,8 +12,8 @@ from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
+from gmpll._typing import Places
 from gmpll.candidates import CandidateSets, VotedCandidates, as_candidates
 
 
@@ -173,7 +173,7 @@ def _counts(y: Any) -> dict[Any, int]:
 
 
 def _joined_votes(
-    votes: sp.csr_array, annotators: Any, code: NDArray[np.intp], n_classes: int
+    votes: sp.csr_array, annotators: Any, code: Places, n_classes: int
 ) -> sp.csr_array:
     """Return the votes for the new labels: named ones count once, others are added up."""
     old = votes.tocoo()

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import make_scorer
 
 from gmpll._columns import aligned_columns, sets_by_name
+from gmpll._typing import Floats
 from gmpll.arrays import to_host
 from gmpll.candidates import CandidateSets, as_candidates
 from gmpll.metrics import approximated_accuracy, candidate_lift, covering_rate
@@ -99,7 +100,7 @@ def _sets(estimator: Any, y: Any) -> CandidateSets:
     return as_candidates(y) if classes is None else sets_by_name(y, to_host(classes))
 
 
-def _class_prior(estimator: Any, classes: NDArray[Any]) -> NDArray[np.float64] | None:
+def _class_prior(estimator: Any, classes: NDArray[Any]) -> Floats | None:
     """Return the mean confidence of every label, None if the estimator has no confidences."""
     learner = _with_confidences(estimator)
     if learner is None:

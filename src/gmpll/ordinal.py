@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics.pairwise import euclidean_distances
 
+from gmpll._typing import Floats, Mask
 from gmpll.arrays import Array, to_host
 from gmpll.engines import engine_of
 from gmpll.graph.views import EuclideanView
@@ -29,7 +30,7 @@ VARYING_GAP = 0.9
 MAX_COMPARED_ROWS = 1000
 
 
-def cooccurrence_similarity(mask: Array) -> NDArray[np.float64]:
+def cooccurrence_similarity(mask: Array) -> Floats:
     """Cosine between the columns of the candidate matrix: labels that share sets are similar."""
     engine = engine_of(mask)
     sets = engine.xp.astype(mask, engine.xp.float64)
@@ -40,7 +41,7 @@ def cooccurrence_similarity(mask: Array) -> NDArray[np.float64]:
     return similarity
 
 
-def labels_look_ordinal(labels: NDArray[Any], mask: NDArray[np.bool_]) -> bool:
+def labels_look_ordinal(labels: NDArray[Any], mask: Mask) -> bool:
     """Whether the labels are numbers and candidate sets gather along the number line.
 
     Annotators of an ordered quantity disagree by a little. The mean gap between the candidates of a
@@ -75,7 +76,7 @@ def labels_look_ordinal(labels: NDArray[Any], mask: NDArray[np.bool_]) -> bool:
     return not _breaks(mask[sizes > 1][:, np.argsort(labels)])
 
 
-def _breaks(mask: NDArray[np.bool_]) -> bool:
+def _breaks(mask: Mask) -> bool:
     """Whether clearly fewer sets than usual cross one of the borders between adjacent columns.
 
     Of the sets that contain one of the two labels at a border, those count that have labels on
@@ -92,9 +93,7 @@ def _breaks(mask: NDArray[np.bool_]) -> bool:
     return bool((crossing + 2.0 * np.sqrt(crossing + 1.0) < MIN_CROSSING_SHARE * usual).any())
 
 
-def features_vary_with_label(
-    X: NDArray[np.float64], labels: NDArray[Any], mask: NDArray[np.bool_]
-) -> bool:
+def features_vary_with_label(X: Floats, labels: NDArray[Any], mask: Mask) -> bool:
     """Whether rows that look alike have numbers near each other as labels, as in an order.
 
     Every row is compared with the one that looks most like it among those which share no candidate

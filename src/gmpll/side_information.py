@@ -26,6 +26,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from gmpll._columns import aligned_columns, label_codes
+from gmpll._typing import Floats, Mask, Places
 from gmpll.candidates import (
     SET_TYPES,
     CandidateSets,
@@ -85,7 +86,7 @@ def apply_constraints(
     return CandidateSets(mask, sets.classes)
 
 
-def known_labels(gold: Any, classes: NDArray[Any], *, n_samples: int) -> NDArray[np.intp]:
+def known_labels(gold: Any, classes: NDArray[Any], *, n_samples: int) -> Places:
     """Return the place of every known label among the classes, -1 where no label is known."""
     codes = np.full(n_samples, UNKNOWN, dtype=np.intp)
     if gold is None:
@@ -149,7 +150,7 @@ def votes_as_weights(
     return y.candidates, candidate_weight
 
 
-def weights_by_label(weights: Any, sets: CandidateSets) -> NDArray[np.float64]:
+def weights_by_label(weights: Any, sets: CandidateSets) -> Floats:
     """Return checked weights of candidates, columns in the order of the sets' classes."""
     values = _by_label(weights, sets.classes, "candidate_weight", n_samples=len(sets.mask))
     bad = np.argwhere(~(np.isfinite(values) & (values >= 0)))
@@ -162,7 +163,7 @@ def weights_by_label(weights: Any, sets: CandidateSets) -> NDArray[np.float64]:
     return values
 
 
-def candidate_prior(weights: Any, sets: CandidateSets) -> NDArray[np.float64]:
+def candidate_prior(weights: Any, sets: CandidateSets) -> Floats:
     """Return how likely the weights make every candidate, relative to the best of its row.
 
     The weights are not negative, of any scale, in the order of the classes; a DataFrame is read by
@@ -178,9 +179,7 @@ def candidate_prior(weights: Any, sets: CandidateSets) -> NDArray[np.float64]:
     return prior / prior.max(axis=1, keepdims=True)
 
 
-def class_shares(
-    class_prior: Any, classes: NDArray[Any], seen: NDArray[np.bool_]
-) -> NDArray[np.float64]:
+def class_shares(class_prior: Any, classes: NDArray[Any], seen: Mask) -> Floats:
     """Return the prior frequencies of the labels that are ``seen``; they sum to one.
 
     They are given in the order of the classes or as a mapping that names every label, not
@@ -205,9 +204,7 @@ def class_shares(
     return shares[seen] / shares[seen].sum()
 
 
-def estimate_weight_exponent(
-    prior: NDArray[np.float64], found: NDArray[np.float64], mask: NDArray[np.bool_]
-) -> float:
+def estimate_weight_exponent(prior: Floats, found: Floats, mask: Mask) -> float:
     r"""Estimate the exponent with which the weights predict best what was found without them.
 
     .. math:: \max_s \sum_i \log \sum_l p_{il} \frac{b_{il}^s}{\sum_k b_{ik}^s}
@@ -237,11 +234,11 @@ class Prior:
     known, and the exponent of the candidates' weights; None has it estimated.
     """
 
-    candidates: NDArray[np.float64] | None = None
-    classes: NDArray[np.float64] | None = None
+    candidates: Floats | None = None
+    classes: Floats | None = None
     weight_exponent: float | None = None
 
-    def part(self, rows: NDArray[np.intp], seen: NDArray[np.bool_]) -> Prior:
+    def part(self, rows: Places, seen: Mask) -> Prior:
         """Return the prior of some rows and labels."""
         candidates, classes = self.candidates, self.classes
         if candidates is not None:
@@ -252,12 +249,12 @@ class Prior:
             classes = classes / classes.sum()
         return Prior(candidates, classes, self.weight_exponent)
 
-    def expected_mass(self, n_samples: int) -> NDArray[np.float64] | None:
+    def expected_mass(self, n_samples: int) -> Floats | None:
         """Return how many of so many rows should have each label, None if that is not known."""
         return None if self.classes is None else n_samples * self.classes[None, :]
 
 
-def _impossible(impossible: Any, classes: NDArray[Any], *, n_samples: int) -> NDArray[np.bool_]:
+def _impossible(impossible: Any, classes: NDArray[Any], *, n_samples: int) -> Mask:
     if sp.issparse(impossible) or getattr(impossible, "ndim", 1) == 2:
         if _has_names(impossible):
             for label in impossible.columns.difference(classes.tolist(), sort=False):
@@ -313,9 +310,7 @@ def _has_names(table: Any) -> bool:
     return hasattr(table, "columns") and hasattr(table, "reindex")
 
 
-def _by_label(
-    table: Any, classes: NDArray[Any], name: str, *, n_samples: int
-) -> NDArray[np.float64]:
+def _by_label(table: Any, classes: NDArray[Any], name: str, *, n_samples: int) -> Floats:
     """Return a table with a row per instance and a column per label as an array of numbers."""
     if _has_names(table):
         missing = [repr(label) for label in classes.tolist() if label not in table.columns]

@@ -13,9 +13,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state, gen_batches
 
+from gmpll._typing import Floats, Mask, Places, RandomSource
 from gmpll.rounding import one_hot
 
 #: Uniform numbers for a whole mask are drawn in blocks of about this many bytes.
@@ -30,8 +31,8 @@ def random_candidates(
     r: int,
     *,
     n_classes: int | None = None,
-    random_state: int | np.random.RandomState | None = None,
-) -> NDArray[np.bool_]:
+    random_state: RandomSource | None = None,
+) -> Mask:
     r"""Add r labels, drawn uniformly, to a share p of the rows.
 
     Exactly ``round(p * n)`` rows, drawn without replacement, get ``r`` distinct labels other than
@@ -75,8 +76,8 @@ def cooccurring_candidates(
     epsilon: float,
     companions: ArrayLike | None = None,
     n_classes: int | None = None,
-    random_state: int | np.random.RandomState | None = None,
-) -> NDArray[np.bool_]:
+    random_state: RandomSource | None = None,
+) -> Mask:
     r"""Add labels among which a fixed companion of the true label is frequent.
 
     A share p of the rows gets r labels. With probability ``epsilon`` the companion of the true
@@ -133,11 +134,8 @@ def cooccurring_candidates(
 
 
 def class_dependent_candidates(
-    y: ArrayLike,
-    transition: ArrayLike,
-    *,
-    random_state: int | np.random.RandomState | None = None,
-) -> NDArray[np.bool_]:
+    y: ArrayLike, transition: ArrayLike, *, random_state: RandomSource | None = None
+) -> Mask:
     r"""Include every label with a probability that depends on the true label.
 
     Independently for all labels, :math:`P(k \in S \mid y) = T_{yk}`.
@@ -177,8 +175,8 @@ def instance_dependent_candidates(
     classifier: Any = None,
     n_folds: int = 5,
     n_classes: int | None = None,
-    random_state: int | np.random.RandomState | None = None,
-) -> NDArray[np.bool_]:
+    random_state: RandomSource | None = None,
+) -> Mask:
     r"""Include the labels that a weak model confuses with the true one.
 
     A classifier trained on the other folds gives every row probabilities :math:`P_{ik}`.
@@ -246,16 +244,14 @@ def instance_dependent_candidates(
 
 
 def _include(
-    mask: NDArray[np.bool_],
-    probabilities: Callable[[slice], NDArray[np.float64]],
-    rng: np.random.RandomState,
+    mask: Mask, probabilities: Callable[[slice], Floats], rng: np.random.RandomState
 ) -> None:
     """Add every label with its probability, independently, in blocks of rows."""
     for part in gen_batches(len(mask), max(1, BLOCK_BYTES // (8 * mask.shape[1]))):
         mask[part] |= rng.random_sample(mask[part].shape) < probabilities(part)
 
 
-def _confusion_scale(confusion: NDArray[np.float64], mean_candidates: float) -> float:
+def _confusion_scale(confusion: Floats, mean_candidates: float) -> float:
     """Find c such that the mean row sum of min(1, c * confusion) is mean_candidates - 1."""
     from scipy.optimize import brentq
 
@@ -271,7 +267,7 @@ def _confusion_scale(confusion: NDArray[np.float64], mean_candidates: float) -> 
     return float(np.exp(brentq(excess, low, high, xtol=1e-12)))
 
 
-def _check_labels(y: ArrayLike, n_classes: int | None) -> tuple[NDArray[np.intp], int]:
+def _check_labels(y: ArrayLike, n_classes: int | None) -> tuple[Places, int]:
     labels = np.asarray(y)
     if labels.ndim != 1 or labels.size == 0:
         raise ValueError(f"y must be a vector of labels, not of shape {labels.shape}.")
@@ -301,18 +297,14 @@ def _check_extra(r: int, most: int, why: str) -> None:
         raise ValueError(f"r={r} labels cannot be added: {why}.")
 
 
-def _drawn_rows(n: int, p: float, rng: np.random.RandomState) -> NDArray[np.intp]:
+def _drawn_rows(n: int, p: float, rng: np.random.RandomState) -> Places:
     """Draw round(p * n) rows, in ascending order."""
     order = np.argsort(rng.random_sample(n), kind="stable")
     return np.sort(order[: round(p * n)])
 
 
 def _add_distinct(
-    mask: NDArray[np.bool_],
-    rows: NDArray[np.intp],
-    excluded: NDArray[np.intp],
-    r: int,
-    rng: np.random.RandomState,
+    mask: Mask, rows: Places, excluded: Places, r: int, rng: np.random.RandomState
 ) -> None:
     """Set r labels outside the excluded ones in each of the rows, all choices equally probable.
 
@@ -329,7 +321,7 @@ def _add_distinct(
         mask[rows, label] = True
 
 
-def _outside(position: NDArray[np.intp], excluded: NDArray[np.intp]) -> NDArray[np.intp]:
+def _outside(position: Places, excluded: Places) -> Places:
     """Return the label at a position among those that are not excluded (sorted, per row)."""
     label = position.copy()
     for column in excluded.T:

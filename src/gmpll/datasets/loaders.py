@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
 from sklearn.utils import Bunch
 
+from gmpll._typing import Folder
 from gmpll.datasets.catalogue import dataset_info
 from gmpll.datasets.prepared import load_crowd, load_prepared
 from gmpll.datasets.realworld import load_real_world
@@ -15,12 +15,7 @@ from gmpll.datasets.storage import make_bunch
 from gmpll.datasets.uci import load_uci
 
 
-def load_dataset(
-    name: str,
-    data_home: str | os.PathLike[str] | None = None,
-    *,
-    download_if_missing: bool = True,
-) -> Bunch:
+def load_dataset(name: str, data_home: Folder = None, *, download_if_missing: bool = True) -> Bunch:
     """Load any data set of :func:`gmpll.datasets.list_datasets` by name.
 
     The other arguments and the result are those of :func:`gmpll.datasets.load_real_world`;

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gmpll._typing import Floats, Mask, Places
 from gmpll.datasets.errors import check_features, fault, refuse_rows
 
 KEYS = ("data", "partial_target", "target")
@@ -46,9 +47,9 @@ class NotUsableError(ValueError):
 class PartialLabelArrays(NamedTuple):
     """Features, candidates and true labels of a data set, a row each."""
 
-    data: NDArray[np.float64]
-    candidates: NDArray[np.bool_]  # a column per label row of the file, also of labels never true
-    target: NDArray[np.intp]  # column of the true label
+    data: Floats
+    candidates: Mask  # a column per label row of the file, also of labels never true
+    target: Places  # column of the true label
 
 
 def read_mat(path: Path) -> PartialLabelArrays:
@@ -80,7 +81,7 @@ def read_mat(path: Path) -> PartialLabelArrays:
     return PartialLabelArrays(data, candidates, truth.argmax(axis=1))
 
 
-def _labels(array: NDArray[Any], key: str, n_samples: int, path: Path) -> NDArray[np.bool_]:
+def _labels(array: NDArray[Any], key: str, n_samples: int, path: Path) -> Mask:
     if array.ndim != 2 or array.shape[0] == 0 or array.shape[1] != n_samples:
         raise fault(path, f"{key} has the shape {array.shape}, not (labels, {n_samples})")
     if not np.isin(array, (0, 1)).all():

@@ -9,7 +9,6 @@ for testing.
 
 from __future__ import annotations
 
-import os
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -18,14 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
+from gmpll._typing import Folder, Places
 from gmpll.datasets.catalogue import DatasetInfo, dataset_info
-from gmpll.datasets.errors import (
-    DatasetFormatError,
-    check_features,
-    check_real,
-    fault,
-    refuse_rows,
-)
+from gmpll.datasets.errors import DatasetFormatError, check_features, check_real, fault, refuse_rows
 from gmpll.datasets.storage import find_file, make_bunch, unavailable
 
 #: An archive that unpacks to more is none of these.
@@ -40,7 +34,7 @@ _OPTIONAL = (
 )
 
 
-def load_crowd(name: str, data_home: str | os.PathLike[str] | None = None) -> Bunch:
+def load_crowd(name: str, data_home: Folder = None) -> Bunch:
     """Load a set whose candidates are the votes of a crowd of annotators.
 
     The file, for instance ``crowd/labelme.npz``, must lie in the data folder: nothing is
@@ -81,7 +75,7 @@ def load_crowd(name: str, data_home: str | os.PathLike[str] | None = None) -> Bu
     return _load(dataset_info(name, kind="crowd"), data_home)
 
 
-def load_prepared(name: str, data_home: str | os.PathLike[str] | None = None) -> Bunch:
+def load_prepared(name: str, data_home: Folder = None) -> Bunch:
     """Load pos-swedish, slashdot-pl-f1, 20newsgroups or fashion-mnist, whose features are prepared.
 
     The file, for instance ``dictionary/pos-swedish.npz``, must lie in the data folder: nothing is
@@ -103,7 +97,7 @@ def load_prepared(name: str, data_home: str | os.PathLike[str] | None = None) ->
     return _load(dataset_info(name, kind="prepared"), data_home)
 
 
-def _load(info: DatasetInfo, data_home: str | os.PathLike[str] | None) -> Bunch:
+def _load(info: DatasetInfo, data_home: Folder) -> Bunch:
     path = find_file(info, data_home)
     if path is None:
         why = f"it is not downloaded; it comes from {info.source}"
@@ -177,7 +171,7 @@ def _contents(path: Path) -> dict[str, NDArray[Any]]:
 
 def _rows_and_labels(
     content: dict[str, NDArray[Any]], part: str, path: Path, *, least: int = 0
-) -> tuple[NDArray[Any], NDArray[np.intp]]:
+) -> tuple[NDArray[Any], Places]:
     for key in (f"X{part}", f"y{part}"):
         if key not in content:
             raise fault(path, f"it has no array {key}")

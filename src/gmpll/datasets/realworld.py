@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from pathlib import Path
 from urllib.parse import quote
@@ -10,6 +9,7 @@ from urllib.parse import quote
 import numpy as np
 from sklearn.utils import Bunch
 
+from gmpll._typing import Folder
 from gmpll.datasets.archive import ArchiveError, NoToolError, extract_member
 from gmpll.datasets.catalogue import DatasetInfo, dataset_info
 from gmpll.datasets.download import DownloadError, download
@@ -28,10 +28,7 @@ ORIGIN = "http://palm.seu.edu.cn/zhangml/files/"
 
 
 def load_real_world(
-    name: str,
-    data_home: str | os.PathLike[str] | None = None,
-    *,
-    download_if_missing: bool = True,
+    name: str, data_home: Folder = None, *, download_if_missing: bool = True
 ) -> Bunch:
     """Load a real-world partial label data set.
 
@@ -90,7 +87,7 @@ def load_real_world(
     return bunch
 
 
-def _fetch(info: DatasetInfo, data_home: str | os.PathLike[str] | None) -> Path:
+def _fetch(info: DatasetInfo, data_home: Folder) -> Path:
     """Download, unpack and check a set; return its file.
 
     The archive stays only where the user has to unpack it, or has put it there.

@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
 from gmpll._atomic_io import atomic_write
+from gmpll._typing import Folder, Mask, Places
 from gmpll.datasets.catalogue import DatasetInfo, dataset_info
 from gmpll.datasets.errors import DatasetUnavailableError
 
@@ -24,7 +24,7 @@ OPENML_FOLDER = "openml"
 _CHUNK_BYTES = 2**16
 
 
-def get_data_home(data_home: str | os.PathLike[str] | None = None) -> Path:
+def get_data_home(data_home: Folder = None) -> Path:
     """Return the folder in which data sets are looked for and kept; it need not exist.
 
     By default it is that of the environment variable ``GMPLL_DATA``, else ``gmpll`` in the user's
@@ -43,12 +43,12 @@ def get_data_home(data_home: str | os.PathLike[str] | None = None) -> Path:
     return Path(data_home).expanduser()
 
 
-def expected_path(info: DatasetInfo, data_home: str | os.PathLike[str] | None = None) -> Path:
+def expected_path(info: DatasetInfo, data_home: Folder = None) -> Path:
     """Return where the file of a data set belongs."""
     return get_data_home(data_home) / info.folder / info.file_name
 
 
-def find_file(info: DatasetInfo, data_home: str | os.PathLike[str] | None = None) -> Path | None:
+def find_file(info: DatasetInfo, data_home: Folder = None) -> Path | None:
     """Return the file of a data set, or None.
 
     Spelling is forgiven: ``SoccerPlayer.mat`` is as good as ``Soccer Player.mat``.
@@ -65,7 +65,7 @@ def find_file(info: DatasetInfo, data_home: str | os.PathLike[str] | None = None
     return None
 
 
-def is_available(name: str, data_home: str | os.PathLike[str] | None = None) -> bool:
+def is_available(name: str, data_home: Folder = None) -> bool:
     """Whether a data set can be loaded without downloading anything.
 
     Examples
@@ -79,7 +79,7 @@ def is_available(name: str, data_home: str | os.PathLike[str] | None = None) -> 
 
 
 def unavailable(
-    info: DatasetInfo, data_home: str | os.PathLike[str] | None, why: object = None
+    info: DatasetInfo, data_home: Folder, why: object = None
 ) -> DatasetUnavailableError:
     """Say that a data set cannot be had, why, and which file to put where."""
     path, reason = expected_path(info, data_home), f" ({why})" if why else ""
@@ -129,10 +129,10 @@ def atomic_file(path: Path) -> Iterator[Path]:
 def make_bunch(
     info: DatasetInfo,
     data: NDArray[Any],
-    target: NDArray[np.intp],
+    target: Places,
     target_names: NDArray[Any],
     *,
-    candidates: NDArray[np.bool_] | None = None,
+    candidates: Mask | None = None,
     feature_names: list[str] | None = None,
     path: Path | None = None,
     **more: Any,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import Bunch, check_random_state, gen_batches
 
+from gmpll._typing import Floats, Places, RandomSource
 from gmpll.datasets.corruption import class_dependent_candidates
 
 #: Normal numbers are drawn in blocks of about this many bytes.
@@ -21,7 +21,7 @@ def make_partial_label_problem(
     mean_candidates: float = 2.0,
     imbalance: float = 0.0,
     separation: float = 3.0,
-    random_state: int | np.random.RandomState | None = None,
+    random_state: RandomSource | None = None,
     *,
     dtype: Any = np.float64,
 ) -> Bunch:
@@ -111,7 +111,7 @@ def make_partial_label_problem(
     )
 
 
-def _shared_out(total: int, weights: NDArray[np.float64]) -> NDArray[np.intp]:
+def _shared_out(total: int, weights: Floats) -> Places:
     """Split a number in proportion to weights, rounding up the largest remainders."""
     ideal = weights / weights.sum() * total
     sizes = np.floor(ideal).astype(np.intp)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
+from gmpll._typing import Floats, Folder, Mask, Places
 from gmpll.datasets.catalogue import DatasetInfo, TableLayout, dataset_info
 from gmpll.datasets.errors import DatasetFormatError
 from gmpll.datasets.storage import (
@@ -24,11 +24,7 @@ from gmpll.datasets.storage import (
 
 
 def load_uci(
-    name: str,
-    data_home: str | os.PathLike[str] | None = None,
-    *,
-    all_rows: bool = False,
-    download_if_missing: bool = True,
+    name: str, data_home: Folder = None, *, all_rows: bool = False, download_if_missing: bool = True
 ) -> Bunch:
     """Load one of the nine UCI data sets of the paper.
 
@@ -72,9 +68,7 @@ def load_uci(
     return make_bunch(info, data, target, target_names, feature_names=feature_names, path=path)
 
 
-def _fetch(
-    info: DatasetInfo, layout: TableLayout, data_home: str | os.PathLike[str] | None
-) -> Path:
+def _fetch(info: DatasetInfo, layout: TableLayout, data_home: Folder) -> Path:
     """Bring a set from OpenML into the repository's columns; return the file."""
     path = get_data_home(data_home) / OPENML_FOLDER / info.file_name
     assert info.openml_id is not None
@@ -126,10 +120,8 @@ def _read_table(path: Path, layout: TableLayout) -> NDArray[np.str_]:
     return np.char.strip(table)
 
 
-def _features(
-    table: NDArray[np.str_], layout: TableLayout, path: Path
-) -> tuple[NDArray[np.float64], list[str]]:
-    blocks: list[NDArray[np.float64]] = []
+def _features(table: NDArray[np.str_], layout: TableLayout, path: Path) -> tuple[Floats, list[str]]:
+    blocks: list[Floats] = []
     names: list[str] = []
     for column, name in zip(layout.feature_columns, layout.feature_names, strict=True):
         if column in layout.categories:
@@ -144,9 +136,7 @@ def _features(
     return np.ascontiguousarray(np.hstack(blocks)), names
 
 
-def _numbers(
-    texts: NDArray[np.str_], column: int, layout: TableLayout, path: Path
-) -> NDArray[np.float64]:
+def _numbers(texts: NDArray[np.str_], column: int, layout: TableLayout, path: Path) -> Floats:
     unknown = np.isin(texts, ("?", "nan", ""))
     if column not in layout.missing_allowed:
         _refuse(unknown, column, "is missing", path)
@@ -161,7 +151,7 @@ def _numbers(
     return values
 
 
-def _labels(texts: NDArray[np.str_]) -> tuple[NDArray[Any], NDArray[np.intp]]:
+def _labels(texts: NDArray[np.str_]) -> tuple[NDArray[Any], Places]:
     """Number the labels; those that are integers are ordered as such, not as words."""
     names: NDArray[Any]
     try:
@@ -171,7 +161,7 @@ def _labels(texts: NDArray[np.str_]) -> tuple[NDArray[Any], NDArray[np.intp]]:
     return names, codes.astype(np.intp)
 
 
-def _refuse(bad: NDArray[np.bool_], column: int, what: str, path: Path) -> None:
+def _refuse(bad: Mask, column: int, what: str, path: Path) -> None:
     if bad.any():
         raise _fault(path, f"column {column} of line {int(np.argmax(bad)) + 1} {what}")
 

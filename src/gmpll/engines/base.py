@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 from sklearn.utils import check_random_state
 
+from gmpll._typing import RandomSource
 from gmpll.arrays import Array
 
 #: Rows on which the share of true neighbours is estimated.
@@ -104,7 +105,7 @@ class Engine(Protocol):
         queries: Array | None = None,
         *,
         search: Any = "exact",
-        random_state: int | np.random.RandomState = 0,
+        random_state: RandomSource = 0,
         n_jobs: int | None = None,
     ) -> Neighbors:
         """Find the k nearest rows by Euclidean distance; fewer where there are not so many.
@@ -121,7 +122,7 @@ class Engine(Protocol):
         rows: Array,
         found: Neighbors,
         *,
-        random_state: int | np.random.RandomState = 0,
+        random_state: RandomSource = 0,
         n_jobs: int | None = None,
     ) -> float:
         """Estimate the share of the true nearest neighbours that a search found.

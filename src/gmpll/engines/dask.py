@@ -42,6 +42,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from gmpll._typing import AnyFloats, RandomSource
 from gmpll.arrays import Array, array_namespace
 from gmpll.engines.base import Engine, Neighbors
 from gmpll.engines.dask_blocks import (
@@ -60,7 +61,6 @@ from gmpll.engines.numpy import TREE_FEATURES, NumpyEngine, nearest_of_both
 
 __all__ = ["BlockWeights", "DaskEngine", "as_rows"]
 
-Floats = NDArray[np.floating]
 
 #: Edges of a partition are kept in parts that lead to so many rows at most, or to one partition.
 PART_ROWS = 2**17
@@ -179,7 +179,7 @@ class DaskEngine(Engine):
         queries: Array | None = None,
         *,
         search: Any = "exact",
-        random_state: int | np.random.RandomState = 0,
+        random_state: RandomSource = 0,
         n_jobs: int | None = None,
     ) -> Neighbors:
         """Find the k nearest rows, one pair of partitions at a time, or in groups of near rows.
@@ -344,7 +344,7 @@ def _aims(indices: NDArray[np.integer], bounds: NDArray[np.integer]) -> list[int
     return np.unique(np.searchsorted(bounds, indices.ravel(), side="right") - 1).tolist()
 
 
-def _edges(indices: NDArray[np.integer], values: Floats, start: int, stop: int) -> sp.csr_array:
+def _edges(indices: NDArray[np.integer], values: AnyFloats, start: int, stop: int) -> sp.csr_array:
     """Return the edges to the rows from ``start`` to ``stop``."""
     inside = (indices >= start) & (indices < stop)
     columns = (indices[inside] - start).astype(np.int32)
@@ -363,11 +363,11 @@ def _joined_both_ways(
     return sp.hstack(joined, format="csr")
 
 
-def _product(weights: sp.csr_array, P: list[Floats], total: Floats) -> Floats:
+def _product(weights: sp.csr_array, P: list[AnyFloats], total: AnyFloats) -> AnyFloats:
     return total + weights @ np.concatenate(P)
 
 
-def _weighted_sum(P: Floats, values: Floats) -> Floats:
+def _weighted_sum(P: AnyFloats, values: AnyFloats) -> AnyFloats:
     return (values[:, None, :] @ P)[:, 0, :]
 
 

@@ -15,10 +15,9 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_random_state
 
 from gmpll._threads import balanced_blocks, in_threads
+from gmpll._typing import AnyFloats, Places, RandomSource
 from gmpll.arrays import Array, array_namespace
 from gmpll.engines.base import Engine, Neighbors
-
-Floats = NDArray[np.floating]
 
 #: From this many rows on ``"auto"`` searches approximately. An exact search takes O(m^2 d) time,
 #: for 64 features on two cores about half a minute here; the approximate one takes a fifth of that.
@@ -94,7 +93,7 @@ class NumpyEngine(Engine):
         queries: Array | None = None,
         *,
         search: Any = "exact",
-        random_state: int | np.random.RandomState = 0,
+        random_state: RandomSource = 0,
         n_jobs: int | None = None,
     ) -> Neighbors:
         """Find the k nearest rows.
@@ -176,7 +175,7 @@ def _in_blocks(
     return result
 
 
-def _completed(found: Neighbors, rows: Floats, n_jobs: int | None) -> Neighbors:
+def _completed(found: Neighbors, rows: AnyFloats, n_jobs: int | None) -> Neighbors:
     """Search exactly for the rows with which the approximate search had no luck."""
     missed = np.flatnonzero((found.indices < 0).any(axis=1))
     if missed.size:
@@ -186,7 +185,7 @@ def _completed(found: Neighbors, rows: Floats, n_jobs: int | None) -> Neighbors:
     return found
 
 
-def _without_self(found: Neighbors, own: NDArray[np.intp]) -> Neighbors:
+def _without_self(found: Neighbors, own: Places) -> Neighbors:
     """Take every row out of its own neighbours, or else the farthest of them."""
     distances, indices = found
     others = indices != own[:, None]

@@ -11,16 +11,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
+
+from gmpll._typing import AnyFloats
 
 #: Similarities closer to 0 or 1 than this are 0 or 1: whether two copies of a row count as equal
 #: must not depend on the rounding of their inner product.
 SNAP = 1e-12
 
 
-def cosine_similarity_tile(
-    rows: NDArray[np.floating], columns: NDArray[np.floating], *, same: bool = False
-) -> NDArray[np.floating]:
+def cosine_similarity_tile(rows: AnyFloats, columns: AnyFloats, *, same: bool = False) -> AnyFloats:
     """Similarity in [0, 1] between unit (or zero) rows.
 
     ``same`` says whether both are the same instances, which are fully similar to themselves.

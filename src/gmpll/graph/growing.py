@@ -16,18 +16,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
+from gmpll._typing import AnyFloats, RandomSource
 from gmpll.engines import Neighbors, engine_of
 from gmpll.engines.numpy import nearest_of_both
 from gmpll.graph.local import LocalGraph, LocalGraphs, row_scales, self_tuning_weights
 from gmpll.graph.neighbors import nearest_neighbors
 
-Rows = NDArray[np.floating]
-
 
 def grown_graphs(
-    graphs: LocalGraphs, views: Sequence[Rows], *, random_state: int | np.random.RandomState = 0
+    graphs: LocalGraphs, views: Sequence[AnyFloats], *, random_state: RandomSource = 0
 ) -> LocalGraphs:
     """Return the graphs of their rows and of added ones, given in each view, after them.
 
@@ -51,7 +49,7 @@ def grown_graphs(
     return grown
 
 
-def _grown(graph: LocalGraph, added: Rows, random_state: int | np.random.RandomState) -> LocalGraph:
+def _grown(graph: LocalGraph, added: AnyFloats, random_state: RandomSource) -> LocalGraph:
     _check_on_host(graph.rows)
     k, n_jobs = graph.n_neighbors, graph.n_jobs
     near = graph.near
@@ -76,7 +74,7 @@ class NewEdges(NamedTuple):
     among: sp.csr_array  # (n_new, n_new), symmetric
 
 
-def edges_of_new_rows(graphs: LocalGraphs, views: Sequence[Rows]) -> NewEdges:
+def edges_of_new_rows(graphs: LocalGraphs, views: Sequence[AnyFloats]) -> NewEdges:
     """Relate new rows, given in each view, to their neighbours in the graphs and among themselves.
 
     The graphs stay as they are: a row of theirs does not become aware of its new neighbours.
@@ -95,7 +93,7 @@ def edges_of_new_rows(graphs: LocalGraphs, views: Sequence[Rows]) -> NewEdges:
     return NewEdges(*(reduce(add, edges) for edges in zip(*parts, strict=True)))
 
 
-def _neighbors_of_new(graph: LocalGraph, rows: Rows) -> Neighbors:
+def _neighbors_of_new(graph: LocalGraph, rows: AnyFloats) -> Neighbors:
     """Search the neighbours of new rows in the graph and among themselves, numbered after it."""
     k = graph.n_neighbors
     in_graph = nearest_neighbors(graph.rows, k, rows, n_jobs=graph.n_jobs)

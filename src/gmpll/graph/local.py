@@ -20,8 +20,7 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
-import numpy as np
-
+from gmpll._typing import RandomSource
 from gmpll.arrays import Array, array_namespace
 from gmpll.engines import Neighbors, engine_of
 from gmpll.graph.views import View
@@ -82,7 +81,7 @@ class LocalGraph:
         n_neighbors: int,
         *,
         neighbor_search: Any = "auto",
-        random_state: int | np.random.RandomState = 0,
+        random_state: RandomSource = 0,
         n_jobs: int | None = None,
     ) -> None:
         self.given = given

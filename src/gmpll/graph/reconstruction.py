@@ -24,12 +24,10 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gmpll._typing import AnyFloats, Mask, Places
 from gmpll.arrays import Array, array_namespace, device, to_host
 from gmpll.engines import engine_of
-
-Floats = NDArray[np.floating]
 
 #: Relative ridge that makes the minimiser unique where neighbours coincide.
 RIDGE = 1e-12
@@ -89,7 +87,7 @@ def _reconstruct(near: Array, queries: Array, *, sum_to_one: bool) -> Array:
     return xp.asarray(weights, dtype=gram.dtype, device=device(gram))
 
 
-def _minimise(gram: Floats, linear: Floats, *, sum_to_one: bool) -> Floats:
+def _minimise(gram: AnyFloats, linear: AnyFloats, *, sum_to_one: bool) -> AnyFloats:
     """Minimise ``w G w / 2 - b w`` over ``w >= 0`` for every matrix G and vector b.
 
     With ``sum_to_one`` it is ``w G w`` over ``w >= 0`` that sum to one.
@@ -137,7 +135,7 @@ def _minimise(gram: Floats, linear: Floats, *, sum_to_one: bool) -> Floats:
     return weights / weights.sum(axis=1, keepdims=True) if sum_to_one else weights
 
 
-def _start(gram: Floats, linear: Floats) -> Floats:
+def _start(gram: AnyFloats, linear: AnyFloats) -> AnyFloats:
     """Return feasible weights: the minimiser itself where that has no negative one."""
     inverse = np.linalg.inv(gram)
     start = np.maximum((inverse @ linear[:, :, None])[:, :, 0], 0.0)
@@ -148,12 +146,12 @@ def _start(gram: Floats, linear: Floats) -> Floats:
 
 
 def _step_to_boundary(
-    weights: Floats,
-    passive: NDArray[np.bool_],
-    barred: NDArray[np.bool_],
-    newest: NDArray[np.intp],
-    problems: NDArray[np.intp],
-    solution: Floats,
+    weights: AnyFloats,
+    passive: Mask,
+    barred: Mask,
+    newest: Places,
+    problems: Places,
+    solution: AnyFloats,
 ) -> None:
     """Go towards the solution until a weight becomes zero, and fix that one there."""
     current, free = weights[problems], passive[problems]

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from sklearn.preprocessing import QuantileTransformer
 from sklearn.utils import resample
 
+from gmpll._typing import Floats
 from gmpll.arrays import Array, array_namespace, device, to_host
 from gmpll.engines import engine_of
 
@@ -54,7 +55,7 @@ class View(Protocol):
         ...
 
     @property
-    def variances(self) -> NDArray[np.float64]:
+    def variances(self) -> Floats:
         """Variances of the features before they were scaled, up to a common factor."""
         ...
 
@@ -116,7 +117,7 @@ class Scaling:
         self._scale = _deviations(variance, self._mean, n_samples)
 
     @property
-    def variances(self) -> NDArray[np.float64]:
+    def variances(self) -> Floats:
         """Variances of the features, up to a common factor; constant ones have any."""
         exponents = -np.log2(to_host(self._factors))
         return to_host(self._scale) ** 2 * 4.0 ** (exponents - exponents.max())
@@ -365,13 +366,13 @@ class _NormalScores:
             chosen = resample(np.arange(n_samples), replace=False, **sampling)
         self._quantiles = self._quantiles_of(engine.rows_on_host(X, chosen))
 
-    def _quantiles_of(self, some: NDArray[Any]) -> NDArray[np.float64]:
+    def _quantiles_of(self, some: NDArray[Any]) -> Floats:
         sample = _evened(self._compression(some), self._factors)
         ranks = QuantileTransformer(n_quantiles=min(N_QUANTILES, len(some)), subsample=None)
         return np.ascontiguousarray(ranks.fit(sample).quantiles_.T)
 
     @cached_property
-    def _quantiles(self) -> NDArray[np.float64]:
+    def _quantiles(self) -> Floats:
         assert self._source is not None
         return self._quantiles_of(self._source.astype(self._dtype))
 

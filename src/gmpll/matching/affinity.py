@@ -12,11 +12,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gmpll._typing import AnyFloats, Floats, Mask, Places
 from gmpll.arrays import Array, array_namespace, to_host
-
-Floats = NDArray[np.floating]
 
 #: Standardised affinities below this are rounding errors of zero: whether an instance has any
 #: support must not depend on them.
@@ -97,7 +95,7 @@ class PackedLayout(DenseLayout):
     have a label among their candidates.
     """
 
-    def __init__(self, mask: NDArray[np.bool_]) -> None:
+    def __init__(self, mask: Mask) -> None:
         self.shape = mask.shape
         instances = [np.flatnonzero(column) for column in mask.T]
         self.instance = np.concatenate(instances)
@@ -106,21 +104,21 @@ class PackedLayout(DenseLayout):
         self._starts = (np.cumsum(self.counts) - self.counts)[self._present]
 
     @property
-    def label(self) -> NDArray[np.intp]:
+    def label(self) -> Places:
         """The label of every assignment; made anew, for it is seldom needed."""
         return np.repeat(np.arange(self.shape[1]), self.counts)
 
-    def pack(self, P: Floats) -> Floats:
+    def pack(self, P: AnyFloats) -> AnyFloats:
         """Leave out what is not a candidate; a single row stands for all."""
         return np.broadcast_to(P, self.shape)[self.instance, self.label]
 
-    def unpack(self, p: Floats) -> Floats:
+    def unpack(self, p: AnyFloats) -> AnyFloats:
         """Put the zeros back in."""
         result = np.zeros(self.shape, dtype=p.dtype)
         result[self.instance, self.label] = p
         return result
 
-    def normalise(self, support: Floats, fallback: Floats) -> Floats:
+    def normalise(self, support: AnyFloats, fallback: AnyFloats) -> AnyFloats:
         """Let instances sum to one; one without any support keeps its ``fallback``."""
         total = np.bincount(self.instance, weights=support, minlength=self.shape[0])
         unsupported = np.flatnonzero(total <= 0)
@@ -131,14 +129,14 @@ class PackedLayout(DenseLayout):
             np.copyto(result, fallback, where=total.take(self.instance) == 0)
         return result
 
-    def class_mass(self, p: Floats) -> NDArray[np.float64]:
+    def class_mass(self, p: AnyFloats) -> Floats:
         """Return the sum of the probabilities of every label."""
         mass = np.zeros(self.shape[1])
         if self._present.size:
             mass[self._present] = np.add.reduceat(p, self._starts)
         return mass
 
-    def per_label(self, values: Floats) -> Floats:
+    def per_label(self, values: AnyFloats) -> AnyFloats:
         """Return for every assignment the value of its label."""
         return np.repeat(values, self.counts)
 
@@ -186,7 +184,7 @@ class Standardization:
         return array_namespace(values).where(values >= threshold, values, 0.0)
 
 
-def check_label_similarity(label_similarity: Array | None, n_classes: int) -> NDArray[np.float64]:
+def check_label_similarity(label_similarity: Array | None, n_classes: int) -> Floats:
     """Return the (n_classes, n_classes) label similarity, Eq. (2): the identity by default."""
     if label_similarity is None:
         return np.eye(n_classes)

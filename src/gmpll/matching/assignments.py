@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gmpll._typing import AnyFloats, Mask, Places
 from gmpll.graph.cosine import cosine_similarity_tile, row_blocks
 from gmpll.matching.affinity import (
     AffinityStatistics,
@@ -23,9 +23,6 @@ from gmpll.matching.affinity import (
     Standardization,
     check_label_similarity,
 )
-
-Floats = NDArray[np.floating]
-Places = NDArray[np.intp]
 
 #: Size of a block of rows of K.
 BLOCK_BYTES = 2**26
@@ -51,12 +48,12 @@ class AssignmentAffinity:
 
     def __init__(
         self,
-        rows: Floats,
-        mask: NDArray[np.bool_],
+        rows: AnyFloats,
+        mask: Mask,
         *,
         alpha: float = 0.0,
         beta: float = 0.6,
-        label_similarity: Floats | None = None,
+        label_similarity: AnyFloats | None = None,
     ) -> None:
         self.rows = rows
         self.alpha = alpha
@@ -75,11 +72,11 @@ class AssignmentAffinity:
         self._standardize = Standardization(self.statistics, beta)
         self._fit = 8 * len(self.label) ** 2 <= STORE_BYTES
 
-    def apply(self, p: Floats) -> Floats:
+    def apply(self, p: AnyFloats) -> AnyFloats:
         """Return K p."""
         return np.concatenate([block @ p for block in self._kept or self._final_blocks()])
 
-    def to_queries(self, queries: Floats, P: Floats) -> Floats:
+    def to_queries(self, queries: AnyFloats, P: AnyFloats) -> AnyFloats:
         """Return the support of unseen instances as :meth:`FullAffinity.to_queries` does."""
         n_classes = len(self.similarity)
         p = self.layout.pack(P)
@@ -96,7 +93,7 @@ class AssignmentAffinity:
     def _rows_per_block(self, assignments_per_row: int = 1) -> int:
         return max(1, BLOCK_BYTES // (8 * max(len(self.label), 1) * assignments_per_row))
 
-    def _raw_blocks(self) -> Iterator[tuple[slice, Floats]]:
+    def _raw_blocks(self) -> Iterator[tuple[slice, AnyFloats]]:
         """Blocks of rows of K as initialised by Eq. (5)."""
         for block in row_blocks(len(self.label), self._rows_per_block()):
             owners, place = np.unique(self.instance[block], return_inverse=True)
@@ -104,23 +101,23 @@ class AssignmentAffinity:
             A[np.arange(len(owners)), owners] = 1.0
             yield block, self._unbiased(A[place][:, self.instance], self.label[block])
 
-    def _unbiased(self, A: Floats, labels: Places) -> Floats:
+    def _unbiased(self, A: AnyFloats, labels: Places) -> AnyFloats:
         v = self.similarity[labels][:, self.label]
         return v * A + (1.0 - v) * (1.0 - A)
 
-    def _biased(self, raw: Floats, support_count: Places) -> Floats:
+    def _biased(self, raw: AnyFloats, support_count: Places) -> AnyFloats:
         if self.alpha == 0:
             return raw
         together = support_count[:, None] + self._support_count[None, :]
         return raw * (1.0 + self.alpha * np.log2(together))
 
-    def _biased_blocks(self) -> Iterator[Floats]:
+    def _biased_blocks(self) -> Iterator[AnyFloats]:
         for block, raw in self._raw_blocks():
             yield self._biased(raw, self._support_count[block])
 
     @cached_property
-    def _kept(self) -> list[Floats]:
+    def _kept(self) -> list[AnyFloats]:
         return list(self._final_blocks()) if self._fit else []
 
-    def _final_blocks(self) -> Iterator[Floats]:
+    def _final_blocks(self) -> Iterator[AnyFloats]:
         return map(self._standardize, self._biased_blocks())

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
+from gmpll._typing import Floats
 from gmpll.graph.growing import NewEdges
 from gmpll.matching.affinity import DenseLayout
-
-Floats = NDArray[np.float64]
 
 
 class _ClampedLayout(DenseLayout):

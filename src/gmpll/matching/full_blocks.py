@@ -14,13 +14,12 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
+from gmpll._typing import AnyFloats, Floats, Mask
 from gmpll.graph.cosine import row_blocks, upper_triangle
 from gmpll.matching.affinity import DenseLayout, PackedLayout
 from gmpll.matching.full_tiles import FinalAffinity, FullAffinity, affinity_sums
-
-Floats = NDArray[np.floating]
 
 #: More pairs of assignments with the same label than this are kept in single precision, which
 #: halves the time of an iteration: fewer fit into the caches anyway.
@@ -55,7 +54,7 @@ class BlockAffinity(FullAffinity):
     Blocks are kept between iterations if they take no more than ``store_bytes``.
     """
 
-    def __init__(self, rows: Any, mask: NDArray[np.bool_], **options: Any) -> None:
+    def __init__(self, rows: Any, mask: Mask, **options: Any) -> None:
         super().__init__(rows, mask, **options)
         self._rounded = options.get("precision") is None
         # Pairs of assignments with the same label.
@@ -74,7 +73,7 @@ class BlockAffinity(FullAffinity):
             return False
         return VECTOR_COST * self._label_pairs <= float(n_samples) ** 2 * n_classes
 
-    def apply(self, p: Floats) -> Floats:
+    def apply(self, p: AnyFloats) -> AnyFloats:
         """Return K p."""
         if not self.by_label:
             return super().apply(p)
@@ -103,11 +102,11 @@ class BlockAffinity(FullAffinity):
         )
 
     @cached_property
-    def _base_of_assignments(self) -> NDArray[np.float64]:
+    def _base_of_assignments(self) -> Floats:
         assert isinstance(self.layout, PackedLayout)
         return self.base_support[self.layout.instance]
 
-    def gram(self) -> Floats | None:
+    def gram(self) -> AnyFloats | None:
         """Return all inner products, if looking them up is cheaper than making some anew."""
         n_samples, n_features = self.rows.shape
         size = self.rows.itemsize * n_samples**2
@@ -117,7 +116,7 @@ class BlockAffinity(FullAffinity):
         np.fill_diagonal(gram, self.final.steepness)
         return gram
 
-    def _dtype(self, rows: Floats, precision: str | None) -> DTypeLike:
+    def _dtype(self, rows: AnyFloats, precision: str | None) -> DTypeLike:
         if precision is not None:
             return np.dtype(np.float64 if precision == "highest" else np.float32)
         deviation = max(self.statistics.std, np.finfo(np.float64).tiny)
@@ -127,8 +126,8 @@ class BlockAffinity(FullAffinity):
 
 
 def same_less_different(
-    affinity: FinalAffinity, products: Floats, dtype: DTypeLike | None = None
-) -> Floats:
+    affinity: FinalAffinity, products: AnyFloats, dtype: DTypeLike | None = None
+) -> AnyFloats:
     """Return f_1 - f_0 from inner products of scaled rows, which are overwritten.
 
     Thresholds are decided before anything is rounded to the given type, by default that of the
@@ -156,7 +155,7 @@ class Batch(NamedTuple):
         return first * second // self.n_blocks
 
 
-def difference_matrix(gram: Floats, affinity: FinalAffinity, dtype: DTypeLike) -> Floats:
+def difference_matrix(gram: AnyFloats, affinity: FinalAffinity, dtype: DTypeLike) -> AnyFloats:
     """Return F_1 - F_0, rounded, from all inner products of scaled rows, which are overwritten."""
     differences = np.empty(gram.shape, dtype=dtype)
     for rows in row_blocks(len(gram), max(1, CACHED_ENTRIES // max(len(gram), 1))):
@@ -181,13 +180,13 @@ class LabelBlocks:
 
     def __init__(
         self,
-        rows: Floats,
+        rows: AnyFloats,
         layout: PackedLayout,
         affinity: FinalAffinity,
         *,
         tile: int,
         store_bytes: int,
-        differences: Floats | None = None,
+        differences: AnyFloats | None = None,
         dtype: DTypeLike | None = None,
     ) -> None:
         self.rows = rows
@@ -213,7 +212,7 @@ class LabelBlocks:
         entries = sum(batch.size() for batch in self.batches)
         self._fit = self.dtype.itemsize * entries <= store_bytes
 
-    def product(self, p: Floats) -> Floats:
+    def product(self, p: AnyFloats) -> AnyFloats:
         """Return the product with packed probabilities, in double precision."""
         self._values[:-1] = p
         padded = self._values.take(self._source)
@@ -229,12 +228,12 @@ class LabelBlocks:
                 result[second] += padded[first] @ blocks[0]
         return result.take(self.position).astype(np.float64, copy=False)
 
-    def blocks(self) -> Iterable[Floats]:
+    def blocks(self) -> Iterable[AnyFloats]:
         """Return the blocks of every batch."""
         return self._kept or map(self._made, self.batches)
 
     @cached_property
-    def _kept(self) -> list[Floats]:
+    def _kept(self) -> list[AnyFloats]:
         """All blocks if they fit, else none."""
         if not self._fit:
             return []
@@ -242,7 +241,7 @@ class LabelBlocks:
         self.differences = None
         return kept
 
-    def _made(self, batch: Batch) -> Floats:
+    def _made(self, batch: Batch) -> AnyFloats:
         left = self.instance[batch.first].reshape(batch.n_blocks, -1)
         right = self.instance[batch.second].reshape(batch.n_blocks, -1)
         if self.differences is not None:

@@ -14,8 +14,8 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gmpll._typing import Floats
 from gmpll.arrays import (
     Array,
     array_namespace,
@@ -118,7 +118,7 @@ class LabelLevels:
     ``only_equal`` says whether labels are equal or different, and nothing in between.
     """
 
-    def __init__(self, similarity: NDArray[np.float64]) -> None:
+    def __init__(self, similarity: Floats) -> None:
         self.similarity = similarity
         values, counts = np.unique(similarity, return_counts=True)
         self.base = float(values[np.argmax(counts)])
@@ -325,9 +325,7 @@ def widest(rows: Array) -> Any:
     return rows.dtype if on_mps else array_namespace(rows).float64
 
 
-def affinity_statistics(
-    rows: Array, mask: Array, similarity: NDArray[np.float64]
-) -> AffinityStatistics:
+def affinity_statistics(rows: Array, mask: Array, similarity: Floats) -> AffinityStatistics:
     """Return mean and deviation of K over all pairs of assignments, in double precision."""
     xp = array_namespace(rows)
     wide = xp.astype(rows, widest(rows))
@@ -345,7 +343,7 @@ def affinity_statistics(
     return AffinityStatistics(int(u), around_half.mean + 0.5, around_half.std)
 
 
-def _sum_of_squares(rows: Array, sets: Array, weights: NDArray[np.float64]) -> Array:
+def _sum_of_squares(rows: Array, sets: Array, weights: Floats) -> Array:
     """Return the sum of c_ij^2 over all pairs of assignments, weighted by their labels."""
     xp = array_namespace(rows)
     n_samples, n_features = rows.shape

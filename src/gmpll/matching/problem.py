@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gmpll._typing import Floats, Mask, Places
 from gmpll.matching.local import LocalAffinity
 from gmpll.matching.loop import match, uniform_start
 from gmpll.rounding import confidences_within
@@ -18,13 +18,13 @@ class MatchingProblem:
     """What rows were matched by."""
 
     weights: Any  # a sparse (n_samples, n_samples) matrix, the graph
-    mask: NDArray[np.bool_]
+    mask: Mask
     balance: float = 0.0  # exponent of the class-mass correction
-    similarity: NDArray[np.float64] | None = None  # of the labels, None if all are different
-    priors: NDArray[np.float64] | None = None  # what multiplies the support of every candidate
-    expected_mass: NDArray[np.float64] | None = None  # (1, n_classes): rows of every label
+    similarity: Floats | None = None  # of the labels, None if all are different
+    priors: Floats | None = None  # what multiplies the support of every candidate
+    expected_mass: Floats | None = None  # (1, n_classes): rows of every label
 
-    def over_all_labels(self, seen: NDArray[np.bool_]) -> MatchingProblem:
+    def over_all_labels(self, seen: Mask) -> MatchingProblem:
         """Return the same with columns for labels that no row contains."""
         if seen.all():
             return self
@@ -48,7 +48,7 @@ class MatchingProblem:
             expected_mass=widened(self.expected_mass),
         )
 
-    def path(self, rows: NDArray[np.intp], n_iterations: int) -> NDArray[np.float64]:
+    def path(self, rows: Places, n_iterations: int) -> Floats:
         """Return the probabilities of some rows before the first iteration and after each."""
         affinity = LocalAffinity(self.weights, self.mask, self.similarity)
         P = uniform_start(self.mask)

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmpll._columns import aligned_columns
+from gmpll._typing import Floats, Mask
 from gmpll.matching import uniform_start
 from gmpll.rounding import confidences_within
 
@@ -30,7 +31,7 @@ class Resolution(NamedTuple):
     """What was found for rows that came after the fit."""
 
     labels: NDArray[Any]  # one of the candidates of every row
-    confidences: NDArray[np.float64]  # of all labels: zero outside the candidates, sums of one
+    confidences: Floats  # of all labels: zero outside the candidates, sums of one
 
 
 @dataclass(frozen=True)
@@ -38,12 +39,12 @@ class FitState:
     """Where the matching of the training rows stands."""
 
     labels: NDArray[Any]  # of the columns below: those that some row contains
-    mask: NDArray[np.bool_]
-    confidences: NDArray[np.float64]
-    prior: NDArray[np.float64] | None  # what gmpll.side_information.candidate_prior returns
+    mask: Mask
+    confidences: Floats
+    prior: Floats | None  # what gmpll.side_information.candidate_prior returns
     batches: tuple[tuple[int, str], ...]  # number and digest of the rows that came together
 
-    def begins(self, X: NDArray[np.float64]) -> bool:
+    def begins(self, X: Floats) -> bool:
         """Whether the first rows of X are these rows."""
         ends = np.cumsum([n_rows for n_rows, _ in self.batches])
         return len(X) >= len(self.mask) and all(
@@ -62,12 +63,7 @@ class FitState:
             prior=None if prior is None else aligned_columns(prior, self.labels, labels),
         )
 
-    def with_rows(
-        self,
-        X: NDArray[np.float64],
-        mask: NDArray[np.bool_],
-        prior: NDArray[np.float64] | None = None,
-    ) -> FitState:
+    def with_rows(self, X: Floats, mask: Mask, prior: Floats | None = None) -> FitState:
         """Return the same with more rows, of whose candidates none is preferred yet."""
         merged_prior = None
         if self.prior is not None or prior is not None:
@@ -83,18 +79,16 @@ class FitState:
         )
 
 
-def batch_digest(X: NDArray[np.float64]) -> tuple[int, str]:
+def batch_digest(X: Floats) -> tuple[int, str]:
     """Return the number of rows and a digest by which they are known again."""
     return len(X), _digest(X)
 
 
-def _digest(X: NDArray[np.float64]) -> str:
+def _digest(X: Floats) -> str:
     return hashlib.blake2b(np.ascontiguousarray(X).data, digest_size=16).hexdigest()
 
 
-def warm_probabilities(
-    state: FitState, mask: NDArray[np.bool_], labels: NDArray[Any]
-) -> NDArray[np.float64]:
+def warm_probabilities(state: FitState, mask: Mask, labels: NDArray[Any]) -> Floats:
     """Return where a matching starts whose first rows have been matched before.
 
     Candidates that have become zero get a small share back, because an iteration multiplies. The
@@ -118,7 +112,7 @@ def warm_probabilities(
     return (1.0 - EVEN_SHARE) * before + EVEN_SHARE * even
 
 
-def grown_views(views: Sequence[Any], X: NDArray[np.float64]) -> tuple[list[Any], list[Any]]:
+def grown_views(views: Sequence[Any], X: Floats) -> tuple[list[Any], list[Any]]:
     """Return views with more rows, their statistics as they are, and the added rows in each."""
     added = [view.transform(X) for view in views]
     views = [copy.copy(view) for view in views]

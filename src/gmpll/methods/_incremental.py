@@ -13,13 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from gmpll._columns import sets_of_known_labels
 from gmpll._sklearn import fit_context
+from gmpll._typing import Floats, Mask
 from gmpll.candidates import CandidateSets
-from gmpll.evidence.pipeline import (
-    N_GRAPH_VIEWS,
-    CandidateRows,
-    GraphDisambiguation,
-    Pipeline,
-)
+from gmpll.evidence.pipeline import N_GRAPH_VIEWS, CandidateRows, GraphDisambiguation, Pipeline
 from gmpll.graph.growing import edges_of_new_rows, grown_graphs
 from gmpll.matching import match
 from gmpll.matching.clamped import ClampedAffinity
@@ -198,12 +194,7 @@ class IncrementalMixin:
                 "those, or call fit with all rows."
             )
 
-    def _grow(
-        self: Any,
-        X: NDArray[np.float64],
-        sets: CandidateSets,
-        prior: NDArray[np.float64] | None,
-    ) -> Any:
+    def _grow(self: Any, X: Floats, sets: CandidateSets, prior: Floats | None) -> Any:
         """Learn from all rows where X is new, with the views and the setting that there are."""
         rng = check_random_state(self.random_state)
         views, added = grown_views(self._views, X)
@@ -228,9 +219,7 @@ class IncrementalMixin:
         confidences = self._learned(pipeline, self.selection_.chosen, state.batches)
         return self._with_confidences(confidences, state.mask, rng)
 
-    def _priors_of_new(
-        self: Any, X: NDArray[np.float64], sets: CandidateSets, weights: Any
-    ) -> NDArray[np.float64]:
+    def _priors_of_new(self: Any, X: Floats, sets: CandidateSets, weights: Any) -> Floats:
         """Return what is known of new rows beside their neighbours."""
         priors = self._scores_of_new(X, sets.mask)
         if weights is None:
@@ -240,9 +229,7 @@ class IncrementalMixin:
             exponent = 1.0 if self.weight_exponent_ is None else self.weight_exponent_
         return np.where(sets.mask, priors * candidate_prior(weights, sets) ** exponent, 0.0)
 
-    def _scores_of_new(
-        self: Any, X: NDArray[np.float64], mask: NDArray[np.bool_]
-    ) -> NDArray[np.float64]:
+    def _scores_of_new(self: Any, X: Floats, mask: Mask) -> Floats:
         scores = np.zeros(mask.shape)
         scores[:, self._seen] = np.maximum(self.predictor_(X), 0.0)
         # Of labels that it has not seen the predictor knows nothing: they are taken for average.
@@ -251,7 +238,7 @@ class IncrementalMixin:
         scores[:, ~self._seen] = average[:, None]
         return np.where(mask, scores + SCORE_FLOOR, 0.0)
 
-    def _similarity_of_all_labels(self: Any) -> NDArray[np.float64] | None:
+    def _similarity_of_all_labels(self: Any) -> Floats | None:
         """Return the similarity of the labels; one that no row contains is like no other."""
         if self._similarity is None:
             return None
@@ -259,7 +246,7 @@ class IncrementalMixin:
         similarity[np.ix_(self._seen, self._seen)] = self._similarity
         return similarity
 
-    def _expected_mass(self: Any, n_samples: int) -> NDArray[np.float64] | None:
+    def _expected_mass(self: Any, n_samples: int) -> Floats | None:
         if self.class_prior is None:
             return None
         every = np.ones(len(self.classes_), dtype=bool)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from gmpll._typing import Columns, Floats, Mask
+from gmpll._typing import Floats, Mask, Places
 from gmpll.engines import engine_of
 from gmpll.graph.reconstruction import reconstruction_weights
 
@@ -29,7 +29,7 @@ def project_on_simplex(values: Floats, mask: Mask) -> Floats:
     return np.maximum(inside - threshold, 0.0)
 
 
-def deviation_from_neighbors(rows: Floats, near: Columns) -> sp.csr_array:
+def deviation_from_neighbors(rows: Floats, near: Places) -> sp.csr_array:
     """Matrix I - W that turns values of the rows into deviations from their reconstruction."""
     weights = reconstruction_weights(rows, rows, near, sum_to_one=True)
     graph: Any = engine_of(rows).query_weights(near, weights, len(rows))

@@ -8,24 +8,17 @@ from typing import Annotated, Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from gmpll._parameters import Count, Jobs, NotNegative, Seed, with_parameters
 from gmpll._sklearn import HasMethods, StrOptions
+from gmpll._typing import Floats, RandomSource
 from gmpll.arrays import Array, array_namespace, beside
 from gmpll.base import BasePartialLabelClassifier, ProbabilityMixin
 from gmpll.engines import Neighbors, engine_of
 from gmpll.graph.local import LocalGraph
 from gmpll.graph.reconstruction import reconstruction_weights
 from gmpll.graph.views import CosineView
-from gmpll.matching import (
-    LocalAffinity,
-    Matching,
-    full_affinity,
-    match,
-    support_of,
-    uniform_start,
-)
+from gmpll.matching import LocalAffinity, Matching, full_affinity, match, support_of, uniform_start
 from gmpll.matching.affinity import check_label_similarity
 from gmpll.matching.problem import MatchingProblem
 from gmpll.rounding import confidences_within, one_hot
@@ -190,7 +183,7 @@ class GMPLL(ProbabilityMixin, BasePartialLabelClassifier):
             self.matching_ = problem.over_all_labels(np.asarray(self._seen))
         return matching.probabilities
 
-    def _relate(self, view: Any, rng: int | np.random.RandomState = 0) -> Any:
+    def _relate(self, view: Any, rng: RandomSource = 0) -> Any:
         """Eq. (1): return the graph of a view; the full one is made from its rows when used."""
         if not isinstance(self.graph, str):
             return _checked_graph(self.graph, view.rows.shape[0])
@@ -232,7 +225,7 @@ class GMPLL(ProbabilityMixin, BasePartialLabelClassifier):
     def _is_full(self) -> bool:
         return isinstance(self.graph, str) and self.graph == "full"
 
-    def _similarity_of_seen_labels(self) -> NDArray[np.float64] | None:
+    def _similarity_of_seen_labels(self) -> Floats | None:
         """Eq. (2): the similarity of the labels that some row contains, None if all differ."""
         if self.label_similarity is None:
             return None
@@ -344,7 +337,7 @@ class _WeightMatrix:
     def __init__(self, weights: sp.csr_array) -> None:
         self.weights = weights
 
-    def to_queries(self, queries: NDArray[np.float64]) -> None:
+    def to_queries(self, queries: Floats) -> None:
         """Nothing is known of unseen rows."""
 
 

@@ -9,7 +9,7 @@ from numpy.random import RandomState
 
 from gmpll._parameters import Count, Jobs, NotNegative, Seed, Switch, with_parameters
 from gmpll._sklearn import Interval, Real
-from gmpll._typing import Columns, Floats, Mask
+from gmpll._typing import Floats, Mask, Places
 from gmpll.base import BasePartialLabelClassifier, DecisionMixin
 from gmpll.engines import engine_of
 from gmpll.graph.neighbors import nearest_neighbors, warn_of_few_rows
@@ -114,7 +114,7 @@ class IPAL(DecisionMixin, BasePartialLabelClassifier):
         weights /= np.where(total > 0, total, 1.0)
         return engine_of(self._rows).query_weights(near, weights, len(self._rows))
 
-    def _prepare_prediction(self, labels: Columns) -> None:
+    def _prepare_prediction(self, labels: Places) -> None:
         self._found = labels
 
     def _scores(self, X: Floats) -> Floats:
@@ -126,7 +126,7 @@ class IPAL(DecisionMixin, BasePartialLabelClassifier):
         )
 
     def _residuals(
-        self, neighbors: Floats, queries: Floats, weights: Floats, neighbor_labels: Columns
+        self, neighbors: Floats, queries: Floats, weights: Floats, neighbor_labels: Places
     ) -> Floats:
         """How badly the neighbours with each label reconstruct each query (step 4)."""
         same_label = neighbor_labels[:, :, None] == neighbor_labels[:, None, :]

@@ -14,7 +14,7 @@ from sklearn.svm import LinearSVC
 
 from gmpll._parameters import Count, NotNegative, Positive, Seed, Switch, with_parameters
 from gmpll._sklearn import StrOptions
-from gmpll._typing import Columns, Floats, Mask
+from gmpll._typing import Floats, Mask, Places
 from gmpll.base import BasePartialLabelClassifier, DecisionMixin
 from gmpll.methods._linear import BiasedScaling
 from gmpll.rounding import one_hot
@@ -157,8 +157,8 @@ class M3PL(DecisionMixin, BasePartialLabelClassifier):
         return self._scaling.transform(X) @ np.c_[self.intercept_, self.coef_].T
 
     def _alternate(
-        self, problem: SVMProblem, assignment: LabelAssignment, labels: Columns, C: float
-    ) -> tuple[Floats, Columns]:
+        self, problem: SVMProblem, assignment: LabelAssignment, labels: Places, C: float
+    ) -> tuple[Floats, Places]:
         """Alternate SVM and assignment at one penalty; note the objective after every step."""
         everyone = np.arange(len(labels))
         path: list[float] = []
@@ -214,7 +214,7 @@ class SVMProblem:
         # keeps all of them in the problem.
         self._with_placeholders = np.vstack([rows, np.zeros((n_labels, rows.shape[1]))])
 
-    def solve(self, row: Columns, label: Columns, C: float, weight: Any = 1.0) -> Floats:
+    def solve(self, row: Places, label: Places, C: float, weight: Any = 1.0) -> Floats:
         """Minimise half the squared norm plus C times the weighted hinge losses of (row, label)."""
         svm = LinearSVC(
             multi_class="crammer_singer",
@@ -259,7 +259,7 @@ class LabelAssignment:
         self._bounds = np.vstack([np.tile([0.0, 1.0], (len(edge), 1)), np.c_[lower, upper]])
         self._jitter = TIE_JITTER * rng.random_sample(len(edge))  # the order that breaks ties
 
-    def solve(self, costs: Floats) -> Columns:
+    def solve(self, costs: Floats) -> Places:
         """Return the candidate of every row that makes the sum of the costs smallest."""
         # At a tiny penalty the costs of a row differ in the sixth digit, about the tolerance of
         # the solver: only the differences count, brought to the scale of one.

@@ -17,7 +17,7 @@ from sklearn.svm import SVC
 
 from gmpll._parameters import Count, Jobs, Positive, Seed, Switch, with_parameters
 from gmpll._sklearn import Integral, Interval, Real, StrOptions
-from gmpll._typing import Columns, Floats, Mask
+from gmpll._typing import Floats, Mask, Places
 from gmpll.base import BasePartialLabelClassifier, DecisionMixin
 from gmpll.graph.views import Scaling
 from gmpll.methods._regression import Regressor
@@ -238,7 +238,7 @@ def draw_code(
     return np.concatenate(found, axis=1)[:, :n_columns]
 
 
-def distinct_splits(code: Code) -> tuple[Code, Columns, Code]:
+def distinct_splits(code: Code) -> tuple[Code, Places, Code]:
     """Return the different splits, and for every column its split and whether it is negated."""
     flip = code[0]
     splits, column = np.unique(code * flip, axis=1, return_inverse=True)

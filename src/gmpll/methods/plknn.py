@@ -6,11 +6,10 @@ from typing import Annotated
 
 import numpy as np
 from numpy.random import RandomState
-from numpy.typing import NDArray
 
 from gmpll._parameters import Count, Jobs, Seed, Switch, with_parameters
 from gmpll._sklearn import StrOptions
-from gmpll._typing import Floats, Mask
+from gmpll._typing import AnyFloats, Floats, Mask
 from gmpll.base import BasePartialLabelClassifier, ProbabilityMixin
 from gmpll.engines import engine_of
 from gmpll.graph.neighbors import Neighbors, nearest_neighbors, warn_of_few_rows
@@ -111,7 +110,7 @@ class PLKNN(ProbabilityMixin, BasePartialLabelClassifier):
         voters = engine_of(queries).query_weights(neighbors.indices, weights, len(self._rows))
         return voters @ self._ballots
 
-    def _vote_weights(self, queries: Floats, distances: NDArray[np.floating]) -> Floats:
+    def _vote_weights(self, queries: Floats, distances: AnyFloats) -> Floats:
         k = distances.shape[1]
         if self.weights == "uniform" or k <= 1:
             return np.ones_like(distances)

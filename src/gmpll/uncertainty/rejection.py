@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from gmpll._meta import TrainingRows
 from gmpll._parameters import Learner, Seed, with_parameters
 from gmpll._sklearn import Integral, Interval, Real
-from gmpll._typing import Mask
+from gmpll._typing import AnyFloats, Mask
 from gmpll.uncertainty.wrapper import PartialLabelWrapper
 
 
-def coverage_threshold(confidence: NDArray[np.floating], coverage: float) -> float:
+def coverage_threshold(confidence: AnyFloats, coverage: float) -> float:
     """Return the largest of the confidences that at least this share of the rows reaches.
 
     Examples

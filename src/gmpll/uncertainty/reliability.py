@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from gmpll._typing import Floats
+from gmpll._typing import Floats, Places
 
 
 class ReliabilityCurve(NamedTuple):
@@ -21,7 +21,7 @@ class ReliabilityCurve(NamedTuple):
 
     confidence: Floats
     accuracy: Floats
-    n_rows: NDArray[np.intp]
+    n_rows: Places
 
 
 class AccuracyCoverage(NamedTuple):
