@@ -7,8 +7,6 @@ A target that is no regular file (a pipe, a terminal, a device) is never replace
 is written into it.
 """
 
-from __future__ import annotations
-
 import itertools
 import os
 import platform

@@ -4,8 +4,6 @@ Arrays and sparse matrices have columns without names. All other forms name thei
 their columns may come in any order.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

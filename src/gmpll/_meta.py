@@ -4,8 +4,6 @@ Such a wrapper leaves features and candidates to the learner in the form in whic
 them: a pipeline that picks columns of a table by name works inside it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Work on all cores: NumPy and SciPy let other threads run while they compute."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor

@@ -4,8 +4,6 @@ What an algorithm needs of NumPy or PyTorch it takes from :func:`array_namespace
 array API standard. Where a value has to leave its device the call says so: :func:`to_host`.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

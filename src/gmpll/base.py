@@ -4,8 +4,6 @@ A method's own file holds only its idea: ``_fit`` turns clean features and a cle
 confidences of the candidates, ``_scores`` scores every label for unseen rows.
 """
 
-from __future__ import annotations
-
 import warnings
 from abc import ABCMeta, abstractmethod
 from typing import Any, ClassVar, Self

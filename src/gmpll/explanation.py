@@ -10,8 +10,6 @@ labels support each other, :math:`p_{jl}` stands for the confidences spread over
 explanation shows the terms of that sum.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise

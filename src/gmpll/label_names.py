@@ -4,8 +4,6 @@ Labels that people type differ by accident: ``Billing``, ``billing``, ``BILLING 
 ``é`` are other labels to a program. Every such variant takes candidates away from the right one.
 """
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Mapping
 from typing import Any, Literal

@@ -17,8 +17,6 @@ no true label compare methods and settings; only :func:`true_label_scorer` tells
 {'n_neighbors': 10}
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -4,8 +4,6 @@ Annotators of an ordered quantity (an age, a grade) disagree by a little. Labels
 candidate sets are then similar, and the matching lets them support each other, Eq. (2).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -9,8 +9,6 @@ annotators, which multiply the support of every assignment in every iteration of
 the frequencies of the classes, towards which every iteration draws the masses of the labels.
 """
 
-from __future__ import annotations
-
 import reprlib
 import warnings
 from collections.abc import Mapping
@@ -238,7 +236,7 @@ class Prior:
     classes: Floats | None = None
     weight_exponent: float | None = None
 
-    def part(self, rows: Places, seen: Mask) -> Prior:
+    def part(self, rows: Places, seen: Mask) -> "Prior":
         """Return the prior of some rows and labels."""
         candidates, classes = self.candidates, self.classes
         if candidates is not None:

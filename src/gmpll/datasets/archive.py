@@ -4,8 +4,6 @@ The member's bytes are read from the tool's standard output into a file of our o
 that no path inside an archive can lead anywhere.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

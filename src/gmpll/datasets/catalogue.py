@@ -4,8 +4,6 @@ The entries stand in ``catalogue.toml``. Beside the statistics of the loaded arr
 the paper prints in its tables 1 and 2; where the two differ, :data:`PAPER_DIFFERENCES` says why.
 """
 
-from __future__ import annotations
-
 import tomllib
 from dataclasses import dataclass
 from importlib import resources

@@ -6,8 +6,6 @@ comes from uniform numbers of a :class:`numpy.random.RandomState`, whose stream 
 frozen: the same seed gives the same sets on every platform and with every release.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Fetching a file over HTTP: with progress, a bounded number of attempts, all or nothing."""
 
-from __future__ import annotations
-
 import time
 from contextlib import AbstractContextManager, nullcontext
 from http.client import HTTPException

@@ -1,7 +1,5 @@
 """What can go wrong when a data set is asked for, and what files of arrays are refused for."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

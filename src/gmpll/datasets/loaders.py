@@ -1,7 +1,5 @@
 """One door to all data sets, and the small ones that come with scikit-learn."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

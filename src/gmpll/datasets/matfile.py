@@ -6,8 +6,6 @@ SciPy believes the type codes and sizes in a file, so that a damaged one can end
 the few kinds of elements that these files consist of are measured and read here.
 """
 
-from __future__ import annotations
-
 import struct
 import zlib
 from collections.abc import Iterator

@@ -7,8 +7,6 @@ the ``names`` of the labels, parts ``X_test``, ``y_test``, ``X_valid``, ``y_vali
 for testing.
 """
 
-from __future__ import annotations
-
 import zipfile
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The six real-world partial label data sets."""
 
-from __future__ import annotations
-
 import warnings
 from pathlib import Path
 from urllib.parse import quote

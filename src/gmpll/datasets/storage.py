@@ -1,7 +1,5 @@
 """The data folder: where it is, what lies in it, and how files come into it unharmed."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Partial label problems of any size, made on the spot."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

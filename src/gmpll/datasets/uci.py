@@ -1,7 +1,5 @@
 """The nine UCI data sets of the controlled experiments."""
 
-from __future__ import annotations
-
 import warnings
 from pathlib import Path
 from typing import Any

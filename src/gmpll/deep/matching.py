@@ -1,7 +1,5 @@
 """Matching inside training: graph matching on the embeddings of the network that is trained."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The modules that are trained: linear, perceptrons, or the user's own."""
 
-from __future__ import annotations
-
 import copy
 import itertools
 from collections.abc import Callable

@@ -4,8 +4,6 @@ Logarithms of probabilities come from ``log_softmax`` and ``logsumexp``, never f
 a softmax: probabilities underflow in single precision, and 0 times minus infinity ruins a model.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """PiCO: contrastive learning and prototypes decide between candidates."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The one training loop: minibatches, schedules, early stopping by held-out candidates."""
 
-from __future__ import annotations
-
 import copy
 import math
 from collections.abc import Callable, Iterator

@@ -3,8 +3,6 @@
 They work on whole batches of tensors, where these are, and draw from PyTorch's random numbers.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 from torch.nn import functional

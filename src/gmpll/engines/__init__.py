@@ -8,8 +8,6 @@ weights and what is kept between steps they call the engine of their arrays::
 PyTorch and Dask are loaded when an array of theirs is met.
 """
 
-from __future__ import annotations
-
 from gmpll.arrays import Array, is_dask_array, is_torch_array
 from gmpll.engines.base import Engine, Neighbors, Weights
 from gmpll.engines.numpy import NumpyEngine

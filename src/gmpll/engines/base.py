@@ -1,7 +1,5 @@
 """What every engine offers, and the neighbours that it finds."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 

@@ -12,8 +12,6 @@ change the result.
 The module needs numba (the extra ``neighbors``).
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

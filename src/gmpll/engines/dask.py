@@ -18,8 +18,6 @@ to the scheduler. ``gmpll.checkpoint-iterations``, 10 by default, says after how
 a loop a checkpoint is made: no more iterations are repeated when a worker is lost.
 """
 
-from __future__ import annotations
-
 import math
 import uuid
 from collections.abc import Callable, Iterable, Sequence
@@ -209,7 +207,7 @@ class DaskEngine(Engine):
         arrays = map(from_blocks, zip(*found, strict=True), repeat(sizes), like)
         return Neighbors(*(arrays if queries is not None else self.keep(*arrays)))
 
-    def symmetric_weights(self, indices: Array, values: Array) -> BlockWeights:
+    def symmetric_weights(self, indices: Array, values: Array) -> "BlockWeights":
         """Return the weights in parts.
 
         To be made symmetric by the maximum, the edges of a partition have to meet those that point
@@ -236,7 +234,7 @@ class DaskEngine(Engine):
         kept = zip(edges, dask.persist(*(part.weights for part in edges)), strict=True)
         return BlockWeights([part._replace(weights=weights) for part, weights in kept], sizes)
 
-    def query_weights(self, indices: Array, values: Array, n_rows: int) -> QueryWeights:
+    def query_weights(self, indices: Array, values: Array, n_rows: int) -> "QueryWeights":
         """Return the weights as they are; they are sorted by partitions when they are used."""
         return QueryWeights([(indices, values)], (indices.shape[0], n_rows))
 
@@ -272,7 +270,7 @@ class BlockWeights:
             totals[part.partition] = product(part.weights, there, totals[part.partition])
         return from_blocks(totals, self.sizes, P)
 
-    def __add__(self, other: BlockWeights) -> BlockWeights:
+    def __add__(self, other: "BlockWeights") -> "BlockWeights":
         """Return the sum."""
         return BlockWeights(self.edges + other.edges, self.sizes)
 
@@ -290,7 +288,7 @@ class QueryWeights:
         products = [DaskEngine().map_neighbors(_weighted_sum, P, *pair) for pair in self.edges]
         return reduce(add, products)
 
-    def __add__(self, other: QueryWeights) -> QueryWeights:
+    def __add__(self, other: "QueryWeights") -> "QueryWeights":
         """Return the sum."""
         return QueryWeights(self.edges + other.edges, self.shape)
 

@@ -1,7 +1,5 @@
 """Partitions of Dask arrays as tasks see them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any

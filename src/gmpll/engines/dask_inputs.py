@@ -1,7 +1,5 @@
 """From what users have on disk or in a cluster to Dask arrays cut into whole rows."""
 
-from __future__ import annotations
-
 import mmap
 from os import PathLike
 from pathlib import Path

@@ -13,8 +13,6 @@ default 131,072, more where there would be more than 64 groups, and no more than
 steps find is (:mod:`gmpll.engines.dask`): a lost worker costs no more than the round.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from itertools import repeat

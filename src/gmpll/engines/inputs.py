@@ -10,8 +10,6 @@ Dask arrays. Tensors stay tensors, on their device, where scikit-learn is told s
 Elsewhere tensors in the main memory are read as NumPy arrays, as scikit-learn does.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """NumPy arrays: neighbours found exactly, approximately or by a given estimator; CSR weights."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from importlib.util import find_spec

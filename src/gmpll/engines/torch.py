@@ -8,8 +8,6 @@ the k-th neighbour found, by more than what rounding to half precision can hide.
 cannot be said are searched in full.
 """
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections.abc import Callable, Sequence

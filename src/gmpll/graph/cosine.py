@@ -6,8 +6,6 @@ A zero row has cosine 0 with everything but itself. The m x m matrix is never ma
 over tiles of it, and because it is symmetric over those of its upper triangle only.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

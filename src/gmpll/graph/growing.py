@@ -6,8 +6,6 @@ others those among the added rows: O(n (m + n) d) time for n rows added to m of 
 new graph takes O((m + n)^2 d).
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Sequence
 from functools import reduce

@@ -1,7 +1,5 @@
 """Nearest neighbours on every engine; how they are found is in :mod:`gmpll.engines`."""
 
-from __future__ import annotations
-
 import warnings
 
 from gmpll.arrays import Array

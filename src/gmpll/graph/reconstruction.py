@@ -19,8 +19,6 @@ linearly dependent and the minimiser is not unique. Of tensors only the k x k ma
 problems visit the host.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

@@ -5,8 +5,6 @@ maps unseen rows with their statistics. Statistics are reductions over all rows;
 on blocks of rows (:mod:`gmpll.engines`).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from functools import cached_property, partial

@@ -6,10 +6,8 @@ a vector over the assignments alone (:class:`PackedLayout`). An affinity says in
 takes p and returns K p. Arrays are of the library that the affinity was made from.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 
@@ -25,7 +23,7 @@ class Operator(Protocol):
     """What the loop of the matching asks of an affinity."""
 
     @property
-    def layout(self) -> DenseLayout:
+    def layout(self) -> "DenseLayout":
         """Where the probabilities stand that :meth:`apply` takes and returns."""
         ...
 
@@ -158,7 +156,7 @@ class AffinityStatistics:
     std: float
 
     @classmethod
-    def from_sums(cls, n_assignments: int, total: float, squares: float) -> AffinityStatistics:
+    def from_sums(cls, n_assignments: int, total: float, squares: float) -> Self:
         """Make the statistics from the sum of all entries and of their squares."""
         entries = float(n_assignments) ** 2
         mean = total / entries

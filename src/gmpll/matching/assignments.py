@@ -8,8 +8,6 @@ apply: blocks of rows of the u x u matrix are made one after the other, exactly.
 between iterations if they fit.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import cached_property
 

@@ -1,7 +1,5 @@
 """Affinity of new rows where the probabilities of all other rows are held fixed."""
 
-from __future__ import annotations
-
 from gmpll._typing import Floats
 from gmpll.graph.growing import NewEdges
 from gmpll.matching.affinity import DenseLayout

@@ -11,8 +11,6 @@ Leaving the row out keeps a label from confirming itself. What is known of the a
 the priors of the matching, multiplies the prediction too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from gmpll.arrays import Array, array_namespace, evaluated

@@ -40,8 +40,6 @@ from beta to 0: in single precision, where that happens, probabilities differ fr
 precision by up to about 1e-3, elsewhere by about 1e-7.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -6,8 +6,6 @@ asked for: pairs of instances that share a candidate are all that an iteration l
 of instances, tile by tile.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import groupby
@@ -81,7 +79,7 @@ class BlockAffinity(FullAffinity):
         return np.maximum(support, 0.0, out=support)
 
     @cached_property
-    def blocks(self) -> LabelBlocks:
+    def blocks(self) -> "LabelBlocks":
         """What a label gets by products with the probabilities of that label."""
         assert isinstance(self.layout, PackedLayout)
         single = self._rounded and self._label_pairs > DOUBLE_PAIRS

@@ -9,8 +9,6 @@ Kept matrices are rounded to their parts once; what they are made from has 22 bi
 less where it can keep them.
 """
 
-from __future__ import annotations
-
 import math
 from functools import cached_property
 from importlib.util import find_spec

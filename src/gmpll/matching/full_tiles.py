@@ -6,12 +6,10 @@ once by the root of the steepness give standardised affinities by their inner pr
 that is left to do for every pair of instances is the threshold.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -60,7 +58,7 @@ class FinalAffinity:
     @classmethod
     def from_statistics(
         cls, statistics: AffinityStatistics, beta: float, resolution: float
-    ) -> FinalAffinity:
+    ) -> Self:
         """Make it from mean and deviation of K; with deviation zero K is left as it is.
 
         ``resolution`` is the relative spacing of the numbers that cosines are computed in.

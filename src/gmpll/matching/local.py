@@ -1,7 +1,5 @@
 """Affinity on a sparse graph: only neighbours with similar labels support each other."""
 
-from __future__ import annotations
-
 from functools import cached_property
 from typing import Any
 

@@ -10,8 +10,6 @@ The mass of a label is the sum of its probabilities over all instances. Two thin
   counted, and takes the place of the balance.
 """
 
-from __future__ import annotations
-
 from gmpll.arrays import Array, array_namespace, device
 from gmpll.matching.affinity import DenseLayout
 

@@ -1,9 +1,7 @@
 """A matching on a sparse graph with all that it was made from, so that it can be explained."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -24,7 +22,7 @@ class MatchingProblem:
     priors: Floats | None = None  # what multiplies the support of every candidate
     expected_mass: Floats | None = None  # (1, n_classes): rows of every label
 
-    def over_all_labels(self, seen: Mask) -> MatchingProblem:
+    def over_all_labels(self, seen: Mask) -> Self:
         """Return the same with columns for labels that no row contains."""
         if seen.all():
             return self

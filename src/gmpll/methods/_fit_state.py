@@ -4,13 +4,11 @@
 ``partial_fit`` adds rows to it.
 """
 
-from __future__ import annotations
-
 import copy
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,7 +50,7 @@ class FitState:
             for (n_rows, digest), end in zip(self.batches, ends, strict=True)
         )
 
-    def over(self, labels: NDArray[Any]) -> FitState:
+    def over(self, labels: NDArray[Any]) -> Self:
         """Return the same with columns for other labels; what is lost is no candidate any more."""
         prior = self.prior
         return replace(
@@ -63,7 +61,7 @@ class FitState:
             prior=None if prior is None else aligned_columns(prior, self.labels, labels),
         )
 
-    def with_rows(self, X: Floats, mask: Mask, prior: Floats | None = None) -> FitState:
+    def with_rows(self, X: Floats, mask: Mask, prior: Floats | None = None) -> Self:
         """Return the same with more rows, of whose candidates none is preferred yet."""
         merged_prior = None
         if self.prior is not None or prior is not None:

@@ -1,7 +1,5 @@
 """Rows that come after the fit: resolved against the fitted ones, or learned from as well."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Confidences as a quadratic problem over simplices: the projection, and one accelerated solver."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple
 

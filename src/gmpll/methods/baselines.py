@@ -1,7 +1,5 @@
 """Floors: a method that does not beat these has learned nothing from the candidates."""
 
-from __future__ import annotations
-
 from dataclasses import field
 from typing import Any
 

@@ -1,7 +1,5 @@
 """CLPL: one convex problem in which the mean score of the candidates has to be positive."""
 
-from __future__ import annotations
-
 import warnings
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """GM-PLL as published: partial label learning by graph matching (Algorithm 1 of the paper)."""
 
-from __future__ import annotations
-
 import copy
 from dataclasses import field
 from typing import Annotated, Any

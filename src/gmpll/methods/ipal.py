@@ -1,7 +1,5 @@
 """IPAL: propagate labels over a reconstruction graph, classify by reconstruction."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 import numpy as np

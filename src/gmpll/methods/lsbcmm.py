@@ -1,7 +1,5 @@
 """LSB-CMM: a mixture model whose components are chosen by logistic stick-breaking gates."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import numpy as np

@@ -1,7 +1,5 @@
 """M3PL: maximum margin partial label learning with integer label assignments."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from typing import Annotated, Any, ClassVar
@@ -157,7 +155,7 @@ class M3PL(DecisionMixin, BasePartialLabelClassifier):
         return self._scaling.transform(X) @ np.c_[self.intercept_, self.coef_].T
 
     def _alternate(
-        self, problem: SVMProblem, assignment: LabelAssignment, labels: Places, C: float
+        self, problem: "SVMProblem", assignment: "LabelAssignment", labels: Places, C: float
     ) -> tuple[Floats, Places]:
         """Alternate SVM and assignment at one penalty; note the objective after every step."""
         everyone = np.arange(len(labels))

@@ -1,7 +1,5 @@
 """PL-ECOC: error-correcting output codes whose binary problems avoid disambiguation."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from typing import Annotated, Any, ClassVar

@@ -1,7 +1,5 @@
 """PL-KNN: the neighbours vote for every label that they might have."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import numpy as np

@@ -1,7 +1,5 @@
 """PL-LEAF: give confidences the local geometry of the features, then regress on them."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from typing import Annotated

@@ -1,7 +1,5 @@
 """PL-SVM: the best candidate has to beat the best other label by a margin."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import numpy as np

@@ -4,8 +4,6 @@ The mathematics, and the condition under which it holds, is in
 :mod:`gmpll.evidence.temperature`.
 """
 
-from __future__ import annotations
-
 from dataclasses import field
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """Sets of labels that contain the true one with a stated probability."""
 
-from __future__ import annotations
-
 from dataclasses import field
 from typing import Annotated, Any, NamedTuple, Self
 

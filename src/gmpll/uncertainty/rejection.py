@@ -1,7 +1,5 @@
 """The reject option: rows in doubt are left unanswered."""
 
-from __future__ import annotations
-
 from dataclasses import field
 from typing import Annotated, Any
 

@@ -3,8 +3,6 @@
 What can be done without true labels is in :mod:`gmpll.uncertainty.calibration`.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

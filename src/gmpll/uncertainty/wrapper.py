@@ -1,7 +1,5 @@
 """What the estimators share that wrap a partial label learner."""
 
-from __future__ import annotations
-
 from abc import ABCMeta, abstractmethod
 from typing import Any, ClassVar, Self
 
