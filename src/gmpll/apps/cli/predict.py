@@ -37,8 +37,7 @@ def predict(
     out: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE",
-            help="In the format of INPUT; INPUT-predicted beside INPUT by default.",
+            metavar="FILE", help="In the format of INPUT; INPUT-predicted beside INPUT by default."
         ),
     ] = None,
     features: Annotated[
@@ -53,8 +52,7 @@ def predict(
     delimiter: Annotated[str | None, typer.Option(help="Between cells.")] = None,
     encoding: Annotated[str | None, typer.Option(help="Of text; UTF-8 by default.")] = None,
     escape_formulas: Annotated[
-        bool,
-        typer.Option(help="Put ' before CSV cells that look like formulas."),
+        bool, typer.Option(help="Put ' before CSV cells that look like formulas.")
     ] = True,
 ) -> None:
     """Predict the labels of unseen rows with the model that gmpll disambiguate wrote."""

@@ -126,14 +126,7 @@ def read_declaration(path: Path | str) -> Declaration:
 
 
 def built_in_declaration(name: str) -> Declaration:
-    """Return a declaration that comes with the package.
-
-    Examples
-    --------
-    >>> from gmpll.apps.experiments.declaration import built_in_declaration
-    >>> built_in_declaration("controlled").experiments[0].r
-    (1, 2, 3)
-    """
+    """Return a declaration that comes with the package."""
     if name not in BUILT_IN:
         raise ExperimentError(
             f"There is no declaration {_shown(name)}; there are {', '.join(BUILT_IN)}."
@@ -176,15 +169,7 @@ def parse_declaration(content: Mapping[str, Any], *, where: str) -> Declaration:
 
 
 def expand(declaration: Declaration) -> list[Job]:
-    """Return the independent jobs of a declaration, in the order in which they are started.
-
-    Examples
-    --------
-    >>> from gmpll.apps.experiments.declaration import Declaration, Experiment, expand
-    >>> iris = Experiment("controlled", ("iris",), ("Any candidate",), p=(0.5,), r=(1,), folds=3)
-    >>> [job.fold for job in expand(Declaration((iris,)))]
-    [0, 1, 2]
-    """
+    """Return the independent jobs of a declaration, in the order in which they are started."""
     jobs = {
         job.id: job
         for experiment in declaration.experiments
@@ -302,10 +287,7 @@ _RULES: tuple[tuple[str, Callable[[Experiment], Any]], ...] = (
         lambda e: e.tune in ("", *CRITERIA),
     ),
     ("a sensitivity experiment needs a table vary", lambda e: e.kind != "sensitivity" or e.vary),
-    (
-        "tune_once is {tune_once} but must be true or false",
-        lambda e: isinstance(e.tune_once, bool),
-    ),
+    ("tune_once is {tune_once} but must be true or false", lambda e: isinstance(e.tune_once, bool)),
     (
         "max_rows is {max_rows} but must be an integer, at least folds",
         lambda e: e.max_rows is None or _is_integer(e.max_rows, e.folds),

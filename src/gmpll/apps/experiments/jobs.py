@@ -36,17 +36,7 @@ def stable_seed(*parts: Any) -> int:
 
 @dataclass(frozen=True)
 class Job:
-    """One method on one fold of one data set.
-
-    Examples
-    --------
-    >>> from gmpll.apps.experiments.jobs import Job
-    >>> job = Job("timing", "lost", "Any candidate", "Any candidate", fold=0, n_folds=10, seed=0)
-    >>> job.title
-    'lost, Any candidate, fold 1'
-    >>> len(job.id)
-    24
-    """
+    """One method on one fold of one data set."""
 
     experiment: str  #: kind of the experiment
     dataset: str

@@ -22,13 +22,6 @@ def paired_t_test(a: ArrayLike, b: ArrayLike) -> TTest:
 
     Pairs with a NaN are left out. Training sets of cross-validation overlap, so the test finds
     differences too easily; see :func:`corrected_resampled_t_test`.
-
-    Examples
-    --------
-    >>> from gmpll.apps.experiments.statistics import paired_t_test
-    >>> test = paired_t_test([0.7, 0.8, 0.9], [0.6, 0.6, 0.8])
-    >>> round(test.statistic, 6), round(test.p_value, 6)
-    (4.0, 0.057191)
     """
     return _t_test_of_mean(_differences(a, b), extra_variance=0.0)
 
@@ -39,13 +32,6 @@ def corrected_resampled_t_test(a: ArrayLike, b: ArrayLike, test_share: float) ->
     The correction of C. Nadeau and Y. Bengio (Inference for the generalization error, Machine
     Learning 52, 2003): the variance of the mean difference is ``(1 / n + n_test / n_train) * var``
     instead of ``var / n``. A fold tests on the share ``test_share`` of the rows, 0.1 of ten folds.
-
-    Examples
-    --------
-    >>> from gmpll.apps.experiments.statistics import corrected_resampled_t_test
-    >>> test = corrected_resampled_t_test([0.7, 0.8, 0.9], [0.6, 0.6, 0.8], test_share=0.25)
-    >>> round(test.statistic, 6)
-    2.828427
     """
     if not 0 < test_share < 1:
         raise ValueError(f"test_share is {test_share}; it must lie strictly between 0 and 1.")
@@ -53,14 +39,7 @@ def corrected_resampled_t_test(a: ArrayLike, b: ArrayLike, test_share: float) ->
 
 
 def outcome(test: TTest, *, level: float = 0.05) -> str:
-    """Say what a test means for the first method: ``"win"``, ``"tie"`` or ``"loss"``.
-
-    Examples
-    --------
-    >>> from gmpll.apps.experiments.statistics import TTest, outcome
-    >>> outcome(TTest(3.0, 0.01)), outcome(TTest(-3.0, 0.01)), outcome(TTest(3.0, 0.2))
-    ('win', 'loss', 'tie')
-    """
+    """Say what a test means for the first method: ``"win"``, ``"tie"`` or ``"loss"``."""
     if not test.p_value < level:  # NaN is no evidence either
         return "tie"
     return "win" if test.statistic > 0 else "loss"
@@ -82,13 +61,6 @@ def friedman_nemenyi(scores: ArrayLike, *, level: float = 0.05) -> RankCompariso
     """Rank methods (columns) over data sets (rows) and test the ranks; larger scores are better.
 
     See J. Demsar, Statistical comparisons of classifiers over multiple data sets, JMLR 7, 2006.
-
-    Examples
-    --------
-    >>> from gmpll.apps.experiments.statistics import friedman_nemenyi
-    >>> ranked = friedman_nemenyi([[0.9, 0.8, 0.7], [0.8, 0.6, 0.7], [0.7, 0.6, 0.5]])
-    >>> ranked.average_ranks
-    array([1.        , 2.33333333, 2.66666667])
     """
     from scikit_posthocs import posthoc_nemenyi_friedman
 

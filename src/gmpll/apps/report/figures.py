@@ -36,13 +36,7 @@ _Style = dict[str, Any]
 _OPEN: _Style = {"markerfacecolor": "none"}
 _THIN: _Style = {"linewidth": 1.2, "markersize": 3.6}
 _FAINT: _Style = {"color": INK, "alpha": 0.65, "linewidth": 0.9, "markersize": 4.5, **_OPEN}
-_THICK: _Style = {
-    "color": INK,
-    "marker": "*",
-    "markersize": 7,
-    "linewidth": 2.2,
-    "zorder": 5,
-}
+_THICK: _Style = {"color": INK, "marker": "*", "markersize": 7, "linewidth": 2.2, "zorder": 5}
 _BARS: _Style = {"elinewidth": 0.8, "capsize": 1.8}
 _PANELS_PER_ROW = 3
 _PANEL_SIZE = (3.5, 2.6)

@@ -39,18 +39,6 @@ def write_report(
     ``.tex`` for every table, and ``figures/NAME.svg``. The provenance (command, versions, commit,
     class of machine) is listed at the end of the page. ``own`` is the folder of data sets that the
     catalogue does not know.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import pandas as pd
-    >>> from gmpll.apps.report import write_report
-    >>> from gmpll.apps.report.scores_table import SCORE_COLUMNS
-    >>> nothing = pd.DataFrame(columns=list(SCORE_COLUMNS))
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     page = write_report(nothing, folder, provenance={"command": "none"})
-    ...     "The table of scores is empty." in page.read_text(encoding="utf-8")
-    True
     """
     folder = Path(out_dir)
     infos = [*list_datasets(), *(own_infos(own) if own is not None else ())]

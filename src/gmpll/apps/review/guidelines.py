@@ -47,14 +47,7 @@ def read_guidelines(path: Path) -> list[Node]:
 
 
 def parse(text: str) -> list[Node]:
-    """Turn Markdown into nodes.
-
-    Examples
-    --------
-    >>> from gmpll.apps.review.guidelines import parse
-    >>> parse("**Billing**: <b>money</b>")
-    [('p', [('strong', ['Billing']), ': <b>money</b>'])]
-    """
+    """Turn Markdown into nodes."""
     from markdown_it import MarkdownIt
     from markdown_it.tree import SyntaxTreeNode
 

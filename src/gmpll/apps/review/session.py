@@ -598,9 +598,7 @@ class ReviewSession:
             )
 
 
-def _agreement_of_reviewers(
-    opinions: Mapping[int, Mapping[str, Entry]],
-) -> list[dict[str, Any]]:
+def _agreement_of_reviewers(opinions: Mapping[int, Mapping[str, Entry]]) -> list[dict[str, Any]]:
     """Tell for every two reviewers how many rows both decided, and how many alike."""
     alike: dict[tuple[str, str], list[bool]] = {}
     for said in opinions.values():

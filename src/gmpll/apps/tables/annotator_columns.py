@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from sklearn.metrics import cohen_kappa_score
 
-from gmpll.apps.tables.cells import MISSING, is_number, sampled
+from gmpll.apps.tables.cells import MISSING, is_everyday, sampled
 from gmpll.apps.tables.exports import Votes
 from gmpll.apps.tables.labels import read_cells
 from gmpll.label_names import spelling_key
@@ -25,7 +25,6 @@ _RATER = re.compile(
 )
 #: What stands where an annotator gave no label. "None" and "missing" may be labels.
 NO_VOTE = frozenset(MISSING) - {"none", "missing"}
-_EVERYDAY = {"true", "false", "yes", "no"}
 _MAX_LABELS = 50
 _MAX_COLUMNS = 200
 _MAX_LABEL_LENGTH = 40
@@ -53,7 +52,7 @@ def guess_annotators(table: Table, names: Iterable[str]) -> tuple[str, ...]:
     words = [
         name
         for name, cells in columns.items()
-        if not all(is_number(cell) or cell in _EVERYDAY for cell in cells[cells != ""].unique())
+        if not all(map(is_everyday, cells[cells != ""].unique()))
     ]
     group = _alike(columns, words[:_MAX_COLUMNS])
     agreements = [_kappa(columns[a], columns[b]) for a, b in combinations(group, 2)]

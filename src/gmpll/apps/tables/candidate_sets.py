@@ -14,13 +14,7 @@ from gmpll.apps.tables.annotator_columns import votes_in_columns
 from gmpll.apps.tables.errors import InputError, counted, listed, quoted
 from gmpll.apps.tables.exports import Votes
 from gmpll.apps.tables.guesses import Roles, guess_separator
-from gmpll.apps.tables.labels import (
-    Options,
-    VoteTable,
-    read_cells,
-    repeated_ids,
-    without_prefix,
-)
+from gmpll.apps.tables.labels import Options, VoteTable, read_cells, repeated_ids, without_prefix
 from gmpll.apps.tables.spelling import Spelling, read_spelling
 from gmpll.apps.tables.tables import Table
 from gmpll.candidates import CandidateSets, VotedCandidates, candidates_from_votes
@@ -319,11 +313,7 @@ def _known_codes(
 
 
 def _impossible(
-    table: Table,
-    roles: Roles,
-    classes: NDArray[np.str_],
-    spelling: Spelling,
-    problems: list[str],
+    table: Table, roles: Roles, classes: NDArray[np.str_], spelling: Spelling, problems: list[str]
 ) -> NDArray[np.bool_]:
     """Return the labels that a row cannot have."""
     separator = guess_separator(table.raw(roles.impossible)) or roles.separator or "|"

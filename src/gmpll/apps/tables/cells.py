@@ -132,6 +132,11 @@ def is_number(cell: str) -> bool:
     return any(pattern.fullmatch(cell) for pattern in _STYLES.values())
 
 
+def is_everyday(label: str) -> bool:
+    """Whether a label in small letters says nothing of what it labels: a number, yes, false."""
+    return is_number(label) or label in ("true", "false", "yes", "no")
+
+
 def divides_thousands(cell: str) -> bool:
     """Whether a number could have commas between its thousands."""
     return _THOUSANDS.fullmatch(cell.strip()) is not None

@@ -6,7 +6,7 @@ Columns that hold the answer, or results of an earlier run, do not become featur
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -21,6 +21,7 @@ from gmpll.apps.tables.cells import (
     POINT,
     divides_thousands,
     is_absent,
+    is_everyday,
     is_number,
     is_vector,
     number_style,
@@ -57,7 +58,6 @@ _MIN_OF_A_RUN = 3
 _SAMPLE = 1000
 #: A column holds labels if so many of its cells do.
 _NEARLY_ALL = 0.95
-_EVERYDAY = {"true", "false", "yes", "no"}
 #: Separators of the labels in a cell, the likeliest first; "json" and "list" are read as such.
 SEPARATORS = ("|", ";", ",", "/")
 EMBEDDING_FILES = (".npy", ".npz", ".parquet", ".pq")
@@ -94,7 +94,7 @@ def reasons_not_to_use(table: Table, columns: Sequence[str], source: Roles) -> d
     earlier = _of_an_earlier_run(columns)
     reasons = dict.fromkeys(earlier, "from an earlier run (--features uses it)")
     names, sets = _labels(table, source)
-    could_be_numbers = any(map(_is_everyday, names))
+    could_be_numbers = any(map(is_everyday, names))
     for name in columns:
         is_typed = table.frame[name].dtype.kind in "fiub"
         if name in earlier or (is_typed and not could_be_numbers):
@@ -138,10 +138,6 @@ def _plain(labels: Iterable[str]) -> frozenset[str]:
     return frozenset(str(label).strip().casefold() for label in labels) - {""}
 
 
-def _is_everyday(label: str) -> bool:
-    return is_number(label) or label in _EVERYDAY
-
-
 def _hold_labels(
     cells: dict[int, str], names: frozenset[str], sets: Sequence[frozenset[str]]
 ) -> bool:
@@ -150,7 +146,7 @@ def _hold_labels(
     used = frozenset().union(*found.values())
     if len(used) < 2 or len(found) < _NEARLY_ALL * len(present):
         return False
-    if any(len(labels) > 1 for labels in found.values()) or not all(map(_is_everyday, used)):
+    if any(len(labels) > 1 for labels in found.values()) or not all(map(is_everyday, used)):
         return True
     # Rows that may have any label agree with everything.
     telling = [row for row in found if sets and len(sets[row]) < len(names)]
@@ -213,21 +209,19 @@ class Roles:
         told = [f"{listed(names)}: {why}" for why, names in list(reasons.items())[:_MAX_REASONS]]
         if len(reasons) > _MAX_REASONS:
             told.append(f"and {len(reasons) - _MAX_REASONS} reasons more")
-        always = [
+        lines = [
             ("candidates", sets, "--candidates, --separator, --annotators, --votes"),
             ("id", self.id or "the row number", "--id"),
             ("known labels", self.gold or "none", "--gold"),
             ("text", listed(self.text) or "none", "--text"),
             ("numbers", listed(self.numeric) or "none", "--features, --exclude"),
             ("categories", listed(self.categorical) or "none", "--features, --exclude"),
-        ]
-        if_any = [
             ("embeddings", listed([*self.vectors, *self.files]), "--features"),
             ("impossible labels", self.impossible, "--impossible"),
             ("image", self.image, "--image"),
             ("left out", "; ".join(told), "--features"),
         ]
-        return [*always, *(line for line in if_any if line[1])]
+        return [line for line in lines if line[1]]
 
 
 def guess_roles(table: Table, options: Options) -> Roles:
@@ -245,14 +239,14 @@ def guess_roles(table: Table, options: Options) -> Roles:
     gold = _said_or_first(options.gold, golds, table, "--gold")
     impossible = _said_or_first(options.impossible, (), table, "--impossible")
     free = [name for name in free if name not in (identity, gold, impossible)]
-    if not identity and options.id is None and votes is not None:
-        words = _names_of_rows(table, options, free)
-        identity = next((name for name in words if _stands_in(votes, table.text(name))), "")
+    has_no_id = not identity and options.id is None
+    if has_no_id and votes is not None:
+        identity = _column_of_names(table, options, free, votes)
     source = _source(table, options, free, votes, identity)
     candidates = (*source.candidates, *source.annotators)
     free = [name for name in free if name not in candidates]
-    if not identity and options.id is None and votes is None:
-        identity = next(_names_of_rows(table, options, free), "")
+    if has_no_id and votes is None:
+        identity = _column_of_names(table, options, free)
     free = [name for name in free if name != identity]
     images = (name for name in free if _names_images(frame[name]))
     image = _said_or_first(options.image, images, table, "--image")
@@ -260,11 +254,11 @@ def guess_roles(table: Table, options: Options) -> Roles:
 
     left_out: dict[str, str] = dict.fromkeys(sorted(excluded), "excluded")
     columns, files = _feature_names(table, options)
-    if not options.features:
-        open_columns = [n for n in free if n != image and n not in options.text]
-        left_out |= reasons_not_to_use(table, open_columns, source)
     texts = [] if list(options.text) == [NONE] else _named(options.text, table, "--text")
     explicit = bool(options.features)
+    if not explicit:
+        open_columns = [n for n in free if n != image and n not in options.text]
+        left_out |= reasons_not_to_use(table, open_columns, source)
     kinds: dict[str, Any] = {"text": texts, "numeric": [], "categorical": [], "vectors": []}
     for name in columns if explicit else list(frame.columns):
         if name in used or name in texts or name in left_out:
@@ -333,7 +327,7 @@ def _named_ids(table: Table, options: Options, free: list[str], votes: Table | N
     named = {*options.text, *options.features, *options.candidates, *options.annotators}
     shared = [] if votes is None else [n for n in free if n in votes.frame.columns]
     exact = [name for name in free if name.lower() in _ID_NAMES]
-    like = [n for n in free if _ID_LIKE.fullmatch(n) and n not in named and _may_be_id(table, n)]
+    like = [name for name in free if name not in named and _is_like_id(table, name)]
     best = [name for name in shared if name in exact or name in like]
     return [n for n in (*best, *exact, *like, *shared) if _all_different(table, n)]
 
@@ -343,20 +337,24 @@ def _all_different(table: Table, name: str) -> bool:
     return bool(cells.is_unique and (cells != "").all())
 
 
-def _may_be_id(table: Table, name: str) -> bool:
+def _is_like_id(table: Table, name: str) -> bool:
     column = table.frame[name]
-    return column.dtype.kind != "f" or bool((column.dropna() % 1 == 0).all())
+    is_whole = column.dtype.kind != "f" or (column.dropna() % 1 == 0).all()
+    return bool(_ID_LIKE.fullmatch(name) and is_whole)
 
 
-def _names_of_rows(table: Table, options: Options, free: list[str]) -> Iterator[str]:
+def _column_of_names(
+    table: Table, options: Options, free: list[str], votes: Table | None = None
+) -> str:
+    """Return the first column of names of rows that the votes, if any, hold too; "" if none."""
     named = {*options.text, *options.features}
-    return (name for name in free if name not in named and _is_name_of_rows(table, name))
-
-
-def _stands_in(votes: Table, cells: pd.Series) -> bool:
-    """Whether a column of the votes holds the names of rows."""
-    known = set(cells)
-    return any(votes.text(name).isin(known).mean() >= 0.5 for name in votes.frame.columns)
+    for name in (n for n in free if n not in named and _is_name_of_rows(table, n)):
+        known = set(table.text(name))
+        if votes is None or any(
+            votes.text(other).isin(known).mean() >= 0.5 for other in votes.frame.columns
+        ):
+            return name
+    return ""
 
 
 def _is_name_of_rows(table: Table, name: str) -> bool:
@@ -380,13 +378,10 @@ def _source(
 ) -> Roles:
     """Find where candidates come from, and nothing else; what the user said always wins."""
     frame = table.frame
-    ways = {
-        "--votes": options.votes is not None,
-        "--candidates": bool(options.candidates),
-        "--annotators": bool(options.annotators),
-    }
-    if sum(ways.values()) > 1:
-        said = " and ".join(way for way, given in ways.items() if given)
+    ways = ["--votes"] if votes is not None else []
+    ways += [f"--{way}" for way in ("candidates", "annotators") if getattr(options, way)]
+    if len(ways) > 1:
+        said = " and ".join(ways)
         raise InputError(f"Candidates come from {said}: leave out all but one of them.")
     if votes is not None:
         ids = table.text(identity) if identity else [str(n + 1) for n in range(len(frame))]
@@ -394,9 +389,8 @@ def _source(
         return Roles(votes=found.described(), vote_table=found)
     if options.candidates:
         names = tuple(_named(options.candidates, table, "--candidates"))
-        if len(names) > 1:
-            return Roles(names)
-        return Roles(names, options.separator or guess_separator(table.raw(names[0])) or "|")
+        single = options.separator or guess_separator(table.raw(names[0])) or "|"
+        return Roles(names, single if len(names) == 1 else "")
     if options.annotators:
         names = tuple(_named(options.annotators, table, "--annotators"))
         if len(names) < 2:
@@ -501,8 +495,7 @@ def _kind(table: Table, name: str, explicit: bool, maybe_text: bool) -> tuple[st
             return "", "the number of the row"
         if is_answer or (not explicit and name.lower() in _GOLD_NAMES):
             return "", answer
-        is_id = name.lower() in _ID_NAMES or (_ID_LIKE.fullmatch(name) and _may_be_id(table, name))
-        if not explicit and is_id:
+        if not explicit and (name.lower() in _ID_NAMES or _is_like_id(table, name)):
             return "", "its name says that it is an id"
         values, _ = read_numbers(table, name, style)
         is_constant = len(np.unique(values[~np.isnan(values)])) < 2
