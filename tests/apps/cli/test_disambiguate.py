@@ -6,7 +6,8 @@ import pytest
 import typer
 
 import gmpll.apps.cli
-from gmpll.apps.cli.disambiguate import METHODS, disambiguate, progress_steps
+from gmpll.apps.cli.disambiguate import METHODS, disambiguate
+from gmpll.apps.cli.options import progress_steps
 from gmpll.apps.tables import InputError, resolving
 
 

@@ -87,7 +87,7 @@ def test_a_damaged_table_is_refused(tmp_path, content):
 def test_a_file_in_the_way_is_named(tmp_path):
     _save_scores(tmp_path)
     (tmp_path / "report").write_text("in the way")
-    with pytest.raises(UserError, match="cannot be written"):
+    with pytest.raises(UserError, match="cannot be read or written"):
         report(tmp_path)
 
 

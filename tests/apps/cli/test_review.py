@@ -131,7 +131,7 @@ def test_a_missing_library_is_named(folder, monkeypatch):
     for name in ("gmpll.apps.review.serving", "gmpll.apps.web.server"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     with pytest.raises(
-        UserError, match=r"needs uvicorn: install it with pip install 'gmpll\[review"
+        UserError, match=r"need uvicorn: install it with pip install 'gmpll\[review"
     ):
         review(folder)
 

@@ -17,6 +17,7 @@ from gmpll.apps.cli.datasets import datasets
 from gmpll.apps.cli.demo import demo
 from gmpll.apps.cli.disambiguate import disambiguate
 from gmpll.apps.cli.errors import UserError
+from gmpll.apps.cli.options import INTERRUPTED
 from gmpll.apps.cli.predict import predict
 from gmpll.apps.cli.report import report
 from gmpll.apps.cli.reproduce import reproduce
@@ -25,9 +26,8 @@ from gmpll.apps.cli.serve import serve
 
 __all__ = ["app", "main"]
 
-#: What the shell gets: the user's error, and an interruption by Ctrl-C.
+#: What the shell gets for an error of the user's.
 EXIT_USER_ERROR = 2
-EXIT_INTERRUPTED = 130
 
 
 class _Commands(TyperGroup):
@@ -50,7 +50,7 @@ def _interruption_told() -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         typer.echo("gmpll: interrupted.", err=True)
-        raise typer.Exit(EXIT_INTERRUPTED) from None
+        raise typer.Exit(INTERRUPTED) from None
 
 
 def _paragraphs(command: Callable[..., Any]) -> str:
@@ -123,4 +123,4 @@ def main() -> None:
         sys.exit(EXIT_USER_ERROR)
     except KeyboardInterrupt:  # outside of any command
         typer.echo("gmpll: interrupted.", err=True)
-        sys.exit(EXIT_INTERRUPTED)
+        sys.exit(INTERRUPTED)

@@ -12,6 +12,7 @@ import typer
 
 from gmpll._atomic_io import atomic_write
 from gmpll._seeds import LARGEST_SEED
+from gmpll.apps.cli.options import progress_steps
 from gmpll.apps.cli.outputs import check_file
 
 if TYPE_CHECKING:
@@ -112,7 +113,6 @@ def _digits(seed: int) -> dict[str, Any]:
 
 def _compare(problem: dict[str, Any], seed: int, console: Console) -> tuple[list[Any], Any]:
     """Return name and accuracies on seen and unseen images of every method, and the first model."""
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
@@ -130,16 +130,14 @@ def _compare(problem: dict[str, Any], seed: int, console: Console) -> tuple[list
         KNOWS_THE_TRUTH: make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)),
     }
     results = []
-    columns = [SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()]
-    with Progress(*columns, console=console) as progress:
+    with progress_steps(console) as step:
         for name, learner in learners.items():
-            task = progress.add_task(name, total=1)
+            step(name)
             learner.fit(problem["X"], problem["y" if name == KNOWS_THE_TRUTH else "mask"])
             found = getattr(learner, "labels_", None)
             transductive = None if found is None else float((found == problem["y"]).mean())
             inductive = float(learner.score(problem["X_test"], problem["y_test"]))
             results.append((name, transductive, inductive))
-            progress.advance(task)
     return results, model
 
 

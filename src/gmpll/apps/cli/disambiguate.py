@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import errno
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from gmpll._seeds import LARGEST_SEED
-from gmpll.apps.cli.errors import UserError
+from gmpll.apps.cli import options
+from gmpll.apps.cli.options import plain_errors, progress_steps, special
 from gmpll.apps.cli.outputs import table_stem
 
 if TYPE_CHECKING:
@@ -22,20 +21,11 @@ if TYPE_CHECKING:
     from gmpll.apps.decisions.archive import Archived
     from gmpll.apps.tables.resolving import Prepared, Resolution
 
-_EXIT_INTERRUPTED = 130
 _SHOWN_ANNOTATORS = 10
-_EXTRAS = (
-    *("pandas", "pyarrow", "skops", "jinja2", "markupsafe"),
-    *("starlette", "uvicorn", "h11", "markdown_it"),
-)
 
 
 def _data(metavar: str, help: str) -> Any:
     return typer.Option(metavar=metavar, help=help, rich_help_panel="Data")
-
-
-def _special(help: str, metavar: str | None = None) -> Any:
-    return typer.Option(metavar=metavar, help=help, rich_help_panel="Special cases")
 
 
 _Text = str | None
@@ -106,30 +96,26 @@ def disambiguate(
         bool, typer.Option("--dry-run", help="Describe the data and their problems, write nothing.")
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace results in DIR.")] = False,
-    format: Annotated[_Text, _special("csv, tsv, parquet, jsonl, json or excel.")] = None,
-    delimiter: Annotated[_Text, _special("Between cells; 'tab' for tabs.")] = None,
-    encoding: Annotated[_Text, _special("Of text; UTF-8 by default.")] = None,
-    separator: Annotated[_Text, _special("Between the labels of a cell, or json.")] = None,
-    vote_columns: Annotated[_Text, _special("Columns of the votes.", "ITEM,LABEL,WHO")] = None,
-    min_share: Annotated[float, _special("Drop labels with a smaller share of the votes.")] = 0.0,
+    format: options.Format = None,
+    delimiter: options.Delimiter = None,
+    encoding: options.Encoding = None,
+    separator: Annotated[_Text, special("Between the labels of a cell, or json.")] = None,
+    vote_columns: Annotated[_Text, special("Columns of the votes.", "ITEM,LABEL,WHO")] = None,
+    min_share: Annotated[float, special("Drop labels with a smaller share of the votes.")] = 0.0,
     trust: Annotated[
         float | None,
-        _special(
+        special(
             "Count votes, and how much: 0 not at all, 1 as probabilities. By default it is "
             "estimated, for every annotator who is named."
         ),
     ] = None,
     outside: Annotated[
         str,
-        _special("Labels that nobody voted for: auto (possible where annotators named), never."),
+        special("Labels that nobody voted for: auto (possible where annotators named), never."),
     ] = "auto",
-    labels: Annotated[_Text, _special("All labels that are allowed, with commas.")] = None,
-    empty: Annotated[
-        str, _special("Rows without candidates: error, or all (any label).")
-    ] = "error",
-    escape_formulas: Annotated[
-        bool, _special("Put ' before CSV cells that look like formulas.")
-    ] = True,
+    labels: Annotated[_Text, special("All labels that are allowed, with commas.")] = None,
+    empty: Annotated[str, special("Rows without candidates: error, or all (any label).")] = "error",
+    escape_formulas: options.EscapeFormulas = True,
 ) -> None:
     """Resolve ambiguous labels: which of its candidates is right for every row?
 
@@ -151,15 +137,14 @@ def disambiguate(
         from gmpll.apps.tables.resolving import prepare
         from gmpll.apps.tables.tables import read_table
 
-        options = options_of(given, split)
+        chosen = options_of(given, options.split)
         if not dry_run:
             check_target(folder, force=force, own_files=OWN_FILES)
             check_not_under_review(folder)
-        delimiter = {"tab": "\t", "\\t": "\t"}.get(delimiter or "", delimiter)
         with progress_steps(console) as step:
             step(f"Reading {input}")
             table = read_table(input, format=format, delimiter=delimiter, encoding=encoding)
-            roles = guess_roles(table, options)
+            roles = guess_roles(table, chosen)
         notes = f" ({'; '.join(table.notes)})" if table.notes else ""
         size = f"{len(table.frame)} rows, {table.frame.shape[1]} columns"
         console.print(f"{table.name}: {size}{notes}", markup=False)
@@ -167,7 +152,7 @@ def disambiguate(
         _print_grid(console, titles, roles.described())
         with progress_steps(console) as step:
             step("Reading the candidates")
-            prepared = prepare(table, roles, options)
+            prepared = prepare(table, roles, chosen)
         _print_sets(console, prepared)
         if dry_run:
             console.print("Dry run: nothing was written.")
@@ -190,69 +175,6 @@ def disambiguate(
             _print_archived(console, archived)
         console.print("Next: open the report, or go through the doubtful rows with")
         console.print(f"  gmpll review {folder}", markup=False, soft_wrap=True)
-
-
-def split(value: str | None) -> tuple[str, ...]:
-    """Split an option at its commas."""
-    return tuple(part.strip() for part in value.split(",") if part.strip()) if value else ()
-
-
-@contextmanager
-def plain_errors(target: Path, extra: str = "tables") -> Iterator[None]:
-    """Turn what a user can put right, and an interruption, into one sentence."""
-    from gmpll.apps.decisions.errors import ReviewError
-    from gmpll.apps.tables.errors import InputError
-
-    try:
-        yield
-    except KeyboardInterrupt:
-        typer.echo("gmpll: interrupted.", err=True)
-        raise typer.Exit(_EXIT_INTERRUPTED) from None
-    except (InputError, ReviewError) as error:
-        raise UserError(" ".join(str(error).split())) from error
-    except ImportError as error:
-        if error.name is None or error.name.partition(".")[0] not in _EXTRAS:
-            raise
-        what = {"tables": "Tables need", "review": "The review page needs"}[extra]
-        raise UserError(
-            f"{what} {error.name}: install it with pip install 'gmpll[{extra}]'."
-        ) from error
-    except MemoryError as error:
-        raise UserError("The data do not fit into memory: resolve a part of the rows.") from error
-    except UnicodeEncodeError as error:
-        raise UserError(f"The results cannot be written as {error.encoding}: use UTF-8.") from error
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise UserError(
-                f"The disk of {target} is full: free some space, or name another place with --out; "
-                "nothing was written."
-            ) from error
-        where = error.filename or target
-        raise UserError(f"{where} cannot be read or written: {error.strerror}.") from error
-
-
-@contextmanager
-def progress_steps(console: Console) -> Iterator[Callable[[str], None]]:
-    """Show what is being done, and how long each step took."""
-    from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
-
-    columns = [SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn()]
-    with Progress(*columns, console=console) as progress:
-        current: list[TaskID] = []
-
-        def step(text: str) -> None:
-            if current:
-                progress.update(current[-1], completed=1)
-            current.append(progress.add_task(text, total=1))
-
-        try:
-            yield step
-        except BaseException:
-            if current:  # no spinner that stands still above an error
-                progress.remove_task(current[-1])
-            raise
-        if current:
-            progress.update(current[-1], completed=1)
 
 
 def _print_grid(console: Console, columns: dict[str, str], rows: Iterable[Sequence[str]]) -> None:

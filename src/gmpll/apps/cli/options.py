@@ -2,20 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import errno
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from gmpll._seeds import LARGEST_SEED
 from gmpll.apps.cli.errors import UserError
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
 #: What a shell expects of a program that Ctrl-C stopped.
 INTERRUPTED = 130
 SOME_JOBS_FAILED = 1
+_EXTRAS = (
+    *("pandas", "pyarrow", "skops", "jinja2", "markupsafe"),
+    *("starlette", "uvicorn", "h11", "markdown_it", "matplotlib", "scikit_posthocs"),
+)
 
+
+def special(help: str, metavar: str | None = None) -> Any:
+    """Make an option that few need."""
+    return typer.Option(metavar=metavar, help=help, rich_help_panel="Special cases")
+
+
+Format = Annotated[str | None, special("csv, tsv, parquet, jsonl, json or excel.")]
+Delimiter = Annotated[str | None, special("Between cells; 'tab' for tabs.")]
+Encoding = Annotated[str | None, special("Of text; UTF-8 by default.")]
+EscapeFormulas = Annotated[bool, special("Put ' before CSV cells that look like formulas.")]
+Model = Annotated[
+    Path, typer.Argument(metavar="MODEL", help="model.skops, or the folder it lies in.")
+]
+Port = Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 for a free one.")]
+Host = Annotated[
+    str, typer.Option(help="Address to listen on; anything but loopback lets others in.")
+]
 RunFolder = Annotated[Path, typer.Option(help="Folder of the run; name it again to resume.")]
 Names = Annotated[str | None, typer.Option(help="Names, separated by commas.", metavar="X,Y")]
 Folds = Annotated[
@@ -40,14 +65,72 @@ DataHome = Annotated[
 ]
 
 
-def names_in(text: str | None) -> list[str] | None:
+def split(value: str | None) -> tuple[str, ...]:
+    """Split an option at its commas."""
+    return tuple(part.strip() for part in value.split(",") if part.strip()) if value else ()
+
+
+def names_in(text: str | None) -> tuple[str, ...] | None:
     """Return names that are separated by commas, None if there is no text."""
-    if text is None:
-        return None
-    names = [name.strip() for name in text.split(",") if name.strip()]
-    if not names:
+    if text is not None and not split(text):
         raise UserError("A list of names is empty: separate names by commas.")
-    return names
+    return None if text is None else split(text)
+
+
+@contextmanager
+def plain_errors(target: Path, extra: str = "tables") -> Iterator[None]:
+    """Turn what a user can put right into one sentence."""
+    from gmpll.apps.decisions.errors import ReviewError
+    from gmpll.apps.tables.errors import InputError
+
+    try:
+        yield
+    except (InputError, ReviewError) as error:
+        raise UserError(" ".join(str(error).split())) from error
+    except ImportError as error:
+        if error.name is None or error.name.partition(".")[0] not in _EXTRAS:
+            raise
+        what = {"tables": "Tables", "review": "The review page and the service"}
+        raise UserError(
+            f"{what.get(extra, 'Reports')} need {error.name}: install it with pip install "
+            f"'gmpll[{extra}]'."
+        ) from error
+    except MemoryError as error:
+        raise UserError("The data do not fit into memory: resolve a part of the rows.") from error
+    except UnicodeEncodeError as error:
+        raise UserError(f"The results cannot be written as {error.encoding}: use UTF-8.") from error
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise UserError(
+                f"The disk of {target} is full: free some space, or name another place with --out; "
+                "nothing was written."
+            ) from error
+        where = error.filename or target
+        raise UserError(f"{where} cannot be read or written: {error.strerror}.") from error
+
+
+@contextmanager
+def progress_steps(console: Console) -> Iterator[Callable[[str], None]]:
+    """Show what is being done, and how long each step took."""
+    from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+
+    columns = [SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn()]
+    with Progress(*columns, console=console) as progress:
+        current: list[TaskID] = []
+
+        def step(text: str) -> None:
+            if current:
+                progress.update(current[-1], completed=1)
+            current.append(progress.add_task(text, total=1))
+
+        try:
+            yield step
+        except BaseException:
+            if current:  # no spinner that stands still above an error
+                progress.remove_task(current[-1])
+            raise
+        if current:
+            progress.update(current[-1], completed=1)
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from gmpll._atomic_io import atomic_write, is_stdout
-from gmpll.apps.cli.disambiguate import plain_errors, split
+from gmpll.apps.cli import options
 from gmpll.apps.cli.outputs import check_file, table_stem
 
 __all__ = ["predict"]
@@ -23,9 +23,7 @@ STDOUT = Path("/dev/stdout")
 
 
 def predict(
-    model: Annotated[
-        Path, typer.Argument(metavar="MODEL", help="model.skops, or the folder it lies in.")
-    ],
+    model: options.Model,
     input: Annotated[
         Path,
         typer.Argument(
@@ -48,16 +46,14 @@ def predict(
         str | None, typer.Option(metavar="COLUMN", help="Ids that embedding files refer to.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing FILE.")] = False,
-    format: Annotated[str | None, typer.Option(help="csv, tsv, parquet, jsonl or json.")] = None,
-    delimiter: Annotated[str | None, typer.Option(help="Between cells.")] = None,
-    encoding: Annotated[str | None, typer.Option(help="Of text; UTF-8 by default.")] = None,
-    escape_formulas: Annotated[
-        bool, typer.Option(help="Put ' before CSV cells that look like formulas.")
-    ] = True,
+    format: options.Format = None,
+    delimiter: options.Delimiter = None,
+    encoding: options.Encoding = None,
+    escape_formulas: options.EscapeFormulas = True,
 ) -> None:
     """Predict the labels of unseen rows with the model that gmpll disambiguate wrote."""
     target = out or (STDOUT if input == STANDARD else None)
-    with plain_errors(target or input), _as_file(input, format) as file:
+    with options.plain_errors(target or input), _as_file(input, format) as file:
         import numpy as np
 
         from gmpll.apps.tables.output import check_suffix, table_suffix, write_table
@@ -72,7 +68,7 @@ def predict(
             check_suffix(target, table)
             check_file(target, force=force)
             target.parent.mkdir(parents=True, exist_ok=True)
-        files = [Path(name) for name in split(features)]
+        files = [Path(name) for name in options.split(features)]
         found = judged(saved, *predictions(saved, table, files, id or ""))
         columns = result_columns(found, saved.model.classes_, set(table.frame.columns))
         with atomic_write(target) as temporary:

@@ -13,8 +13,6 @@ from gmpll.apps.cli.errors import UserError
 if TYPE_CHECKING:
     import pandas as pd
 
-_EXTRAS = ("pandas", "matplotlib", "jinja2", "scikit_posthocs")
-
 
 def report(
     directory: Annotated[
@@ -32,23 +30,13 @@ def report(
     """
     if not directory.is_dir():
         raise UserError(f"{directory} is no folder: name the folder of a run.")
-    try:
+    target = out or directory / "report"
+    with options.plain_errors(target, extra="experiments"):
         from gmpll.apps.report import write_report
 
         scores = _scores(directory, data_home, keep=out is None)
         provenance = _provenance(directory)
-        page = write_report(
-            scores, out or directory / "report", provenance=provenance, own=directory / "data"
-        )
-    except ImportError as error:
-        if error.name is None or error.name.partition(".")[0] not in _EXTRAS:
-            raise
-        raise UserError(
-            f"Reports need {error.name}: install it with pip install 'gmpll[experiments]'."
-        ) from error
-    except OSError as error:
-        where = error.filename or out or directory
-        raise UserError(f"The report cannot be written: {where}: {error.strerror}.") from error
+        page = write_report(scores, target, provenance=provenance, own=directory / "data")
     typer.echo(str(page))
 
 

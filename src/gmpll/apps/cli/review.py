@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gmpll._atomic_io import atomic_write, is_stdout
-from gmpll.apps.cli.disambiguate import plain_errors, progress_steps
+from gmpll.apps.cli import options
 from gmpll.apps.cli.errors import UserError
+from gmpll.apps.cli.options import plain_errors, progress_steps
 from gmpll.apps.cli.outputs import check_file
 
 if TYPE_CHECKING:
@@ -22,12 +23,8 @@ def review(
     directory: Annotated[
         Path, typer.Argument(metavar="DIR", help="The folder that gmpll disambiguate wrote to.")
     ],
-    port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port of the page; by default a free one.")
-    ] = 0,
-    host: Annotated[
-        str, typer.Option(help="Address to listen on; anything but loopback lets others in.")
-    ] = "127.0.0.1",
+    port: options.Port = 0,
+    host: options.Host = "127.0.0.1",
     open_browser: Annotated[
         bool, typer.Option("--open", help="Open the page in the browser.")
     ] = False,

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from pathlib import Path
-from typing import Annotated
 
 import typer
 
-from gmpll.apps.cli.disambiguate import plain_errors
+from gmpll.apps.cli import options
 from gmpll.apps.cli.errors import UserError
 
 __all__ = ["serve"]
@@ -20,15 +18,7 @@ MIN_TOKEN = 16
 
 
 def serve(
-    model: Annotated[
-        Path, typer.Argument(metavar="MODEL", help="model.skops, or the folder it lies in.")
-    ],
-    port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port to listen on; 0 for a free one.")
-    ] = 8000,
-    host: Annotated[
-        str, typer.Option(help="Address to listen on; anything but loopback lets others in.")
-    ] = "127.0.0.1",
+    model: options.Model, port: options.Port = 8000, host: options.Host = "127.0.0.1"
 ) -> None:
     """Answer requests for predictions over HTTP, with the model that gmpll disambiguate wrote.
 
@@ -39,7 +29,7 @@ def serve(
         len(token) >= MIN_TOKEN and token.isascii() and token.isprintable()
     ):
         raise UserError(f"{TOKEN_VARIABLE} is no token: use {MIN_TOKEN} or more plain characters.")
-    with plain_errors(model, extra="review"):
+    with options.plain_errors(model, extra="review"):
         from gmpll.apps.serving.app import make_server
         from gmpll.apps.tables.loaded import load
         from gmpll.apps.web.security import is_loopback

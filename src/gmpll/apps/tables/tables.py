@@ -238,6 +238,7 @@ def _read_delimited(path: Path, kind: str, delimiter: str | None, encoding: str)
     codec = _codec(encoding)
     raw = _content(path)
     sample = _first_lines(raw, codec, path)
+    delimiter = {"tab": "\t", "\\t": "\t"}.get(delimiter or "", delimiter)
     said = _SEP_LINE.fullmatch(sample[0]) if sample else None
     skipped = int(said is not None)
     notes: tuple[str, ...] = ()
