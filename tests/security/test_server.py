@@ -15,7 +15,7 @@ pytest.importorskip("uvicorn")
 
 import review_problem
 
-from gmpll.apps.review.serving import TERMS, make_server
+from gmpll.apps.review.app import TERMS, make_server
 from gmpll.apps.review.session import open_review
 from gmpll.apps.web import security
 

@@ -128,7 +128,7 @@ def test_a_damaged_matching_is_one_sentence(tmp_path):
 
 def test_a_missing_library_is_named(folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
-    for name in ("gmpll.apps.review.serving", "gmpll.apps.web.server"):
+    for name in ("gmpll.apps.review.app", "gmpll.apps.web.server"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     with pytest.raises(
         UserError, match=r"need uvicorn: install it with pip install 'gmpll\[review"

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 from playwright.sync_api import sync_playwright
 
-from gmpll.apps.review.serving import make_server
+from gmpll.apps.review.app import make_server
 
 CHROMIUM = os.environ.get("GMPLL_CHROMIUM") or shutil.which("chromium") or ""
 ARGUMENTS = [

@@ -9,8 +9,7 @@ pytest.importorskip("httpx")
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
-from gmpll.apps.review.app import make_app
-from gmpll.apps.review.serving import TERMS
+from gmpll.apps.review.app import TERMS, make_app
 from gmpll.apps.web import security
 from gmpll.apps.web.security import Guard, host_check, is_loopback, new_token
 

@@ -19,7 +19,7 @@ import review_problem
 
 from gmpll.apps.decisions.errors import ReviewError
 from gmpll.apps.decisions.store import FILE_NAME
-from gmpll.apps.review.serving import make_server
+from gmpll.apps.review.app import make_server
 from gmpll.apps.review.session import open_review
 from gmpll.apps.web import security
 from gmpll.apps.web import server as server_module

@@ -117,7 +117,7 @@ def _export(session: ReviewSession, path: Path, export_format: str | None) -> No
 
 
 def _serve(session: ReviewSession, host: str, port: int, open_browser: bool) -> None:
-    from gmpll.apps.review.serving import make_server
+    from gmpll.apps.review.app import make_server
     from gmpll.apps.web.security import is_loopback
 
     server = make_server(session, host, port)

@@ -1,4 +1,4 @@
-"""The routes: HTTP in front of a :class:`~gmpll.apps.review.session.ReviewSession`."""
+"""HTTP in front of a :class:`~gmpll.apps.review.session.ReviewSession`: routes and server."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ from gmpll.apps.decisions.errors import ConflictError, RequestError, ReviewError
 from gmpll.apps.decisions.store import Decision
 from gmpll.apps.review.export import FORMATS
 from gmpll.apps.review.session import ReviewSession
+from gmpll.apps.web.security import Terms
+from gmpll.apps.web.server import LOOPBACK, LocalServer, PortError, listen
 
 #: The only files that are served; a path never reaches the disk.
 _STATIC = {
@@ -32,6 +34,26 @@ _STATIC = {
 }
 _STATUS: dict[type[Exception], int] = {RequestError: 400, ConflictError: 409, ReviewError: 507}
 _MAX_TAB = 64
+#: More connections at a time are answered with 503.
+MAX_CONNECTIONS = 64
+TERMS = Terms(
+    is_open=lambda path: not path.startswith("/api/"),
+    token_hint="open the address that gmpll printed",
+    content_types=("application/json",),
+    only="JSON is understood",
+    max_body=64 * 2**10,  # a decision takes some hundred bytes
+)
+
+
+def make_server(
+    session: ReviewSession, host: str = LOOPBACK, port: int = 0, token: str | None = None
+) -> LocalServer:
+    """Listen, on a free port if it is 0, and say at which address; it holds the token."""
+    try:
+        server = listen(make_app(session), TERMS, host, port, token, MAX_CONNECTIONS)
+    except PortError as error:
+        raise ReviewError(str(error)) from error
+    return server._replace(address=f"{server.address}#token={server.token}")
 
 
 def make_app(session: ReviewSession) -> Starlette:

@@ -16,6 +16,8 @@ from gmpll.apps.tables.decided import decisions_for, prepare_again, resolve_deci
 from gmpll.apps.tables.errors import counted
 from gmpll.apps.tables.output import keeping, write_folder
 
+NO_DECISION = "Decide a row first: without a decision nothing would change."
+
 
 class Applied(NamedTuple):
     """What applying did: rows decided, other labels that changed, where the old results are."""
@@ -55,7 +57,7 @@ def apply_decisions(folder: Path, step: Callable[[str], None] = lambda text: Non
             raise ReviewError(f"{before.source} has changed since it was resolved: {again}.")
         held = decisions_for(folder, before.rows, prepared)
         if not held:
-            raise ConflictError("Decide a row first: without a decision nothing would change.")
+            raise ConflictError(NO_DECISION)
         resolution = resolve_decided(prepared, held, step=step)
         with keeping(folder) as kept:
             files, _ = write_folder(resolution, folder, escape=escape, held=held, step=step)

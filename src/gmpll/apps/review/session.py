@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 from gmpll.apps.decisions.errors import ConflictError, RequestError, ReviewError
 from gmpll.apps.decisions.store import FILE_NAME, Decision, Entry, Rematched, Store
 from gmpll.apps.pages.images import Image, PictureError, read_picture
-from gmpll.apps.review.applying import apply_decisions
+from gmpll.apps.review.applying import NO_DECISION, apply_decisions
 from gmpll.apps.review.background import BackgroundRun
 from gmpll.apps.review.guidelines import Node, definitions, read_guidelines
 from gmpll.apps.review.ordering import Similarity, doubt, propose_order
-from gmpll.apps.review.resolved import input_columns
 from gmpll.apps.tables import InputError, SavedMatching, read_matching, rematch
+from gmpll.apps.tables.tables import read_table
 
 #: How to match again: what was found before, and the known labels (codes by row).
 Rematch = Callable[[SavedMatching, dict[int, int]], SavedMatching]
@@ -219,11 +219,10 @@ class ReviewSession:
 
     def _suggestion(self, row: int) -> dict[str, Any] | None:
         """Return the label that similar rows suggest where no candidate is probably right."""
-        code = int(self._suggested[row])
+        code, name = int(self._suggested[row]), str(self.saved.classes[self._suggested[row]])
         if not self.saved.lacking[row] or self.saved.mask[row, code]:
             return None
-        name, outside = str(self.saved.classes[code]), _share(self._outside[row])
-        return {"code": code, "name": name, "outside": outside}
+        return {"code": code, "name": name, "outside": _share(self._outside[row])}
 
     def _candidates(self, row: int) -> list[dict[str, Any]]:
         saved = self._matching.saved
@@ -378,9 +377,8 @@ class ReviewSession:
         saved, held = self._matching.saved, self.store.decisions()
         confidence = saved.confidence[np.arange(len(saved.labels)), saved.labels]
         sure = self._ambiguous & ~self._matching.doubtful & (confidence >= at_least)
-        sure &= saved.labels < self._n_own
-        rows = [row for row in np.flatnonzero(sure).tolist() if row not in held]
-        return {row: int(saved.labels[row]) for row in rows}
+        rows = np.flatnonzero(sure & (saved.labels < self._n_own)).tolist()
+        return {row: int(saved.labels[row]) for row in rows if row not in held}
 
     def sure_rows(self) -> list[dict[str, Any]]:
         """Tell for some limits how many rows are as sure, and how many of them are likely wrong."""
@@ -420,6 +418,9 @@ class ReviewSession:
         entries = [*skipped, *(e for said in opinions.values() for e in said.values())]
         entries.sort(key=lambda entry: -entry.number)
         names = {self._decided_name(e.decision) or "" for e in entries if e not in skipped}
+        by_reviewer: dict[str, list[Entry]] = {}
+        for name, entry in (pair for said in opinions.values() for pair in said.items()):
+            by_reviewer.setdefault(name, []).append(entry)
         shown = [
             entry
             for entry in entries
@@ -440,7 +441,10 @@ class ReviewSession:
                 for entry in shown[:SHOWN_ROWS]
             ],
             "labels": sorted(names - {""}),
-            "reviewers": self._reviewers(opinions),
+            "reviewers": [
+                {"name": name, "decided": len(said), **_agreement_with_model(said)}
+                for name, said in sorted(by_reviewer.items())
+            ],
             "pairs": _agreement_of_reviewers(opinions),
         }
 
@@ -448,21 +452,8 @@ class ReviewSession:
         return entry.margin is not None and entry.margin < self._review_below
 
     def _contains(self, row: int, part: str) -> bool:
-        if not part:
-            return True
-        cells = [str(self.saved.ids[row]), *self._fields(row).values()]
+        cells = [str(self.saved.ids[row]), *self._fields(row).values()] if part else [""]
         return any(part in cell.casefold() for cell in cells)
-
-    @staticmethod
-    def _reviewers(opinions: Mapping[int, Mapping[str, Entry]]) -> list[dict[str, Any]]:
-        """Tell how many rows everybody decided, and how often for the label that was found."""
-        by_name: dict[str, list[Entry]] = {}
-        for name, entry in (pair for said in opinions.values() for pair in said.items()):
-            by_name.setdefault(name, []).append(entry)
-        return [
-            {"name": name, "decided": len(entries), **_agreement_with_model(entries)}
-            for name, entries in sorted(by_name.items())
-        ]
 
     def summary(self) -> dict[str, Any]:
         """Tell how far the review is: what was decided, and about how many labels are wrong."""
@@ -515,7 +506,7 @@ class ReviewSession:
     def match_again(self) -> None:
         """Start matching with the decisions as known labels; the page goes on meanwhile."""
         if not self._decided_codes():
-            raise ConflictError("Decide a row first: without a decision nothing would change.")
+            raise ConflictError(NO_DECISION)
         self.run.start("match", self._match_again)
 
     def _match_again(self) -> str:
@@ -535,7 +526,7 @@ class ReviewSession:
     def apply(self) -> None:
         """Start making the results in the folder again, with the decisions as known labels."""
         if not any(e.decision.action != "skip" for e in self.store.decisions().values()):
-            raise ConflictError("Decide a row first: without a decision nothing would change.")
+            raise ConflictError(NO_DECISION)
         self.run.start("apply", self._apply)
 
     def _apply(self) -> str:
@@ -574,8 +565,22 @@ class ReviewSession:
     # Results
 
     def input_columns(self) -> dict[str, list[str]]:
-        """Return the columns of the input as text; none where they cannot be read any more."""
-        return input_columns(self.folder, self.saved)
+        """Return the columns of the input as text; none where the results cannot be read."""
+        settings = json.loads(self.saved.settings)
+        given = settings.get("input") or {}
+        for path in sorted(self.folder.glob("resolved.*")):
+            try:
+                table = read_table(path, encoding=given["reading"]["encoding"] if given else None)
+                names = table.frame.columns[: -settings["added_columns"]]
+            except (InputError, OSError, KeyError, TypeError):
+                continue
+            if len(table.frame) == len(self.saved.ids):
+                mark = "'" if given.get("escape", True) and table.format in ("csv", "tsv") else ""
+                return {
+                    name.removeprefix(mark): [cell.removeprefix(mark) for cell in table.text(name)]
+                    for name in names
+                }
+        return {}
 
     def results(self) -> Iterator[Result]:
         """Yield every row with the label as it stands, in the order of the input."""
@@ -586,15 +591,13 @@ class ReviewSession:
             label, origin = self._label(row, held)
             entry = held.get(row)
             yield Result(
-                id=str(saved.ids[row]),
-                label=label,
-                origin=origin,
-                decision=entry.decision.action if entry else "",
-                decided_at=entry.at if entry else "",
-                decided_by=entry.reviewer if entry else "",
-                matched=str(saved.classes[found]),
-                confidence=float(saved.confidence[row, found]),
-                fields={n: c[row] for n, c in inputs.items()} or self._fields(row),
+                str(saved.ids[row]),
+                label,
+                origin,
+                *((entry.decision.action, entry.at, entry.reviewer) if entry else ("", "", "")),
+                str(saved.classes[found]),
+                float(saved.confidence[row, found]),
+                {n: c[row] for n, c in inputs.items()} or self._fields(row),
             )
 
 
