@@ -148,7 +148,8 @@ def test_where_the_truth_is_probably_missing_similar_rows_suggest_a_label(folder
     review_problem.write(tmp_path, outside=outside, suggested=suggested)
     session = open_review(folder, rematch=review_problem.rematch)
     name = review_problem.CLASSES[2]
-    assert session.item(1)["suggested"] == {"code": 2, "name": name, "outside": 0.9}
+    suggestion = {"code": 2, "name": name, "outside": 0.9, "listed": False}
+    assert session.item(1)["suggested"] == suggestion
     # The only candidate is not sure at all.
     assert [c["confidence"] for c in session.item(1)["candidates"]] == [0.1]
     wrong = 1 - session.saved.confidence.max(axis=1) * (1 - outside)

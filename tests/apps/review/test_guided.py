@@ -62,6 +62,19 @@ def problem(tmp_path):
 
 
 @pytest.fixture
+def problem_of_votes(tmp_path):
+    """The label of row 1 is one that nobody gave."""
+    found = review_problem.arrays(tmp_path)
+    outside, suggested = np.zeros(30), found["labels"].copy()
+    labels, confidence = found["labels"].copy(), found["confidence"].copy()
+    outside[1], suggested[1], labels[1] = 0.9, 1, 1
+    confidence[1] = 0.05, 0.9, 0.03, 0.02
+    changed = {"labels": labels, "confidence": confidence, "weights": found["mask"].astype(float)}
+    folder = review_problem.write(tmp_path, outside=outside, suggested=suggested, **changed)
+    return open_review(folder, rematch=review_problem.rematch)
+
+
+@pytest.fixture
 def address(problem):
     with served(problem) as address:
         yield address
@@ -129,6 +142,35 @@ def test_similar_rows_suggest_a_label_where_no_candidate_is_right(browser, addre
     _press(page, "y")
     assert problem.store.current(1).decision == Decision("label", code=1)
     assert page.locator("#suggestion:visible").count() == 0
+    page.context.close()
+
+
+def test_a_label_that_nobody_gave_is_not_offered_twice(browser, problem_of_votes):
+    with closing(problem_of_votes.store), served(problem_of_votes) as address:
+        page = _open(browser, address)
+        while _row(page) != "r1":
+            _press(page, "j")
+        assert page.inner_text("#candidates li:first-child .name") == "dog"
+        assert page.inner_text("#suggestion") == (
+            "Nobody gave the label that is probably right (90 %). Similar rows say: dog"
+        )
+        assert page.locator("#suggestion button").count() == 0
+        _press(page, "y")
+        assert problem_of_votes.store.current(1).decision == Decision("label", code=1)
+        page.context.close()
+
+
+def test_the_list_of_keys_begins_at_its_top_and_an_empty_list_says_why(browser, address):
+    page = _open(browser, address, viewport={"width": 390, "height": 500})
+    page.keyboard.press("?")
+    page.wait_for_selector("#help[open]")
+    assert page.evaluate("document.getElementById('help').scrollTop") == 0
+    page.keyboard.press("Escape")
+    page.keyboard.press("l")
+    page.wait_for_selector("#list[open]")
+    assert page.inner_text("#list-summary") == "Nothing is decided yet."
+    page.fill("#filter-text", "unicorn")
+    page.wait_for_selector("#list-summary:has-text('No decision is like that.')")
     page.context.close()
 
 
@@ -201,6 +243,7 @@ def test_sure_rows_are_accepted_together_and_undone(browser, address, problem):
     assert set(problem.store.decisions()) == {20, 21, 22}
     page.keyboard.press("u")
     page.wait_for_selector("#counts:has-text('0 decided')")
+    assert page.locator("#notice:visible").count() == 0  # nothing is accepted any more
     page.context.close()
 
 

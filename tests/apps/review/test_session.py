@@ -10,7 +10,7 @@ import review_problem
 from gmpll.apps.decisions.errors import ConflictError, RequestError, ReviewError
 from gmpll.apps.decisions.store import Decision
 from gmpll.apps.review.ordering import doubt, propose_order
-from gmpll.apps.review.session import LEASE_SECONDS, open_review
+from gmpll.apps.review.session import LEASE_SECONDS, REVIEW_BELOW, open_review
 
 
 def _decide(session, row, code, tab="a"):
@@ -22,7 +22,12 @@ def test_rows_come_in_the_proposed_order_without_the_known_ones(session):
     saved = session.saved
     open_rows = saved.mask.sum(axis=1) > 1
     open_rows[0] = False  # its label is given
-    expected = propose_order(doubt(saved.confidence, saved.labels), open_rows, session._similarity)
+    doubts = doubt(saved.confidence, saved.labels)
+    expected = propose_order(doubts, open_rows, session._similarity)
+    # Rows of which the label is sure enough wait, however much they tell about others.
+    doubtful = 1 - 2 * doubts[expected] < REVIEW_BELOW
+    assert not doubtful[: doubtful.sum()].all()
+    expected = np.concatenate([expected[doubtful], expected[~doubtful]])
     seen = []
     while (item := session.next_item("a")) is not None:
         seen.append(item["row"])

@@ -36,6 +36,9 @@ def test_one_note_lists_all_groups_with_counts_and_the_remedy():
     )
     (note,) = sets_of(["cafe|café", "dog", "cafe"]).problems
     assert "--merge-labels" not in note
+    (note,) = sets_of(["cafe|Cafe", "dog", "café"]).problems
+    assert "--merge-labels" in note
+    assert "--rename" in note  # the accent stays
 
 
 def test_variants_are_merged_and_what_was_merged_is_told():

@@ -215,8 +215,10 @@ def _print_results(console: Console, resolution: Resolution) -> None:
     what = counted(len(sure), "ambiguous row")
     if resolution.prepared.sets.annotated:
         what = f"{counted(len(sure), 'row')} with more than one possible label"
+    flagged = int(found.review.sum())
     console.print(
-        f"Resolved {what}, mean confidence {mean:.2f}; {int(found.review.sum())} are worth a look."
+        f"Resolved {what}, mean confidence {mean:.2f}; "
+        f"{flagged} {'is' if flagged == 1 else 'are'} worth a look."
     )
     if resolution.prepared.calibrated:
         wrong = wrong_probability(resolution)

@@ -153,6 +153,8 @@ class ReviewSession:
         waiting = self._ambiguous.copy()
         waiting[decided] = False
         first = propose_order(doubts, waiting, self._similarity)
+        # The page promises that so many doubtful rows are left: no others stand between them.
+        first = first[np.argsort(~doubtful[first], kind="stable")]
         # Decided rows stay at the end: whatever is undone later is found there.
         rest = np.flatnonzero(self._ambiguous & ~waiting)
         return _Matching(saved, np.concatenate([first, rest]), doubtful, margins)
@@ -218,11 +220,16 @@ class ReviewSession:
         }
 
     def _suggestion(self, row: int) -> dict[str, Any] | None:
-        """Return the label that similar rows suggest where no candidate is probably right."""
+        """Return the label that similar rows suggest where no candidate is probably right.
+
+        Of votes it may be the label found, which then stands among the candidates already.
+        """
         code, name = int(self._suggested[row]), str(self.saved.classes[self._suggested[row]])
         if not self.saved.lacking[row] or self.saved.mask[row, code]:
             return None
-        return {"code": code, "name": name, "outside": _share(self._outside[row])}
+        listed = code == int(self._matching.saved.labels[row])
+        outside = _share(self._outside[row])
+        return {"code": code, "name": name, "outside": outside, "listed": listed}
 
     def _candidates(self, row: int) -> list[dict[str, Any]]:
         saved = self._matching.saved

@@ -87,10 +87,13 @@ def _note_of_variants(counts: Mapping[str, int]) -> list[str]:
     groups = variants(counts)
     if not groups:
         return []
-    mergeable = [group for group in groups if len({spelling_key(n) for n in group}) < len(group)]
-    remedies = ["--merge-labels makes one of those that differ in case, spaces or Unicode form"]
-    if len(mergeable) < len(groups):
-        remedies = [*(remedies if mergeable else []), "--rename OLD=NEW makes one of any others"]
+    left = [len({spelling_key(name) for name in group}) for group in groups]
+    remedies = []
+    if any(n < len(group) for n, group in zip(left, groups, strict=True)):
+        what = "one of those that differ in case, spaces or Unicode form"
+        remedies.append(f"--merge-labels makes {what}")
+    if max(left) > 1:
+        remedies.append("--rename OLD=NEW makes one of any others")
     what = f"{counted(len(groups), 'label', 'is')} written in several ways"
     return [f"{what}: {_few(map(_counts, groups))}; {', '.join(remedies)}"]
 

@@ -137,7 +137,9 @@ export async function loadDecided(open) {
   renderList(
     {
       heading: "Decided rows",
-      summary: found.count ? `${counted(found.count, "decision")}, newest first. Open a row to decide it again.${cut}` : "No decision is like that.",
+      summary: found.count
+        ? `${counted(found.count, "decision")}, newest first. Open a row to decide it again.${cut}`
+        : asked.size ? "No decision is like that." : "Nothing is decided yet.",
       columns: ["Row", "Decision", "By", "The model said", "When"],
       rows: found.rows.map((line) => ({
         ...line,

@@ -26,7 +26,7 @@ export function renderProgress(progress) {
   byId("progress").value = progress.decided;
   const skipped = progress.skipped ? `, ${progress.skipped} skipped` : "";
   byId("counts").textContent =
-    `${progress.decided} decided${skipped}, ${progress.doubtful} doubtful rows left`;
+    `${progress.decided} decided${skipped}, ${progress.doubtful} doubtful ${progress.doubtful === 1 ? "row" : "rows"} left`;
   show("show-changes", progress.rematched_at);
   byId("meaning").textContent = progress.calibrated
     ? "The percentage is how probably a label is right: of labels at 80 %, about 8 in 10 are."
@@ -71,13 +71,18 @@ export function describeDecision({ action, label }) {
 function renderSuggestion(suggested, decide) {
   const place = show("suggestion", suggested);
   if (!suggested) return;
+  const sure = suggested.outside > 0.994 ? "over 99 %" : percent(suggested.outside);
+  if (suggested.listed) {
+    const told = `Nobody gave the label that is probably right (${sure}). Similar rows say: `;
+    place.replaceChildren(make("p", { className: "quiet", text: told }, name(suggested.name)));
+    return;
+  }
   const button = make(
     "button", { type: "button", className: "candidate suggested", id: "take-suggested" },
     make("kbd", { text: "Y" }),
     make("span", {}, "Similar rows say: ", name(suggested.name)),
   );
   button.addEventListener("click", () => decide({ action: "label", code: suggested.code }, suggested.name));
-  const sure = suggested.outside > 0.994 ? "over 99 %" : percent(suggested.outside);
   const told = `The right label is probably missing here (${sure}).`;
   place.replaceChildren(make("p", { className: "quiet", text: told }), button);
 }

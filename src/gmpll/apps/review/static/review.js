@@ -141,7 +141,10 @@ function undo() {
   return act(async () => {
     const answer = await post("/api/undo", { tab });
     if (answer.item === null) warn("This tab has nothing to undo; open a row from the list of decided ones (L).");
-    else present(answer, answer.undone > 1 ? `${answer.undone} decisions undone.` : "Undone.");
+    else {
+      notify(); // what it said may be undone
+      present(answer, answer.undone > 1 ? `${answer.undone} decisions undone.` : "Undone.");
+    }
   });
 }
 
