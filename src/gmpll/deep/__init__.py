@@ -43,12 +43,5 @@ __all__ = [
 
 #: Printed name -> estimator.
 DEEP_METHODS: dict[str, type[BasePartialLabelClassifier]] = {
-    "CC": CC,
-    "RC": RC,
-    "PRODEN": PRODEN,
-    "LWS": LWS,
-    "CAVL": CAVL,
-    "POP": POP,
-    "PiCO": PiCO,
-    "Deep GM-PLL": DeepGMPLL,
-}
+    method.__name__: method for method in (CC, RC, PRODEN, LWS, CAVL, POP, PiCO)
+} | {"Deep GM-PLL": DeepGMPLL}

@@ -126,14 +126,10 @@ class LabelLevels:
 
     def spread(self, P: Array) -> list[Array]:
         """Return P B_v for all levels but the base: what each label has at that level."""
-        spread = []
-        for level in self.others:
-            pairs = self.similarity == level
-            if np.array_equal(pairs, np.eye(len(pairs), dtype=bool)):
-                spread.append(P)
-            else:
-                spread.append(P @ beside(pairs.astype(np.float64), P))
-        return spread
+        if self.only_equal:
+            return [P] * len(self.others)
+        pairs = [(self.similarity == level).astype(np.float64) for level in self.others]
+        return [P @ beside(of_level, P) for of_level in pairs]
 
 
 class FullAffinity:

@@ -97,9 +97,8 @@ class LocalAffinity:
 
     def _few_shared(self) -> bool:
         """Whether neighbours share few of the labels, so that most products would be with zero."""
-        if self.label_similarity is not None or not isinstance(self.weights, sp.csr_array):
-            return False
-        if self.weights.nnz == 0:
+        known = self.label_similarity is None and isinstance(self.weights, sp.csr_array)
+        if not known or self.weights.nnz == 0:
             return False
         every = max(1, self.weights.nnz // SHARED_SAMPLE)
         entries = np.arange(0, self.weights.nnz, every)

@@ -46,8 +46,8 @@ class FitState:
         """Whether the first rows of X are these rows."""
         ends = np.cumsum([n_rows for n_rows, _ in self.batches])
         return len(X) >= len(self.mask) and all(
-            _digest(X[end - n_rows : end]) == digest
-            for (n_rows, digest), end in zip(self.batches, ends, strict=True)
+            batch_digest(X[end - batch[0] : end]) == batch
+            for batch, end in zip(self.batches, ends, strict=True)
         )
 
     def over(self, labels: NDArray[Any]) -> Self:
@@ -79,11 +79,7 @@ class FitState:
 
 def batch_digest(X: Floats) -> tuple[int, str]:
     """Return the number of rows and a digest by which they are known again."""
-    return len(X), _digest(X)
-
-
-def _digest(X: Floats) -> str:
-    return hashlib.blake2b(np.ascontiguousarray(X).data, digest_size=16).hexdigest()
+    return len(X), hashlib.blake2b(np.ascontiguousarray(X).data, digest_size=16).hexdigest()
 
 
 def warm_probabilities(state: FitState, mask: Mask, labels: NDArray[Any]) -> Floats:
@@ -91,22 +87,12 @@ def warm_probabilities(state: FitState, mask: Mask, labels: NDArray[Any]) -> Flo
 
     Candidates that have become zero get a small share back, because an iteration multiplies. The
     mask holds the candidates now, which may have changed, and ``labels`` are those of its columns.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gmpll.methods._fit_state import FitState, warm_probabilities
-    >>> both = np.array([[True, True]])
-    >>> stood = FitState(np.array([3, 5]), both, np.array([[1.0, 0.0]]), None, ())
-    >>> warm_probabilities(stood, np.vstack([both, both]), np.array([3, 5]))
-    array([[0.95, 0.05],
-           [0.5 , 0.5 ]])
     """
     even = uniform_start(mask)
     before = even.copy()
-    n_before = len(state.mask)
-    found = state.over(labels).confidences
-    before[:n_before] = confidences_within(found, mask[:n_before])
+    before[: len(state.mask)] = confidences_within(
+        state.over(labels).confidences, mask[: len(state.mask)]
+    )
     return (1.0 - EVEN_SHARE) * before + EVEN_SHARE * even
 
 
