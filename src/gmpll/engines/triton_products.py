@@ -52,51 +52,50 @@ _working: dict[tuple[Any, ...], Launch] = {}
 
 
 @triton.jit
-def loaded(main_at, rest_at, PARTS: tl.constexpr):
-    """Load the parts of some rows; a single one stands for both."""
-    main = tl.load(main_at)
+def places_of(rows, n_features, FEATURES: tl.constexpr):
+    """Where the first features of some rows lie."""
+    return rows.to(tl.int64)[:, None] * n_features + tl.arange(0, FEATURES)[None, :]
+
+
+@triton.jit
+def loaded(parts, at, PARTS: tl.constexpr):
+    """Load the two parts of some rows; a single one stands for both."""
+    main = tl.load(parts[0] + at)
     rest = main
     if PARTS == 2:
-        rest = tl.load(rest_at)
+        rest = tl.load(parts[1] + at)
     return main, rest
 
 
 @triton.jit
-def _added_products(left, left_rest, right, right_rest, products, PARTS: tl.constexpr):
-    products = tl.dot(left, tl.trans(right), products)
+def _added_products(left, right, products, PARTS: tl.constexpr):
+    products = tl.dot(left[0], tl.trans(right[0]), products)
     if PARTS == 2:  # the product of the two rests is below single precision
-        products = tl.dot(left, tl.trans(right_rest), products)
-        products = tl.dot(left_rest, tl.trans(right), products)
+        products = tl.dot(left[0], tl.trans(right[1]), products)
+        products = tl.dot(left[1], tl.trans(right[0]), products)
     return products
 
 
 @triton.jit
 def inner_products(
     left,
-    left_rest,
+    left_parts,
     left_at,
-    left_rest_at,
+    right_parts,
     right_at,
-    right_rest_at,
+    products,
     PARTS: tl.constexpr,
     STEPS: tl.constexpr,
-    ROWS: tl.constexpr,
-    COLUMNS: tl.constexpr,
     FEATURES: tl.constexpr,
 ):
-    """Inner products of a block of rows, of which the first step is loaded, with columns."""
-    products = tl.zeros((ROWS, COLUMNS), dtype=tl.float32)
+    """Add to zeros the inner products of rows, of which the first step is loaded, and columns."""
     if STEPS == 1:
-        right, right_rest = loaded(right_at, right_rest_at, PARTS)
-        products = _added_products(left, left_rest, right, right_rest, products, PARTS)
-    else:
-        for step in range(STEPS):
-            at = step * FEATURES
-            left_piece, left_piece_rest = loaded(left_at + at, left_rest_at + at, PARTS)
-            right_piece, right_piece_rest = loaded(right_at + at, right_rest_at + at, PARTS)
-            products = _added_products(
-                left_piece, left_piece_rest, right_piece, right_piece_rest, products, PARTS
-            )
+        return _added_products(left, loaded(right_parts, right_at, PARTS), products, PARTS)
+    for step in range(STEPS):
+        at = step * FEATURES
+        left_piece = loaded(left_parts, left_at + at, PARTS)
+        right_piece = loaded(right_parts, right_at + at, PARTS)
+        products = _added_products(left_piece, right_piece, products, PARTS)
     return products
 
 
@@ -120,26 +119,17 @@ def _group_maxima_kernel(
     GROUP: tl.constexpr,
 ):
     GROUPS: tl.constexpr = COLUMNS // GROUP
+    left_parts, right_parts = (left_ptr, left_rest_ptr), (right_ptr, right_rest_ptr)
     rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-    features = tl.arange(0, FEATURES)
-    at = rows.to(tl.int64)[:, None] * n_features + features[None, :]
-    left, left_rest = loaded(left_ptr + at, left_rest_ptr + at, PARTS)
+    at = places_of(rows, n_features, FEATURES)
+    left = loaded(left_parts, at, PARTS)
     first = tl.program_id(1) * columns_per_program
     for start in range(first, min(first + columns_per_program, n_columns), COLUMNS):
         columns = start + tl.arange(0, COLUMNS)
-        right_at = columns.to(tl.int64)[:, None] * n_features + features[None, :]
+        right_at = places_of(columns, n_features, FEATURES)
+        scores = tl.zeros((ROWS, COLUMNS), dtype=tl.float32)
         scores = inner_products(
-            left,
-            left_rest,
-            left_ptr + at,
-            left_rest_ptr + at,
-            right_ptr + right_at,
-            right_rest_ptr + right_at,
-            PARTS,
-            STEPS,
-            ROWS,
-            COLUMNS,
-            FEATURES,
+            left, left_parts, at, right_parts, right_at, scores, PARTS, STEPS, FEATURES
         )
         scores -= tl.load(handicap_ptr + columns)[None, :]
         maxima = tl.max(tl.reshape(scores, (ROWS, GROUPS, GROUP)), axis=2)

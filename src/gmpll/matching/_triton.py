@@ -27,6 +27,7 @@ from gmpll.engines.triton_products import (
     feature_width,
     inner_products,
     loaded,
+    places_of,
     run_first_that_fits,
 )
 
@@ -52,18 +53,8 @@ def _kept(similarity, slope, shift, threshold):
 
 
 @triton.jit
-def _tile_affinities(
-    cosine,
-    rows,
-    columns,
-    half_scale,
-    slope,
-    shift,
-    base_slope,
-    base_shift,
-    threshold,
-    SAME: tl.constexpr,
-):
+def _tile_affinities(cosine, rows, columns, affinities, SAME: tl.constexpr):
+    half_scale, slope, shift, base_slope, base_shift, threshold = affinities
     similarity = tl.minimum(tl.maximum(cosine * half_scale + 0.5, 0.0), 1.0)
     if SAME:
         similarity = tl.where(rows[:, None] == columns[None, :], 1.0, similarity)
@@ -100,32 +91,22 @@ def _affinity_product_kernel(
     FEATURES: tl.constexpr,
     LABELS: tl.constexpr,
 ):
+    affinities = (half_scale, slope, shift, base_slope, base_shift, threshold)
+    left_parts, right_parts = (left_ptr, left_rest_ptr), (right_ptr, right_rest_ptr)
     rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     labels = tl.program_id(1) * LABELS + tl.arange(0, LABELS)
-    features = tl.arange(0, FEATURES)
-    at = rows.to(tl.int64)[:, None] * n_features + features[None, :]
-    left, left_rest = loaded(left_ptr + at, left_rest_ptr + at, PARTS)
+    at = places_of(rows, n_features, FEATURES)
+    left = loaded(left_parts, at, PARTS)
     product = tl.zeros((ROWS, LABELS), dtype=tl.float32)
     base_product = tl.zeros((ROWS,), dtype=tl.float32)
     for start in range(0, n_columns, COLUMNS):
         columns = start + tl.arange(0, COLUMNS)
-        right_at = columns.to(tl.int64)[:, None] * n_features + features[None, :]
+        right_at = places_of(columns, n_features, FEATURES)
+        cosine = tl.zeros((ROWS, COLUMNS), dtype=tl.float32)
         cosine = inner_products(
-            left,
-            left_rest,
-            left_ptr + at,
-            left_rest_ptr + at,
-            right_ptr + right_at,
-            right_rest_ptr + right_at,
-            PARTS,
-            STEPS,
-            ROWS,
-            COLUMNS,
-            FEATURES,
+            left, left_parts, at, right_parts, right_at, cosine, PARTS, STEPS, FEATURES
         )
-        difference, base = _tile_affinities(
-            cosine, rows, columns, half_scale, slope, shift, base_slope, base_shift, threshold, SAME
-        )
+        difference, base = _tile_affinities(cosine, rows, columns, affinities, SAME)
         if WITH_BASE:
             base_weights = tl.load(base_weights_ptr + columns)
             base_product += tl.sum(base * base_weights[None, :], axis=1)
@@ -171,31 +152,19 @@ def _difference_matrix_kernel(
     COLUMNS: tl.constexpr,
     FEATURES: tl.constexpr,
 ):
+    affinities = (half_scale, slope, shift, base_slope, base_shift, threshold)
+    parts = (rows_ptr, rows_rest_ptr)
     rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-    features = tl.arange(0, FEATURES)
-    at = rows.to(tl.int64)[:, None] * n_features + features[None, :]
-    left, left_rest = loaded(rows_ptr + at, rows_rest_ptr + at, 2)
+    at = places_of(rows, n_features, FEATURES)
+    left = loaded(parts, at, 2)
     sums = tl.zeros((ROWS,), dtype=tl.float32)
     first = tl.program_id(1) * columns_per_program
     for start in range(first, min(first + columns_per_program, n_rows), COLUMNS):
         columns = start + tl.arange(0, COLUMNS)
-        right_at = columns.to(tl.int64)[:, None] * n_features + features[None, :]
-        cosine = inner_products(
-            left,
-            left_rest,
-            rows_ptr + at,
-            rows_rest_ptr + at,
-            rows_ptr + right_at,
-            rows_rest_ptr + right_at,
-            2,
-            STEPS,
-            ROWS,
-            COLUMNS,
-            FEATURES,
-        )
-        difference, base = _tile_affinities(
-            cosine, rows, columns, half_scale, slope, shift, base_slope, base_shift, threshold, True
-        )
+        right_at = places_of(columns, n_features, FEATURES)
+        cosine = tl.zeros((ROWS, COLUMNS), dtype=tl.float32)
+        cosine = inner_products(left, parts, at, parts, right_at, cosine, 2, STEPS, FEATURES)
+        difference, base = _tile_affinities(cosine, rows, columns, affinities, True)
         sums += tl.sum(base * tl.load(inside_ptr + columns)[None, :], axis=1)
         place = rows.to(tl.int64)[:, None] * n_rows + columns[None, :]
         main = difference.to(tl.float16)
