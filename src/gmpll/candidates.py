@@ -213,7 +213,7 @@ def _from_label_sets(y: Sequence[Collection[Any] | None]) -> CandidateSets:
             "y is a list of equally long lists of 0 and 1 that repeat labels, which reads as "
             "candidate sets of the labels 0 and 1. If it is a 0/1 matrix, pass np.asarray(y)."
         )
-    labels = _objects(label for row in rows for label in row)
+    labels = np.fromiter((label for row in rows for label in row), dtype=object)
     owners = np.repeat(numbers, sizes)
     missing = _first_missing(labels)
     if missing is not None:
@@ -234,7 +234,7 @@ def _from_frame(frame: Any) -> CandidateSets:
     values = frame.to_numpy()
     if len(columns) == 1 and not all(value in (0, 1) for value in values.ravel().tolist()):
         return _from_array(values.ravel())  # a column of labels, as pandas users write y
-    return CandidateSets(_mask_from_matrix(values), _tight(_objects(columns)))
+    return CandidateSets(_mask_from_matrix(values), _tight(np.fromiter(columns, dtype=object)))
 
 
 def _mask_from_sparse(matrix: Any) -> Mask:
@@ -344,14 +344,6 @@ def _first_missing(labels: NDArray[Any]) -> int | None:
         return next((row for row, label in enumerate(labels) if is_missing(label)), None)
     missing = np.isnan(labels) if labels.dtype.kind == "f" else np.False_
     return int(np.argmax(missing)) if missing.any() else None
-
-
-def _objects(values: Iterable[Any]) -> NDArray[Any]:
-    """Return a vector of objects, also where they are sequences."""
-    rows = list(values)
-    array = np.empty(len(rows), dtype=object)
-    array[:] = rows
-    return array
 
 
 def _tight(labels: NDArray[Any]) -> NDArray[Any]:
@@ -498,7 +490,7 @@ def candidates_from_votes(
     >>> voted.candidates.to_lists()
     [['cat', 'dog'], ['dog']]
     """
-    item_list, label_array = list(items), _objects(labels)
+    item_list, label_array = list(items), np.fromiter(labels, dtype=object)
     n_votes = len(item_list)
     if not n_votes:
         raise ValueError("There are no votes: at least one (item, label) pair is needed.")
@@ -545,7 +537,7 @@ def _codes(values: list[Any]) -> tuple[Places, NDArray[Any]]:
     """Number values in the order in which they occur first, and name what is numbered."""
     seen: dict[Any, int] = {}
     codes = np.fromiter((seen.setdefault(v, len(seen)) for v in values), np.intp, len(values))
-    return codes, _tight(_objects(seen))
+    return codes, _tight(np.fromiter(seen, dtype=object))
 
 
 def _item_codes(items: list[Any], all_items: Iterable[Any] | None) -> tuple[Places, NDArray[Any]]:

@@ -29,19 +29,10 @@ STORE_BYTES = 2**30
 
 
 class AssignmentAffinity:
-    """All-pairs affinity evaluated for every pair of assignments.
+    """All-pairs affinity of NumPy arrays, evaluated for every pair of assignments.
 
-    Parameters
-    ----------
-    rows, mask, alpha, beta, label_similarity
-        As in :func:`full_affinity`; NumPy arrays.
-
-    Attributes
-    ----------
-    layout : PackedLayout
-        Where the probabilities stand.
-    statistics : AffinityStatistics
-        Mean and deviation over all pairs of assignments.
+    The parameters are those of :func:`gmpll.matching.full_affinity`; ``statistics`` are mean and
+    deviation over all pairs of assignments.
     """
 
     def __init__(

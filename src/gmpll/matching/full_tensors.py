@@ -195,7 +195,4 @@ def _product_of_parts(left: list[Tensor], right: list[Tensor]) -> Tensor:
         else:
             products = part.float() @ factors.float()
         pieces.extend(products.split(width, dim=1))
-    total = pieces[0]
-    for piece in pieces[1:]:
-        total = total + piece
-    return total
+    return sum(pieces[1:], start=pieces[0])

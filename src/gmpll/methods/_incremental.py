@@ -95,7 +95,7 @@ class IncrementalMixin:
                 self._graph, [view.transform(features) for view in self._views[:N_GRAPH_VIEWS]]
             ),
             self.label_confidences_,
-            self._similarity_of_all_labels(),
+            self.matching_.similarity,
         )
         priors = self._priors_of_new(features, sets, candidate_weight)
         matching = match(
@@ -235,14 +235,6 @@ class IncrementalMixin:
         average = np.where(known, scores, 0.0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
         scores[:, ~self._seen] = average[:, None]
         return np.where(mask, scores + SCORE_FLOOR, 0.0)
-
-    def _similarity_of_all_labels(self: Any) -> Floats | None:
-        """Return the similarity of the labels; one that no row contains is like no other."""
-        if self._similarity is None:
-            return None
-        similarity = np.eye(len(self.classes_))
-        similarity[np.ix_(self._seen, self._seen)] = self._similarity
-        return similarity
 
     def _expected_mass(self: Any, n_samples: int) -> Floats | None:
         if self.class_prior is None:
