@@ -156,13 +156,16 @@ def compare(
     """
     with ExitStack() as stack:
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        several = data if isinstance(data, (list, tuple)) and _all_named(data) else [data]
+        is_list = isinstance(data, (list, tuple)) and len(data) > 0
+        are_named = is_list and all(isinstance(item, (str, PathLike)) for item in data)
         columns = {"separator": separator, "text": text, "features": features, "id": id}
         columns |= {"exclude": exclude, "annotators": annotators}
         columns = {key: value for key, value in columns.items() if value}
         target = scratch / f"{name_of(f'{name}{SUFFIX}')}{SUFFIX}"
-        draws = bool(p)
-        sets = [_file_of(item, candidates, truth, columns, target, draws) for item in several]
+        sets = [
+            _file_of(item, candidates, truth, columns, target, draws=bool(p))
+            for item in (data if are_named else [data])
+        ]
         for absent in (n for n in sets if not is_archive(n) and not is_available(n, data_home)):
             raise ExperimentError(
                 f"The data set {absent} is not in the folder {get_data_home(data_home)}: see "
@@ -181,17 +184,12 @@ def compare(
         table = write_scores(folder, data_home=data_home)
         from gmpll.apps.report import ranking, write_run_report
 
-        if out is None:
-            return Comparison(table, ranking(table))
-        return Comparison(table, ranking(table), folder, write_run_report(folder, table))
-
-
-def _all_named(data: Sequence[Any]) -> bool:
-    return bool(data) and all(isinstance(item, (str, PathLike)) for item in data)
+        kept = () if out is None else (folder, write_run_report(folder, table))
+        return Comparison(table, ranking(table), *kept)
 
 
 def _file_of(
-    data: Any, candidates: Any, truth: Any, columns: dict[str, Any], target: Path, draws: bool
+    data: Any, candidates: Any, truth: Any, columns: dict[str, Any], target: Path, *, draws: bool
 ) -> str:
     """Return what a declaration calls the data: a name of the catalogue, or an archive.
 

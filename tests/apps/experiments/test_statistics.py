@@ -100,7 +100,7 @@ def test_pairs_further_apart_than_the_critical_difference_are_the_significant_on
     ranked = friedman_nemenyi(table)
     apart = np.abs(np.subtract.outer(ranked.average_ranks, ranked.average_ranks))
     np.testing.assert_array_equal(
-        ranked.pairwise_p_values < ranked.level, apart > ranked.critical_difference
+        ranked.pairwise_p_values < 0.05, apart > ranked.critical_difference
     )
     assert (apart > ranked.critical_difference).any()
 

@@ -13,7 +13,7 @@ def test_verdicts():
     shares = np.array([[0.7, 0.3], [0.0, 1.0], [0.4, 0.6]])
     mask = np.array([[True, True], [False, True], [True, True]])
     nobody = np.full(3, -1)
-    found = resolving.verdicts(shares, mask, np.array([0, 1, 0]), nobody, 0.5)
+    found = resolving.verdicts(resolving.Matched(np.array([0, 1, 0]), shares), mask, nobody, 0.5)
     assert found.runners_up.tolist() == [1, -1, 1]
     np.testing.assert_allclose(found.margin, [0.4, 1.0, -0.2])
     assert found.review.tolist() == [True, False, True]

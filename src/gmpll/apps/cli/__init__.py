@@ -24,8 +24,6 @@ from gmpll.apps.cli.reproduce import reproduce
 from gmpll.apps.cli.review import review
 from gmpll.apps.cli.serve import serve
 
-__all__ = ["app", "main"]
-
 #: What the shell gets for an error of the user's.
 EXIT_USER_ERROR = 2
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from rich.console import Console
 
-__all__ = ["demo"]
-
 #: Share of the digits with wrong candidates, and how many wrong ones those have.
 PARTIAL_SHARE = 0.8
 EXTRA_LABELS = 3

@@ -16,8 +16,6 @@ from gmpll._atomic_io import atomic_write, is_stdout
 from gmpll.apps.cli import options
 from gmpll.apps.cli.outputs import check_file, table_stem
 
-__all__ = ["predict"]
-
 STANDARD = Path("-")
 STDOUT = Path("/dev/stdout")
 
@@ -56,14 +54,15 @@ def predict(
     with options.plain_errors(target or input), _as_file(input, format) as file:
         import numpy as np
 
-        from gmpll.apps.tables.output import check_suffix, table_suffix, write_table
+        from gmpll.apps.tables.output import SUFFIX, check_suffix, write_table
         from gmpll.apps.tables.resolving import result_columns
         from gmpll.apps.tables.saved import judged, load_model, predictions
         from gmpll.apps.tables.tables import read_table
 
         saved = load_model(model)
         table = read_table(file, format=format, delimiter=delimiter, encoding=encoding)
-        target = target or input.with_name(f"{table_stem(input)}-predicted{table_suffix(table)}")
+        predicted = f"{table_stem(input)}-predicted{SUFFIX[table.format]}"
+        target = target or input.with_name(predicted)
         if target != STDOUT:
             check_suffix(target, table)
             check_file(target, force=force)

@@ -16,8 +16,6 @@ from gmpll.apps.cli.outputs import check_file
 if TYPE_CHECKING:
     from gmpll.apps.review.session import ReviewSession
 
-__all__ = ["review"]
-
 
 def review(
     directory: Annotated[

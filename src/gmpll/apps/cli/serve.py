@@ -10,8 +10,6 @@ import typer
 from gmpll.apps.cli import options
 from gmpll.apps.cli.errors import UserError
 
-__all__ = ["serve"]
-
 TOKEN_VARIABLE = "GMPLL_TOKEN"
 #: A token that is shorter can be guessed.
 MIN_TOKEN = 16

@@ -90,6 +90,10 @@ class Declaration:
         """Return the declaration with every experiment changed."""
         return replace(self, experiments=tuple(how(item) for item in self.experiments))
 
+    def rename_datasets(self, new_name: Callable[[str], str]) -> Declaration:
+        """Return the declaration with new names of its data sets."""
+        return self.change(lambda item: replace(item, datasets=tuple(map(new_name, item.datasets))))
+
     def plain(self) -> dict[str, Any]:
         """Return it as plain values, which :func:`parse_declaration` reads."""
         variants = {}
@@ -120,9 +124,7 @@ def read_declaration(path: Path | str) -> Declaration:
         return str(folder / name) if names_a_file(name) else name
 
     tables = {placed(file): columns for file, columns in read.tables.items()}
-    return replace(read, tables=tables).change(
-        lambda item: replace(item, datasets=tuple(map(placed, item.datasets)))
-    )
+    return replace(read, tables=tables).rename_datasets(placed)
 
 
 def built_in_declaration(name: str) -> Declaration:

@@ -10,7 +10,7 @@ held-out rows. A table becomes an archive.
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -108,7 +108,7 @@ def archive_of_table(data: Any, columns: Mapping[str, Any], *, draws: bool) -> b
     from gmpll.apps.tables.errors import InputError
     from gmpll.apps.tables.features import FeatureEncoder, feature_table
     from gmpll.apps.tables.guesses import guess_roles
-    from gmpll.apps.tables.labels import NONE, options_of
+    from gmpll.apps.tables.labels import NONE, options_of, several
     from gmpll.apps.tables.tables import read_table, table_from_frame
 
     truth = columns.get("truth")
@@ -124,8 +124,8 @@ def archive_of_table(data: Any, columns: Mapping[str, Any], *, draws: bool) -> b
         if is_plain:
             given["candidates"] = truth
         else:
-            given["exclude"] = (*_several(columns.get("exclude")), *_several(truth))
-        options = options_of(given, _several)
+            given["exclude"] = (*several(columns.get("exclude")), *several(truth))
+        options = options_of(given)
         roles = guess_roles(table, options)
         ids = row_ids(table, roles)
         inputs = feature_table(table, roles, ids)
@@ -145,10 +145,6 @@ def archive_of_table(data: Any, columns: Mapping[str, Any], *, draws: bool) -> b
         raise ExperimentError(str(error)) from error
     votes = _by_annotator(sets.votes) if sets.annotated else None
     return archive_of(X, sets.classes, sets.mask, labels, votes)
-
-
-def _several(value: str | Sequence[str] | None) -> tuple[str, ...]:
-    return (value,) if isinstance(value, str) else tuple(value or ())
 
 
 def _by_annotator(voted: VotedCandidates | None) -> NDArray[np.int64] | None:

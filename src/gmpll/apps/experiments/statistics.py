@@ -54,7 +54,6 @@ class RankComparison:
     p_value: float  # that all methods are equal; 1 if all are tied everywhere
     critical_difference: float  # average ranks further apart than this differ at the level
     pairwise_p_values: NDArray[np.float64]
-    level: float
 
 
 def friedman_nemenyi(scores: ArrayLike, *, level: float = 0.05) -> RankComparison:
@@ -91,7 +90,6 @@ def friedman_nemenyi(scores: ArrayLike, *, level: float = 0.05) -> RankCompariso
         p_value=p_value,
         critical_difference=float(quantile * standard_error),
         pairwise_p_values=np.asarray(posthoc_nemenyi_friedman(table), dtype=float),
-        level=level,
     )
 
 

@@ -92,14 +92,8 @@ class RunFolder:
                     f"{self.path} holds results on another data set named {name}: choose another "
                     "folder, or give the file another name."
                 )
-            self.data.mkdir(parents=True, exist_ok=True)
             write_atomically(kept, given)
-        taken = declaration.change(
-            lambda item: replace(
-                item, datasets=tuple(names.get(name, name) for name in item.datasets)
-            )
-        )
-        return replace(taken, tables={})
+        return replace(declaration.rename_datasets(lambda name: names.get(name, name)), tables={})
 
     def file_of(self, job: Job) -> Path:
         """Return where a job's result lies."""
@@ -190,14 +184,14 @@ class RunFolder:
 
     def starts(self) -> list[dict[str, Any]]:
         """Return the provenance of every start, oldest first."""
-        starts = []
-        for file in sorted((self.path / "starts").glob("*.json")):
-            starts.append(_read_object(file, advice="; remove it"))
-            if not isinstance(starts[-1].get("commit", ""), str):
+        files = sorted((self.path / "starts").glob("*.json"))
+        starts = {file: _read_object(file, advice="; remove it") for file in files}
+        for file, start in starts.items():
+            if not isinstance(start.get("commit", ""), str):
                 raise ExperimentError(
                     f"{file} is damaged: it must tell of one start, so remove it."
                 )
-        return starts
+        return list(starts.values())
 
     def _merged(self, declaration: Declaration) -> Declaration:
         if not (self.path / "declaration.json").exists():
@@ -262,6 +256,7 @@ def _read_object(file: Path, advice: str = "") -> dict[str, Any]:
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file so that it is either the old one or the new one, never half of it."""
+    """Write a file, in a folder made for it, so that it is the old one or the new, never half."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(path) as beside:
         beside.write_bytes(content)

@@ -37,25 +37,24 @@ _INKED = (
 _REFERENCE = re.compile(r"url\(#([^)]*)\)")
 
 
-def drawing_style() -> Any:
-    """Return matplotlib settings for every drawing of a report."""
-    return {
-        "svg.fonttype": "none",  # text stays text: selectable, searchable, in the page's ink
-        "text.parse_math": False,  # a dollar sign in a name is a dollar sign
-        "font.family": "sans-serif",
-        "font.size": 9.5,
-        "axes.titlesize": 10.5,
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-        "axes.grid": True,
-        "axes.axisbelow": True,
-        "grid.linewidth": 0.6,
-        "grid.color": GRID,
-        "legend.frameon": False,
-        "figure.facecolor": "none",
-        "axes.facecolor": "none",
-        **dict.fromkeys(_INKED, INK),
-    }
+#: Matplotlib's settings for every drawing of a report.
+DRAWING_STYLE: Any = {
+    "svg.fonttype": "none",  # text stays text: selectable, searchable, in the page's ink
+    "text.parse_math": False,  # a dollar sign in a name is a dollar sign
+    "font.family": "sans-serif",
+    "font.size": 9.5,
+    "axes.titlesize": 10.5,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.linewidth": 0.6,
+    "grid.color": GRID,
+    "legend.frameon": False,
+    "figure.facecolor": "none",
+    "axes.facecolor": "none",
+    **dict.fromkeys(_INKED, INK),
+}
 
 
 def to_svg(figure: Figure, name: str, title: str, description: str) -> str:

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import MaxNLocator
 
-from gmpll.apps.pages.svg import INK, PALETTE, drawing_style, to_svg
+from gmpll.apps.pages.svg import DRAWING_STYLE, INK, PALETTE, to_svg
 from gmpll.apps.report.facts import ALPHA, RankFacts
 from gmpll.apps.report.layouts import counted, setting_name
 from gmpll.apps.report.names import (
@@ -89,7 +89,7 @@ def _line_figure(
     """
     methods = ordered_methods(method for _, part in panels for method in part["method"])
     width, height = _PANEL_SIZE
-    with rc_context(drawing_style()):
+    with rc_context(DRAWING_STYLE):
         # Few panels: keep room for the legend.
         figure, axes = _grid_of_panels(len(panels), height, at_least=2 * width, below=0.7)
         entries: dict[str, Any] = {}
@@ -188,7 +188,7 @@ def _dot_figure(part: pd.DataFrame, r: int) -> Drawing:
         for key, group in groups_of(part[part["dataset"] == name], ["dataset", "p"])
     ]
     name, title = f"curves-r{r}", f"Accuracy by method, r = {r}"
-    with rc_context(drawing_style()):
+    with rc_context(DRAWING_STYLE):
         height = 0.7 + 0.21 * len(methods)
         figure, axes = _grid_of_panels(len(panels), height, at_least=6.0, sharey=True)
         styles = _line_styles(methods)
@@ -227,7 +227,7 @@ def rank_figure(facts: RankFacts, name: str, title: str) -> Drawing:
     from scikit_posthocs import critical_difference_diagram
 
     ranks = facts.average_ranks
-    with rc_context(drawing_style()):
+    with rc_context(DRAWING_STYLE):
         figure = Figure(figsize=(8, 1.5 + 0.17 * len(ranks)), layout="constrained")
         panel = figure.subplots()
         panel.grid(False)

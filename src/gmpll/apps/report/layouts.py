@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -174,6 +175,9 @@ def _compared_cell(row: Any, decimals: int = 3) -> Cell:
     return replace(_summary_cell(row, decimals, is_best=bool(row.best)), mark=mark)
 
 
+_error_cell = partial(_compared_cell, decimals=2)
+
+
 def win_tie_loss_table(facts: pd.DataFrame, *, corrected: bool) -> Table:
     """Lay out win/tie/loss counts by one of the two tests, with the paper's below."""
     prefix = "corrected_" if corrected else ""
@@ -260,10 +264,6 @@ def error_table(facts: pd.DataFrame) -> Table:
     """Lay out the mean absolute errors of the real-world sets: a row per method."""
     columns, notes = _parts_of_sets(facts, " rows"), [_marks_explained(facts), _NOTES["spread"]]
     return _table_by_method("absolute-error-real-world", facts, columns, _error_cell, notes)
-
-
-def _error_cell(row: Any) -> Cell:
-    return _compared_cell(row, decimals=2)
 
 
 def crowd_table(facts: pd.DataFrame) -> Table:

@@ -42,7 +42,7 @@ def make_sections(scores: pd.DataFrame, infos: Sequence[DatasetInfo]) -> list[Se
     if scores.empty:
         return [Section("overview", "Overview", ["The table of scores is empty."])]
     measures = [*paper.TABLE_NUMBERS, "candidate_lift"]
-    ranking = found.ranking(scores)
+    ranking, incomplete = found.ranking(scores), found.incomplete_facts(scores)
     made = (
         _overview(scores, ranking),
         _data(scores, infos),
@@ -54,8 +54,8 @@ def make_sections(scores: pd.DataFrame, infos: Sequence[DatasetInfo]) -> list[Se
         _ranks(scores),
         *(_sensitivity(scores, infos, parameter) for parameter in _SYMBOLS),
         _times(scores),
-        _crowd(scores),
-        _incomplete(scores),
+        _section("crowd", [layouts.crowd_table(found.crowd_facts(scores))]),
+        _section("incomplete", [layouts.incomplete_table(incomplete)], number=len(incomplete)),
         _section("failures", [layouts.failure_table(found.failure_facts(scores))]),
     )
     return [section for section in made if section.tables]
@@ -146,14 +146,13 @@ def _accuracy(scores: pd.DataFrame, measure: str) -> Section:
     made = _section(measure, tables, remarks=_remarks(measure, set(facts["dataset"])))
     if facts["paper_mean"].notna().any():
         return made
-    title = made.title.removeprefix("Real-world sets: ").capitalize()
-    return replace(made, title=title)
+    return replace(made, title=made.title.removeprefix("Real-world sets: ").capitalize())
 
 
 def _errors(scores: pd.DataFrame) -> Section:
-    laid_out = {"real-world": layouts.error_table, "controlled": layouts.error_by_setting_table}
-    facts = {experiment: found.error_facts(scores, experiment) for experiment in laid_out}
-    return _section("absolute-error", [lay(facts[kind]) for kind, lay in laid_out.items()])
+    real_world = layouts.error_table(found.error_facts(scores, "real-world"))
+    controlled = layouts.error_by_setting_table(found.error_facts(scores, "controlled"))
+    return _section("absolute-error", [real_world, controlled])
 
 
 def _ranks(scores: pd.DataFrame) -> Section:
@@ -181,15 +180,6 @@ def _sensitivity(scores: pd.DataFrame, infos: Sequence[DatasetInfo], parameter: 
 
 def _times(scores: pd.DataFrame) -> Section:
     facts = found.time_facts(scores)
-    tables = [layouts.time_table(facts[facts["method"] == OURS])]
-    tables.append(layouts.times_of_methods_table(facts))
+    ours = layouts.time_table(facts[facts["method"] == OURS])
+    tables = [ours, layouts.times_of_methods_table(facts)]
     return _section("times", tables if facts["measured"].any() else [])
-
-
-def _crowd(scores: pd.DataFrame) -> Section:
-    return _section("crowd", [layouts.crowd_table(found.crowd_facts(scores))])
-
-
-def _incomplete(scores: pd.DataFrame) -> Section:
-    facts = found.incomplete_facts(scores)
-    return _section("incomplete", [layouts.incomplete_table(facts)], number=len(facts))

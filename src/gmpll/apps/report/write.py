@@ -47,9 +47,11 @@ def write_report(
     for section in sections:
         for table in section.tables:
             for suffix, to_text in formats.items():
-                _write(folder / "tables" / f"{table.name}.{suffix}", to_text(table))
+                file = folder / "tables" / f"{table.name}.{suffix}"
+                write_atomically(file, to_text(table).encode())
         for drawing in section.drawings:
-            _write(folder / "figures" / f"{drawing.name}.svg", drawing.svg + "\n")
+            file = folder / "figures" / f"{drawing.name}.svg"
+            write_atomically(file, f"{drawing.svg}\n".encode())
     # The page comes last: where it stands, everything it links to stands too.
     page = folder / "index.html"
     text = render_template(
@@ -60,21 +62,15 @@ def write_report(
         citation=paper.CITATION if set(scores["dataset"]) & paper.PRINTED_NAMES.keys() else "",
         max_rows=MAX_ROWS,
     )
-    _write(page, text)
+    write_atomically(page, text.encode())
     return page
 
 
 def write_run_report(run_dir: Path, scores: pd.DataFrame) -> Path:
     """Render the scores of a run folder into it, with what the folder tells of their making."""
-    provenance = provenance_of_run(RunFolder(run_dir))
-    return write_report(
-        scores, run_dir / "report", provenance=provenance, own=RunFolder(run_dir).data
-    )
-
-
-def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, text.encode())
+    folder = RunFolder(run_dir)
+    provenance = provenance_of_run(folder)
+    return write_report(scores, run_dir / "report", provenance=provenance, own=folder.data)
 
 
 def provenance_groups(provenance: Mapping[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]:

@@ -19,8 +19,6 @@ from gmpll.apps.tables.loaded import LoadedModel
 from gmpll.apps.web.security import Terms
 from gmpll.apps.web.server import LOOPBACK, LocalServer, listen
 
-__all__ = ["make_app", "make_server"]
-
 #: More connections at a time are answered with 503.
 MAX_CONNECTIONS = 256
 #: A prediction that takes longer, the wait for others included, is answered with 503.

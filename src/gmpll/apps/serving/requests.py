@@ -13,8 +13,6 @@ from gmpll.apps.tables.errors import InputError
 from gmpll.apps.tables.loaded import LoadedModel
 from gmpll.apps.tables.resolving import result_columns
 
-__all__ = ["CSV", "JSON", "MAX_ROWS", "Asked", "answered", "read_request"]
-
 JSON, CSV = "application/json", "text/csv"
 #: More rows in one request are refused; this many take about a second.
 MAX_ROWS = 10_000

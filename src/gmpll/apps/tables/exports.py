@@ -98,7 +98,9 @@ def _label_studio(records: list[Record]) -> Export | None:
     if all(is_whole):
         entries = (_label_studio_task(*entry) for entry in enumerate(records))
         return _grouped("a Label Studio", entries, regrouped=False)
-    if any("data" in r and _is_answered(r) for r in records):
+    # Answers that can be nothing but those of Label Studio.
+    answers = [answer for r in records if "data" in r for answer in _answers(r)]
+    if any(isinstance(answer, dict) and "result" in answer for answer in answers):
         place = is_whole.index(False)
         lacks = "annotations" if "data" in records[place] else "data"
         raise InputError(
@@ -110,11 +112,6 @@ def _label_studio(records: list[Record]) -> Export | None:
 
 def _answers(task: Record) -> list[Any]:
     return _list(task.get("annotations", task.get("completions")))
-
-
-def _is_answered(task: Record) -> bool:
-    """Whether there is an answer that can be nothing but one of Label Studio."""
-    return any(isinstance(answer, dict) and "result" in answer for answer in _answers(task))
 
 
 def _label_studio_task(number: int, task: Record) -> _Answered:
@@ -249,11 +246,11 @@ def _of_datumaro(content: Record) -> Any:
 
     return [
         {
-            "name": _mapping(item).get("id"),
-            **_mapping(_mapping(item).get("attr")),
-            "tags": [named(annotation) for annotation in _list(_mapping(item).get("annotations"))],
+            "name": item.get("id"),
+            **_mapping(item.get("attr")),
+            "tags": list(map(named, _list(item.get("annotations")))),
         }
-        for item in content["items"]
+        for item in map(_mapping, content["items"])
     ]
 
 

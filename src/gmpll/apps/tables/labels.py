@@ -64,7 +64,16 @@ class Options:
     seed: int = 0
 
 
-def options_of(given: Mapping[str, Any], several: Callable[[Any], tuple[Any, ...]]) -> Options:
+def several(value: Any) -> tuple[Any, ...]:
+    """Return what was given where several can be: nothing, one or a sequence."""
+    if value is None:
+        return ()
+    return (value,) if isinstance(value, (str, Path)) else tuple(value)
+
+
+def options_of(
+    given: Mapping[str, Any], several: Callable[[Any], tuple[Any, ...]] = several
+) -> Options:
     """Return the options among what was given; ``several`` takes those apart that name several."""
     known = [(field.name, field.default == ()) for field in fields(Options) if field.name in given]
     chosen: dict[str, Any] = {n: several(given[n]) if is_list else given[n] for n, is_list in known}
@@ -200,8 +209,11 @@ def vote_table(table: Table, said: Sequence[str], ids: Sequence[str], id_column:
     rest = [name for name in columns if name not in (item, label, who)]
     if item and not label and len(rest) == 1:
         label = rest.pop()
-    if label and not who and len(rest) == 1 and _names_people(table, rest[0]):
-        who = rest[0]
+    if label and not who and len(rest) == 1:
+        cells = table.text(rest[0])
+        is_text = table.frame[rest[0]].dtype.kind not in "fiubM" and (cells != "").all()
+        if is_text and 1 < cells.nunique() <= len(cells) // 2:  # names that come back
+            who = rest[0]
     if not item or not label:
         raise InputError(
             f"The columns of {table.name} ({listed(columns)}) do not say which is the item and "
@@ -209,10 +221,3 @@ def vote_table(table: Table, said: Sequence[str], ids: Sequence[str], id_column:
             "--vote-columns ITEM,LABEL,ANNOTATOR."
         )
     return VoteTable(table, item, label, who if who != item else "")
-
-
-def _names_people(table: Table, name: str) -> bool:
-    """Whether a column holds names that come back again and again."""
-    cells = table.text(name)
-    is_text = table.frame[name].dtype.kind not in "fiubM"
-    return bool(is_text and (cells != "").all() and 1 < cells.nunique() <= len(cells) // 2)

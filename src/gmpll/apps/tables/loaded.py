@@ -18,8 +18,6 @@ from gmpll.apps.tables.tables import Table, table_from_frame
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["LoadedModel", "load"]
-
 
 def load(path: str | Path) -> LoadedModel:
     """Load the model that ``gmpll disambiguate`` wrote.

@@ -37,7 +37,8 @@ from gmpll.apps.tables.tables import FORMATS, Table
 if TYPE_CHECKING:
     from gmpll.apps.tables.resolving import Prepared, Resolution
 
-_SUFFIX = {"csv": ".csv", "tsv": ".tsv", "parquet": ".parquet", "jsonl": ".jsonl", "json": ".jsonl"}
+#: Endings of files of results, by the format of the input.
+SUFFIX = {"csv": ".csv", "tsv": ".tsv", "parquet": ".parquet", "jsonl": ".jsonl", "json": ".jsonl"}
 _BATCH_ROWS = 10_000
 #: Where the files of an earlier run wait until those of the new one have all arrived.
 _REPLACED = "replaced"
@@ -49,14 +50,9 @@ ANNOTATORS = "annotators.csv"
 OWN_FILES = (saved.MATCHING_FILE, saved.MODEL_FILE, PAGE)
 
 
-def table_suffix(table: Table) -> str:
-    """Return the ending of a file in the format of a table."""
-    return _SUFFIX[table.format]
-
-
 def check_suffix(path: Path, table: Table) -> None:
     """Refuse the name of a file that promises another format than the table's."""
-    own = table_suffix(table)
+    own = SUFFIX[table.format]
     is_text = table.format in ("csv", "tsv")
     fitting = {suffix for suffix, kind in FORMATS.items() if kind == FORMATS[own]}
     if path.suffix.lower() not in fitting | {"", *([".txt"] if is_text else [])}:
@@ -246,17 +242,14 @@ def write_folder(
     """
     prepared = resolution.prepared
     table = prepared.table
-    results = f"resolved{table_suffix(table)}"
+    results = f"resolved{SUFFIX[table.format]}"
     with archiving(folder, saved.MATCHING_FILE) as make_room, output_folder(folder) as staging:
         step("Writing the resolved rows")
-        columns = result_columns(
-            resolution.verdicts,
-            prepared.sets.classes,
-            set(table.frame.columns),
-            votes=resolution.votes,
-        )
+        taken = set(table.frame.columns)
+        found, classes = resolution.verdicts, prepared.sets.classes
+        columns = result_columns(found, classes, taken, votes=resolution.votes)
         if held:
-            decided_columns(columns, held, set(table.frame.columns))
+            decided_columns(columns, held, taken)
         write_table(table, columns, staging / results, escape=escape)
         annotators = annotator_table(resolution)
         if annotators is not None:
@@ -265,16 +258,15 @@ def write_folder(
                 annotators["confuses"] = annotators["confuses"].map(escape_formula)
             annotators.round(4).to_csv(staging / ANNOTATORS)
         step("Writing the model")
-        saved.save_model(
-            saved.SavedModel(
-                resolution.encoder,
-                resolution.model,
-                prepared.roles.vectors,
-                len(prepared.roles.files),
-                prepared.review_below,
-            ),
-            staging / saved.MODEL_FILE,
+        roles = prepared.roles
+        model = saved.SavedModel(
+            resolution.encoder,
+            resolution.model,
+            roles.vectors,
+            len(roles.files),
+            prepared.review_below,
         )
+        saved.save_model(model, staging / saved.MODEL_FILE)
         matching = saved.saved_matching(resolution, escape=escape, n_added=len(columns))
         saved.write_matching(matching, staging / saved.MATCHING_FILE)
         step("Explaining and drawing the report")
@@ -286,6 +278,6 @@ def write_folder(
     if archived is not None:
         with suppress(InputError):  # a damaged matching: the decisions can be read where they are
             before = saved.read_matching(archived.folder).rows
-            archived = carry_over(archived, before, folder, matching.rows, prepared.roles.id)
+            archived = carry_over(archived, before, folder, matching.rows, roles.id)
     names = (results, ANNOTATORS, PAGE, saved.MODEL_FILE, saved.MATCHING_FILE)
     return [folder / name for name in names if (folder / name).exists()], archived

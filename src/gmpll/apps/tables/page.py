@@ -79,6 +79,10 @@ def page_facts(
     lengths = np.log1p(counts) / np.log1p(max(counts.max(), 1))
     wrong = wrong_probability(resolution)
     annotators = annotator_table(resolution)
+    matrices = []
+    if annotators is not None and len(sets.classes) <= MAX_CONFUSED:
+        busiest = annotators.index[:MAX_MATRICES]
+        matrices = [(str(n), resolution.model.annotators_.confusion(n)) for n in busiest]
     made = {
         "date": f"{datetime.now().astimezone():%Y-%m-%d %H:%M %Z}",
         "command": command,
@@ -105,7 +109,7 @@ def page_facts(
         "n_features": resolution.features.shape[1],
         "notes": notes_of(resolution),
         "annotators": annotators,
-        "matrices": _matrices(resolution, annotators),
+        "matrices": matrices,
         "frequencies": frequencies.iloc[order],
         "confusion": label_confusion(resolution, MAX_CONFUSED),
         "pairs": _pairs(resolution),
@@ -129,14 +133,6 @@ def render_page(facts: dict[str, Any]) -> str:
         max_neighbors=MAX_NEIGHBORS,
         probably=PROBABLY,
     )
-
-
-def _matrices(resolution: Resolution, annotators: pd.DataFrame | None) -> list[tuple[str, Any]]:
-    """Return the confusion matrices of the busiest annotators, where there are few labels."""
-    if annotators is None or len(resolution.prepared.sets.classes) > MAX_CONFUSED:
-        return []
-    known = resolution.model.annotators_
-    return [(str(name), known.confusion(name)) for name in annotators.index[:MAX_MATRICES]]
 
 
 def _pairs(resolution: Resolution) -> pd.DataFrame:

@@ -98,9 +98,9 @@ class Matched(NamedTuple):
     """What a fitted model says of its rows; see :class:`Verdicts` for the last two."""
 
     labels: NDArray[np.int64]
-    confidences: NDArray[np.float32]
-    outside: NDArray[np.float64] | None
-    suggested: NDArray[np.int64] | None
+    confidences: NDArray[np.floating]
+    outside: NDArray[np.float64] | None = None
+    suggested: NDArray[np.int64] | None = None
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class Resolution:
     encoder: FeatureEncoder
     model: Any
     features: NDArray[np.float32]
-    confidences: NDArray[np.float32]
+    confidences: NDArray[np.floating]
     verdicts: Verdicts
 
     @property
@@ -198,14 +198,12 @@ def resolve(prepared: Prepared, *, step: Callable[[str], None] = lambda text: No
         settings["outside"] = "never"  # what a row cannot have is not known outside the sets
     model = make_model(options.method, options.seed, **settings)
     known = CandidateSets(sets.mask, sets.classes)
-    labels, confidences, outside, suggested = match_sets(
-        model, features, known, sets.gold, sets.votes
-    )
-    possible, below = sets.mask, prepared.review_below
+    matched = match_sets(model, features, known, sets.gold, sets.votes)
+    possible = sets.mask
     if sets.annotated:
-        possible = possible | (confidences >= LEAST_CONFIDENCE)
-    found = verdicts(confidences, possible, labels, sets.gold, below, outside, suggested)
-    return Resolution(prepared, encoder, model, features, confidences, found)
+        possible = possible | (matched.confidences >= LEAST_CONFIDENCE)
+    found = verdicts(matched, possible, sets.gold, prepared.review_below)
+    return Resolution(prepared, encoder, model, features, matched.confidences, found)
 
 
 def make_model(method: str, seed: int, **settings: Any) -> Any:
@@ -242,16 +240,11 @@ def match_sets(
         is_open = gold < 0
         outside = np.where(is_open, model.outside_probability_, 0.0)
         suggested = np.where(is_open, codes_of(model.suggested_labels_, sets.classes), labels)
-    return Matched(labels, model_confidences(model).astype(np.float32), outside, suggested)
-
-
-def model_confidences(model: Any) -> NDArray[np.float64]:
-    """Return the better measure of doubt that a fitted model has.
-
-    Those of the default are calibrated; those of the paper's matching are driven towards 0 and 1,
-    and the support that the final labels get from the other rows says more.
-    """
-    return model.label_support_ if isinstance(model, gmpll.GMPLL) else model.label_confidences_
+    # The confidences of the paper's matching are driven towards 0 and 1: the support that the final
+    # labels get from the other rows says more.
+    is_paper = isinstance(model, gmpll.GMPLL)
+    confidences = model.label_support_ if is_paper else model.label_confidences_
+    return Matched(labels, confidences.astype(np.float32), outside, suggested)
 
 
 def codes_of(labels: NDArray[Any], classes: NDArray[np.str_]) -> NDArray[np.int64]:
@@ -261,19 +254,14 @@ def codes_of(labels: NDArray[Any], classes: NDArray[np.str_]) -> NDArray[np.int6
 
 
 def verdicts(
-    confidences: NDArray[np.floating],
-    mask: NDArray[np.bool_],
-    labels: NDArray[np.int64],
-    gold: NDArray[np.int64],
-    review_below: float,
-    outside: NDArray[np.float64] | None = None,
-    suggested: NDArray[np.int64] | None = None,
+    matched: Matched, mask: NDArray[np.bool_], gold: NDArray[np.int64], review_below: float
 ) -> Verdicts:
     """Judge labels by their confidences, and by whether the right one is probably missing.
 
     A row with one candidate is sure. The margin is negative where the label found has less
     confidence than another candidate.
     """
+    labels, confidences, outside, suggested = matched
     rows = np.arange(len(labels))
     confidence = confidences[rows, labels].astype(np.float64)
     others = np.where(mask, confidences, -1.0).astype(np.float64)
@@ -436,7 +424,7 @@ def disambiguate(
             f"df must be a pandas DataFrame, but it is of the type {type(df).__name__}: make one "
             "with pandas.DataFrame."
         )
-    options = options_of({**given, "seed": random_state}, _several)
+    options = options_of({**given, "seed": random_state})
     try:
         table = table_from_frame(df)
         roles = guess_roles(table, options)
@@ -475,12 +463,6 @@ def _in_python(sentence: str) -> str:
         return f"{name}='{value}'" if value else f"{name}="
 
     return _OPTION.sub(named, sentence)
-
-
-def _several(value: Any) -> tuple[Any, ...]:
-    if value is None:
-        return ()
-    return (value,) if isinstance(value, (str, Path)) else tuple(value)
 
 
 def _restore_types(columns: dict[str, list[Any]], sets: pd.Series) -> None:

@@ -144,6 +144,9 @@ def load_model(path: str | Path) -> SavedModel:
         raise InputError(
             f"There is no model {path}: name the folder that gmpll disambiguate wrote."
         )
+    damaged = InputError(
+        f"{path} is no model of gmpll or is damaged: run gmpll disambiguate again."
+    )
     try:
         check_unpacked_size(path)
         types = get_untrusted_types(file=path)
@@ -152,15 +155,11 @@ def load_model(path: str | Path) -> SavedModel:
             raise InputError(
                 f"{path} holds {strangers[0]}, which is no part of a gmpll model: it is not loaded."
             )
-        content = load(path, trusted=types)
+        content = dict(load(path, trusted=types))
     except InputError:
         raise
     except Exception as error:  # whatever a damaged or foreign file makes the loader stumble over
-        raise InputError(
-            f"{path} is no model of gmpll or is damaged: run gmpll disambiguate again."
-        ) from error
-    if not isinstance(content, dict):
-        raise InputError(f"{path} is no model of gmpll: run gmpll disambiguate again.")
+        raise damaged from error
     check_format(path, content.pop("format", None), MODEL_FORMAT)
     try:
         saved = SavedModel(**content)
@@ -179,7 +178,7 @@ def load_model(path: str | Path) -> SavedModel:
     except TypeError:
         fits = False
     if not fits:
-        raise InputError(f"{path} is damaged: run gmpll disambiguate again.")
+        raise damaged
     return replace(saved, vectors=tuple(saved.vectors))
 
 
@@ -210,7 +209,8 @@ def judged(
         return Verdicts(codes, nobody, nothing, nothing, np.zeros(n, dtype=bool), notes)
     possible = shares > 0
     possible[np.arange(n), codes] = True
-    return replace(verdicts(shares, possible, codes, nobody, saved.review_below), notes=notes)
+    found = verdicts(Matched(codes, shares), possible, nobody, saved.review_below)
+    return replace(found, notes=notes)
 
 
 def predictions(

@@ -59,28 +59,23 @@ def read_spelling(
     for label, count in all_counts.items():
         name = renamed.get(label, label)
         now[name] = now.get(name, 0) + count
-    if not options.merge_labels:
-        problems += _note_of_variants(now)
-        return _told(Spelling(renamed), counts, problems)
-    # A spelling that --labels allows comes first, whatever its count.
-    most = sum(now.values()) + 1
-    weighed = {name: count + most * (name in options.labels) for name, count in now.items()}
-    names = merged_names(weighed)
-    merged = {spelling_key(name): names.get(name, name) for name in now}
+    merged: dict[str, str] = {}
+    names: dict[str, str] = {}
+    if options.merge_labels:
+        # A spelling that --labels allows comes first, whatever its count.
+        most = sum(now.values()) + 1
+        names = merged_names({n: count + most * (n in options.labels) for n, count in now.items()})
+        merged = {spelling_key(name): names.get(name, name) for name in now}
     problems += _note_of_variants({names.get(n, n): count for n, count in now.items()})
-    return _told(Spelling(renamed, merged), counts, problems)
-
-
-def _told(spelling: Spelling, counts: Mapping[str, int], problems: list[str]) -> Spelling:
-    """Remember which labels were joined under which name, and say it."""
-    joined: dict[str, dict[str, int]] = {}
+    spelling = Spelling(renamed, merged)
     for label, count in counts.items():
         if spelling(label) != label:
-            joined.setdefault(spelling(label), {})[label] = count
-    if joined:
-        said = [f"{_counts(old)} became {quoted(new)}" for new, old in sorted(joined.items())]
+            spelling.joined.setdefault(spelling(label), {})[label] = count
+    if spelling.joined:
+        became = sorted(spelling.joined.items())
+        said = [f"{_counts(old)} became {quoted(new)}" for new, old in became]
         problems.append(f"labels were merged or renamed: {_few(said)}")
-    return Spelling(spelling.renamed, spelling.merged, joined)
+    return spelling
 
 
 def _note_of_variants(counts: Mapping[str, int]) -> list[str]:

@@ -119,18 +119,14 @@ def sentences(resolution: Resolution) -> tuple[str, ...]:
 def _of_features(evidence: dict[str, Any]) -> str:
     graph, regression = evidence.get("graph"), evidence.get("regression")
     weight, gain = evidence.get("features"), evidence.get("gain by features", 0.0)
-    if weight is not None and (weight <= 0 or gain <= 0):
-        return "The features add nothing to the votes: labels come from the votes alone."
-    if weight is not None and gain < _LITTLE:
-        return (
-            "The features add next to nothing to the votes: by the features the votes of a row are "
-            f"only {math.exp(gain):.2f} times as probable as without."
-        )
     if weight is not None:
-        return (
-            f"Features and votes count together: by the features the votes of a row are "
-            f"{math.exp(gain):.2f} times as probable as without."
-        )
+        if weight <= 0 or gain <= 0:
+            return "The features add nothing to the votes: labels come from the votes alone."
+        what, only = "Features and votes count together", ""
+        if gain < _LITTLE:
+            what, only = "The features add next to nothing to the votes", "only "
+        times = f"{only}{math.exp(gain):.2f} times as probable as without."
+        return f"{what}: by the features the votes of a row are {times}"
     if graph is None or regression is None:
         return "How far the features are to be believed was not estimated for these data."
     if max(graph, regression) < _NOTHING:

@@ -119,7 +119,8 @@ def read_table(
     """
     path = Path(path)
     _check_file(path)
-    suffix = _unpacked(path).suffix.lower()
+    unpacked = path.with_suffix("") if path.suffix.lower() in _PACKED else path
+    suffix = unpacked.suffix.lower()
     kind = format or FORMATS.get(suffix)
     if kind is None and suffix in _SPREADSHEETS:
         raise InputError(f"{path} is a spreadsheet: save it as .xlsx or CSV, and name that file.")
@@ -173,11 +174,6 @@ def _check_file(path: Path) -> None:
         raise InputError(f"{path} cannot be read: {error.strerror}.") from error
     if empty:
         raise InputError(f"{path} is empty: a header and some rows are needed.")
-
-
-def _unpacked(path: Path) -> Path:
-    """Return the name of a file without the ending that tells how it is packed."""
-    return path.with_suffix("") if path.suffix.lower() in _PACKED else path
 
 
 def _content(path: Path) -> bytes:
