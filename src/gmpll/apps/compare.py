@@ -1,16 +1,15 @@
 """Comparing methods on data of your own: what :mod:`gmpll.experiments` offers as ``compare``."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.utils import check_array
 
 from gmpll.apps.experiments import ExperimentError, known_methods, run, write_scores
@@ -24,13 +23,9 @@ from gmpll.apps.experiments.own_data import (
     name_of,
     read_own,
 )
+from gmpll.apps.experiments.progress import RunProgress
 from gmpll.candidates import as_candidates
 from gmpll.datasets import dataset_info, get_data_home, is_available, list_datasets
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from gmpll.apps.experiments.progress import RunProgress
 
 #: Corruption of data sets that have plain labels, where none is asked for.
 DEFAULT_P = (0.1, 0.4, 0.7)

@@ -1,7 +1,5 @@
 """The command line: ``gmpll COMMAND``."""
 
-from __future__ import annotations
-
 import inspect
 import signal
 import sys

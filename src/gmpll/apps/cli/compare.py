@@ -1,7 +1,5 @@
 """``gmpll compare``: methods on data of your own."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 import typer

@@ -1,7 +1,5 @@
 """May a file be written? Asked before any work."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

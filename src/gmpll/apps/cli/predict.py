@@ -1,7 +1,5 @@
 """``gmpll predict``: labels of new rows by the model of an earlier run."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """``gmpll serve``: predictions over HTTP by the model of an earlier run."""
 
-from __future__ import annotations
-
 import os
 from contextlib import suppress
 

@@ -5,8 +5,6 @@ same rows, labels and candidates. Otherwise they move to a folder of their own, 
 matching that gives them their meaning, and those about a row that is still there are carried over.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import os

@@ -5,8 +5,6 @@ are numbered; who writes says which number he has seen last, so of two tabs, or 
 same folder, the slower one is told instead of winning silently.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

@@ -6,8 +6,6 @@ claims to find and clear away. (The locks belong to a process: two *threads* of 
 exclude each other.)
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Iterator

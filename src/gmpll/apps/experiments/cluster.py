@@ -1,7 +1,5 @@
 """Doing the jobs of a run on the workers of a Dask cluster."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import CancelledError
 from typing import Any, Self, TypeVar

@@ -4,8 +4,6 @@ The methods of crowd-kit and CROWDLAB know who voted; where annotators are not n
 votes is taken for one annotator. Our own methods are then given the number of votes instead.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple, Self
 
 import numpy as np

@@ -3,8 +3,6 @@
 ``docs/experiments.md`` shows one, and ``declarations/`` holds those that come with the package.
 """
 
-from __future__ import annotations
-
 import json
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,7 +11,7 @@ from importlib import resources
 from itertools import product
 from math import prod
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Self
 
 from gmpll.apps.experiments.errors import ExperimentError
 from gmpll.apps.experiments.jobs import Job
@@ -52,7 +50,7 @@ class Experiment:
     max_rows: int | None = None  #: use only so many rows of every data set
     tune_once: bool = False  #: whether what is chosen on the first fold is kept for the others
 
-    def fits_beside(self, other: Experiment) -> bool:
+    def fits_beside(self, other: Self) -> bool:
         """Tell whether the figures of two experiments may stand in one table."""
         if self.kind != other.kind:
             return True
@@ -86,11 +84,11 @@ class Declaration:
     variants: Mapping[str, Method] = field(default_factory=dict)
     tables: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
-    def change(self, how: Callable[[Experiment], Experiment]) -> Declaration:
+    def change(self, how: Callable[[Experiment], Experiment]) -> Self:
         """Return the declaration with every experiment changed."""
         return replace(self, experiments=tuple(how(item) for item in self.experiments))
 
-    def rename_datasets(self, new_name: Callable[[str], str]) -> Declaration:
+    def rename_datasets(self, new_name: Callable[[str], str]) -> Self:
         """Return the declaration with new names of its data sets."""
         return self.change(lambda item: replace(item, datasets=tuple(map(new_name, item.datasets))))
 

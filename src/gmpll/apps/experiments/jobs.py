@@ -6,8 +6,6 @@ differs in anything that matters has another. (Python's own ``hash`` is salted a
 process: nothing that has to be found again after a restart may depend on it.)
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping

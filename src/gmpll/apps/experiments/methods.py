@@ -1,7 +1,5 @@
 """Which methods an experiment can name, and how a name becomes an estimator."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace

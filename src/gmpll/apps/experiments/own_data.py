@@ -7,8 +7,6 @@ candidates are then drawn from the labels, and predictions are compared with the
 held-out rows. A table becomes an archive.
 """
 
-from __future__ import annotations
-
 import io
 from collections.abc import Mapping
 from pathlib import Path

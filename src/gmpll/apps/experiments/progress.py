@@ -1,7 +1,5 @@
 """What runs, what is left, when it will be done."""
 
-from __future__ import annotations
-
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence

@@ -5,8 +5,6 @@ draw controlled candidates before a method comes near, by the upper bound, and a
 scoring.
 """
 
-from __future__ import annotations
-
 import hashlib
 import time
 import warnings

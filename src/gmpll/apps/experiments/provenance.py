@@ -1,7 +1,5 @@
 """Where figures come from: command, versions, commit, kind of processor. No host or user names."""
 
-from __future__ import annotations
-
 import os
 import platform
 import subprocess
@@ -9,10 +7,9 @@ import sys
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from gmpll.apps.experiments.store import RunFolder
+from gmpll.apps.experiments.store import RunFolder
 
 _PACKAGES = ("gmpll", "numpy", "scipy", "scikit-learn", "joblib", "pandas")
 

@@ -1,7 +1,5 @@
 """Carrying out a run: in parallel, beside other runners, resumable at any moment."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -1,7 +1,5 @@
 """Cutting a declaration to what is wanted and to what is there."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Is the difference real? The paper's test, a corrected one, and ranks over many data sets."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import NamedTuple
 

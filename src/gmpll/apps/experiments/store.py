@@ -4,8 +4,6 @@ A file appears under its name only when it is complete: it is written beside, fl
 and then renamed.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import os
@@ -13,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,7 +48,7 @@ class Result:
     facts: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def failure(cls, error: str, traceback: str = "", attempt: int = 1) -> Result:
+    def failure(cls, error: str, traceback: str = "", attempt: int = 1) -> Self:
         """Return the result of a job that raised an error."""
         nothing = np.empty(0, dtype=np.int64)
         facts = {"status": "failed", "error": error, "traceback": traceback, "attempt": attempt}

@@ -1,7 +1,5 @@
 """Choosing hyper-parameters on the training fold, without any true label."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """What pages are made of: tables, drawings, and templates that escape every name."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from gmpll.apps.pages.tables import count, number

@@ -1,7 +1,5 @@
 """Pictures that the rows name, and nothing else of the disk."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import NamedTuple
 

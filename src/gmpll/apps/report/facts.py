@@ -1,7 +1,5 @@
 """From scores to facts: the data sets, means over folds, tests and ranks between methods."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """From facts to drawings, one function per figure."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

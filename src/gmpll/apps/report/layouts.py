@@ -1,7 +1,5 @@
 """From facts to laid-out tables, one function per table."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The order and the spelling of methods and data sets, and the words of the page."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Iterable
 from importlib import resources

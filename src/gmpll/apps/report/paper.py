@@ -4,11 +4,9 @@ Where the paper contradicts itself, the printed figure stands and a remark says 
 the names that :mod:`gmpll.datasets` gives them; methods carry their printed names.
 """
 
-from __future__ import annotations
-
 import tomllib
 from importlib import resources
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 
 class PrintedAccuracy(NamedTuple):
@@ -20,7 +18,7 @@ class PrintedAccuracy(NamedTuple):
     bold: bool = False
 
     @classmethod
-    def parse(cls, text: str) -> PrintedAccuracy:
+    def parse(cls, text: str) -> Self:
         """Read ``0.667±0.014*∘``: a star stands for bold type, the rest is as printed."""
         mark = text[-1] if text[-1] in "•∘" else ""
         mean, std = text.rstrip("•∘*").split("±")
@@ -35,7 +33,7 @@ class Counts(NamedTuple):
     loss: int
 
     @classmethod
-    def parse(cls, text: str) -> Counts:
+    def parse(cls, text: str) -> Self:
         """Read ``19/2/0``."""
         return cls(*map(int, text.split("/")))
 

@@ -1,7 +1,5 @@
 """The table of scores that a report is made from: checked, cleaned, cut by experiment."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path

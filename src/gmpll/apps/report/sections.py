@@ -3,8 +3,6 @@
 What the scores say nothing about has no section. Titles and paragraphs stand in ``texts.toml``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """From a table of scores to a folder with the page, the tables and the figures."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from os import PathLike
 from pathlib import Path

@@ -1,7 +1,5 @@
 """HTTP in front of a :class:`~gmpll.apps.review.session.ReviewSession`: routes and server."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Decisions reach the results: table, report and model are made again with them as known labels."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Work that goes on beside the page: matching again, applying the decisions."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The labels as they stand: as CSV, and for Label Studio and Argilla."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -4,17 +4,15 @@ What comes out is data: names of elements and text. HTML in the file is text, li
 lose their addresses, and the page makes elements of the names in :data:`ELEMENTS` only.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from markdown_it import MarkdownIt
+from markdown_it.tree import SyntaxTreeNode
 
 from gmpll.apps.decisions.errors import ReviewError
-
-if TYPE_CHECKING:
-    from markdown_it.tree import SyntaxTreeNode
 
 #: A larger file is nothing that anybody reads before annotating.
 MAX_BYTES = 2**20
@@ -48,9 +46,6 @@ def read_guidelines(path: Path) -> list[Node]:
 
 def parse(text: str) -> list[Node]:
     """Turn Markdown into nodes."""
-    from markdown_it import MarkdownIt
-    from markdown_it.tree import SyntaxTreeNode
-
     parser = MarkdownIt("commonmark", {"html": False, "maxNesting": MAX_NESTING})
     return _nodes(SyntaxTreeNode(parser.enable("table").parse(text)).children)
 

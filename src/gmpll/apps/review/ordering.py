@@ -9,8 +9,6 @@ with the doubt :math:`u` and the similarity :math:`w`. Rows are taken greedily; 
 lessens the doubt of the rows around it, so near-duplicates do not follow each other.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A review under way: everything that the page can ask for, without a word of HTTP."""
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import json

@@ -1,7 +1,5 @@
 """The routes of the service, and the server around them."""
 
-from __future__ import annotations
-
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any

@@ -1,7 +1,5 @@
 """From the body of a request to rows, and from what was found to the answer."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

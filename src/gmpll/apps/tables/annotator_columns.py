@@ -13,12 +13,11 @@ from sklearn.metrics import cohen_kappa_score
 from gmpll.apps.tables.cells import MISSING, is_everyday, sampled
 from gmpll.apps.tables.exports import Votes
 from gmpll.apps.tables.labels import read_cells
+from gmpll.apps.tables.tables import Table
 from gmpll.label_names import spelling_key
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from gmpll.apps.tables.tables import Table
 
 _RATER = re.compile(
     r"(annotator|rater|coder|worker|judge|labell?er|reviewer|expert)[\W_]?\w*", re.IGNORECASE

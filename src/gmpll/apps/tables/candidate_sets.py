@@ -1,10 +1,9 @@
 """Candidate sets from a table: cells that list labels, columns of 0 and 1, votes, known labels."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -48,7 +47,7 @@ class LabelSets:
     merged: dict[str, dict[str, int]] = field(default_factory=dict)
     n_new: int = 0
 
-    def with_labels(self, names: Sequence[str]) -> LabelSets:
+    def with_labels(self, names: Sequence[str]) -> Self:
         """Add labels that no row has among its candidates yet."""
         q, more = len(self.classes), ((0, 0), (0, len(names)))
         classes = np.array([*self.classes.tolist(), *names], dtype=str)

@@ -1,7 +1,5 @@
 """Decisions of reviewers reach the results: as known labels of the next run in their folder."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path

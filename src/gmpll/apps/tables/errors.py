@@ -1,7 +1,5 @@
 """What is wrong with an input, said in one sentence."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 #: Cells and names of any length must leave the sentence readable.

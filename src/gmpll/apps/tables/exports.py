@@ -4,8 +4,6 @@ Where an export says who gave which label, and several people labelled the same 
 named votes; otherwise all labels of an item are its candidates.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 

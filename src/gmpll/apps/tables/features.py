@@ -19,13 +19,11 @@ from sklearn.preprocessing import Normalizer, OneHotEncoder
 
 from gmpll.apps.tables.cells import EXAMPLES, POINT, as_text, category_text, read_numbers
 from gmpll.apps.tables.errors import InputError, counted, listed, quoted
-from gmpll.apps.tables.tables import read_table
+from gmpll.apps.tables.guesses import Roles
+from gmpll.apps.tables.tables import Table, read_table
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from gmpll.apps.tables.guesses import Roles
-    from gmpll.apps.tables.tables import Table
 
 _ARRAY_NAMES = ("embeddings", "embedding", "features", "vectors", "X", "x", "arr_0")
 _ID_NAMES = ("ids", "id")

@@ -41,11 +41,10 @@ from gmpll.apps.tables.labels import (
     vote_table,
     without_prefix,
 )
+from gmpll.apps.tables.tables import Table
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from gmpll.apps.tables.tables import Table
 
 #: Columns that are added to the input.
 RESULT_COLUMNS = (

@@ -1,7 +1,5 @@
 """What a user can say about the data, and how labels are written: in cells, names, votes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path

@@ -1,11 +1,9 @@
 """A model that an earlier run wrote, as an object that predicts rows of new tables."""
 
-from __future__ import annotations
-
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,11 +13,8 @@ from gmpll.apps.tables.resolving import Verdicts
 from gmpll.apps.tables.saved import SavedModel, judged, load_model, predictions
 from gmpll.apps.tables.tables import Table, table_from_frame
 
-if TYPE_CHECKING:
-    import pandas as pd
 
-
-def load(path: str | Path) -> LoadedModel:
+def load(path: str | Path) -> "LoadedModel":
     """Load the model that ``gmpll disambiguate`` wrote.
 
     Nothing in the file is executed, and a file that holds any type but those of a gmpll model is
@@ -115,7 +110,7 @@ class LoadedModel:
         return found, shares
 
 
-def _table(rows: pd.DataFrame | Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> Table:
+def _table(rows: Any) -> Table:
     import pandas as pd
 
     return table_from_frame(rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(rows))

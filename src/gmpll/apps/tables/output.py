@@ -3,8 +3,6 @@
 Everything is written into a folder beside the target first and moved at the end.
 """
 
-from __future__ import annotations
-
 import csv
 import itertools
 import json
@@ -13,7 +11,7 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 from gmpll._atomic_io import (
     abandoned,
@@ -30,12 +28,9 @@ from gmpll.apps.tables import saved
 from gmpll.apps.tables.cells import escape_formula
 from gmpll.apps.tables.decided import decided_columns, decisions_for
 from gmpll.apps.tables.errors import InputError
-from gmpll.apps.tables.resolving import result_columns
+from gmpll.apps.tables.resolving import Prepared, Resolution, result_columns
 from gmpll.apps.tables.summary import annotator_table
 from gmpll.apps.tables.tables import FORMATS, Table
-
-if TYPE_CHECKING:
-    from gmpll.apps.tables.resolving import Prepared, Resolution
 
 #: Endings of files of results, by the format of the input.
 SUFFIX = {"csv": ".csv", "tsv": ".tsv", "parquet": ".parquet", "jsonl": ".jsonl", "json": ".jsonl"}

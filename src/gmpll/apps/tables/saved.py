@@ -5,8 +5,6 @@ JSON and arrays. Besides the types that skops itself trusts, which are those of 
 and SciPy, only classes of this library are loaded. ``matching.npz`` holds plain arrays.
 """
 
-from __future__ import annotations
-
 import copy
 import importlib
 import json

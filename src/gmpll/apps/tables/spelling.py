@@ -1,7 +1,5 @@
 """How labels are written in the end: new names that the user gave, and one for all variants."""
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -5,8 +5,6 @@ fragment of the address, which is never sent anywhere. There is no cookie, so an
 nothing to ride on; Host and Origin are checked nevertheless, for any request.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hmac
 import ipaddress

@@ -1,7 +1,5 @@
 """The server: loopback only unless told otherwise, impatient with slow clients."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 from typing import NamedTuple
