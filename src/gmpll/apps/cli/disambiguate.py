@@ -110,8 +110,7 @@ def disambiguate(
         ),
     ] = None,
     outside: Annotated[
-        str,
-        special("Labels that nobody voted for: auto (possible where annotators named), never."),
+        str, special("Labels that nobody voted for: auto (possible where annotators named), never.")
     ] = "auto",
     labels: Annotated[_Text, special("All labels that are allowed, with commas.")] = None,
     empty: Annotated[str, special("Rows without candidates: error, or all (any label).")] = "error",

@@ -79,12 +79,15 @@ def names_in(text: str | None) -> tuple[str, ...] | None:
 
 @contextmanager
 def plain_errors(target: Path, extra: str = "tables") -> Iterator[None]:
-    """Turn what a user can put right into one sentence."""
+    """Turn what a user can put right, and an interruption, into one sentence."""
     from gmpll.apps.decisions.errors import ReviewError
     from gmpll.apps.tables.errors import InputError
 
     try:
         yield
+    except KeyboardInterrupt:
+        typer.echo("gmpll: interrupted.", err=True)
+        raise typer.Exit(INTERRUPTED) from None
     except (InputError, ReviewError) as error:
         raise UserError(" ".join(str(error).split())) from error
     except ImportError as error:

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gmpll._typing import Integers, Mask, Names
 from gmpll.apps.decisions.errors import ConflictError, RequestError, ReviewError
 
 #: The decisions lie beside the matching that they are about.
@@ -84,10 +85,10 @@ class Rows(NamedTuple):
     The last ``n_new`` labels are such that reviewers brought.
     """
 
-    ids: NDArray[np.str_]
-    classes: NDArray[np.str_]
-    mask: NDArray[np.bool_]
-    display: NDArray[np.str_]
+    ids: Names
+    classes: Names
+    mask: Mask
+    display: Names
     n_new: int = 0
 
     def key(self) -> str:
@@ -132,9 +133,9 @@ class Rematched(NamedTuple):
     """The latest matching with decisions, and the rows whose labels were known to it."""
 
     at: str
-    labels: NDArray[np.int64]
+    labels: Integers
     confidence: NDArray[np.float32]
-    gold_rows: NDArray[np.int64]
+    gold_rows: Integers
 
 
 class Store:

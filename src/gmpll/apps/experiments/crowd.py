@@ -14,6 +14,7 @@ from sklearn.model_selection import cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from gmpll._typing import Integers, Places
 from gmpll.apps.experiments.errors import ExperimentError
 from gmpll.apps.experiments.jobs import Job
 from gmpll.candidates import VotedCandidates, candidates_from_votes
@@ -41,9 +42,9 @@ _TIES = 1e-9
 class Votes(NamedTuple):
     """Annotator ``who[v]`` gave the item in row ``item[v]`` the label ``label[v]``."""
 
-    item: NDArray[np.intp]  # ascending; every item has a vote
-    who: NDArray[np.intp]
-    label: NDArray[np.intp]
+    item: Places  # ascending; every item has a vote
+    who: Places
+    label: Places
     n_classes: int
     named: bool  # whether ``who`` tells persons apart
 
@@ -52,7 +53,7 @@ class Votes(NamedTuple):
         return candidates_from_votes(self.item, self.label, self.who if self.named else None)
 
 
-def draw_items(job: Job, bunch: Any) -> tuple[NDArray[np.int64], Votes]:
+def draw_items(job: Job, bunch: Any) -> tuple[Integers, Votes]:
     """Return the rows of a data set that a job is about, and their votes.
 
     The rows are the first ``job.max_rows`` of ``numpy.random.default_rng(seed).permutation(n)``.
@@ -64,7 +65,7 @@ def draw_items(job: Job, bunch: Any) -> tuple[NDArray[np.int64], Votes]:
     return rows, votes_of(job.dataset, bunch, rows)
 
 
-def votes_of(dataset: str, bunch: Any, rows: NDArray[np.int64]) -> Votes:
+def votes_of(dataset: str, bunch: Any, rows: Integers) -> Votes:
     """Return the votes on some rows of a data set; every one of them has a vote."""
     votes = bunch.votes[rows]
     item, column = np.nonzero(votes >= 0)

@@ -12,6 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
 from sklearn.svm import SVC
 
+from gmpll._typing import Floats
 from gmpll.apps.experiments.crowd import CROWD_METHODS, one_label_or
 from gmpll.apps.experiments.errors import ExperimentError
 from gmpll.methods import METHODS
@@ -184,12 +185,12 @@ class FullSupervision:
     label learner may come close to it.
     """
 
-    def fit_on_truth(self, X: NDArray[np.float64], truth: NDArray[np.integer]) -> Self:
+    def fit_on_truth(self, X: Floats, truth: NDArray[np.integer]) -> Self:
         """Learn from true labels (named so that it cannot stand in for a method's ``fit``)."""
         machine = make_pipeline(StandardScaler(), Normalizer(), SVC(C=10.0))
         self._classifier = one_label_or(machine, truth).fit(X, truth)
         return self
 
-    def predict(self, X: NDArray[np.float64]) -> NDArray[np.integer]:
+    def predict(self, X: Floats) -> NDArray[np.integer]:
         """Predict the label of unseen rows."""
         return self._classifier.predict(X)

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils import Bunch
 
+from gmpll._typing import Integers
 from gmpll.apps.experiments.errors import ExperimentError
 from gmpll.candidates import VotedCandidates
 from gmpll.datasets import DatasetFormatError, DatasetInfo, list_datasets
@@ -145,7 +146,7 @@ def archive_of_table(data: Any, columns: Mapping[str, Any], *, draws: bool) -> b
     return archive_of(X, sets.classes, sets.mask, labels, votes)
 
 
-def _by_annotator(voted: VotedCandidates | None) -> NDArray[np.int64] | None:
+def _by_annotator(voted: VotedCandidates | None) -> Integers | None:
     """Return the vote of every annotator on every row; None where one of them gave several."""
     assert voted is not None
     assert voted.votes is not None

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.model_selection import KFold
 from threadpoolctl import threadpool_limits
 
+from gmpll._typing import Floats, Integers, Mask
 from gmpll.apps.experiments.crowd import AGGREGATIONS, Aggregation, draw_items, votes_of
 from gmpll.apps.experiments.errors import ExperimentError
 from gmpll.apps.experiments.jobs import Job, stable_seed
@@ -37,8 +37,8 @@ _MAX_WARNINGS = 5
 class Problem:
     """What a method may see: features and candidate sets."""
 
-    X: NDArray[np.float64]
-    mask: NDArray[np.bool_]
+    X: Floats
+    mask: Mask
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,9 @@ class Truth:
     data set they were made on, or not at all.
     """
 
-    target: NDArray[np.int64]  # number of the true label of every row, -1 where it is not known
+    target: Integers  # number of the true label of every row, -1 where it is not known
     fingerprint: str
-    label_values: NDArray[np.float64] | None = None  # what labels stand for, where it is an order
+    label_values: Floats | None = None  # what labels stand for, where it is an order
 
 
 def load_problem(job: Job, data_home: str | None = None, own: str | None = None) -> Problem:
@@ -95,7 +95,7 @@ def load_truth(dataset: str, data_home: str | None = None, own: str | None = Non
     )
 
 
-def split_rows(job: Job, n_samples: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def split_rows(job: Job, n_samples: int) -> tuple[Integers, Integers]:
     """Return the training and test rows of a job's fold.
 
     Plain shuffled folds: stratifying them would need the truth.

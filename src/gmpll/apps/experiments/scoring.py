@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gmpll._typing import Mask
 from gmpll.apps.experiments.errors import ExperimentError
 from gmpll.apps.experiments.jobs import Job, canonical_json
 from gmpll.apps.experiments.protocol import Truth, load_problem, load_truth
@@ -111,7 +111,7 @@ def _measures(job: Job, result: Result, truth: Truth) -> dict[str, float]:
     return measures
 
 
-def _lift(result: Result, mask: NDArray[np.bool_]) -> float:
+def _lift(result: Result, mask: Mask) -> float:
     """Compare the predictions with the candidates of the held-out rows, as tuning does."""
     frequency = mask[result.train_rows].mean(axis=0)
     return CRITERIA["candidate lift"](mask[result.test_rows], result.predicted, frequency)

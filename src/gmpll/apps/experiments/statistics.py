@@ -4,8 +4,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import stats
+
+from gmpll._typing import Floats
 
 
 class TTest(NamedTuple):
@@ -47,11 +49,11 @@ def outcome(test: TTest, *, level: float = 0.05) -> str:
 class RankComparison:
     """Methods ranked over data sets, with Friedman's test and Nemenyi's critical difference."""
 
-    average_ranks: NDArray[np.float64]  # 1 is best; ties share their mean rank
+    average_ranks: Floats  # 1 is best; ties share their mean rank
     statistic: float
     p_value: float  # that all methods are equal; 1 if all are tied everywhere
     critical_difference: float  # average ranks further apart than this differ at the level
-    pairwise_p_values: NDArray[np.float64]
+    pairwise_p_values: Floats
 
 
 def friedman_nemenyi(scores: ArrayLike, *, level: float = 0.05) -> RankComparison:
@@ -91,7 +93,7 @@ def friedman_nemenyi(scores: ArrayLike, *, level: float = 0.05) -> RankCompariso
     )
 
 
-def _differences(a: ArrayLike, b: ArrayLike) -> NDArray[np.float64]:
+def _differences(a: ArrayLike, b: ArrayLike) -> Floats:
     first, second = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
     if first.ndim != 1 or first.shape != second.shape:
         raise ValueError(
@@ -102,7 +104,7 @@ def _differences(a: ArrayLike, b: ArrayLike) -> NDArray[np.float64]:
     return differences[~np.isnan(differences)]
 
 
-def _t_test_of_mean(differences: NDArray[np.float64], *, extra_variance: float) -> TTest:
+def _t_test_of_mean(differences: Floats, *, extra_variance: float) -> TTest:
     n = differences.shape[0]
     if n < 2:
         return TTest(float("nan"), float("nan"))

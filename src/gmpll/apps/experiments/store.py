@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gmpll._atomic_io import atomic_write, remove_abandoned
+from gmpll._typing import Integers
 from gmpll.apps.experiments.claims import claimed
 from gmpll.apps.experiments.declaration import Declaration, expand, parse_declaration
 from gmpll.apps.experiments.errors import ExperimentError
@@ -41,10 +41,10 @@ _ARRAYS = ("predicted", "labels", "test_rows", "train_rows")
 class Result:
     """What a job left behind; ``facts`` are plain values such as ``status`` and ``fit_seconds``."""
 
-    predicted: NDArray[np.int64]  # label of every test row, by its number in the data set
-    labels: NDArray[np.int64]  # of every training row; empty if the method finds none
-    test_rows: NDArray[np.int64]
-    train_rows: NDArray[np.int64]
+    predicted: Integers  # label of every test row, by its number in the data set
+    labels: Integers  # of every training row; empty if the method finds none
+    test_rows: Integers
+    train_rows: Integers
     facts: dict[str, Any] = field(default_factory=dict)
 
     @classmethod

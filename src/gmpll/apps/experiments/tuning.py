@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import ParameterGrid, ShuffleSplit
 
+from gmpll._typing import AnyFloats, Floats, Mask
 from gmpll.metrics import row_lifts
 
 #: Share of the training rows that is held out to compare settings.
@@ -24,7 +25,7 @@ class Choice:
 
 #: Takes candidates of held-out rows, the predicted columns, and the share of the training candidate
 #: sets that contain each label.
-Criterion = Callable[[NDArray[np.bool_], NDArray[np.integer], NDArray[np.floating]], float]
+Criterion = Callable[[Mask, NDArray[np.integer], AnyFloats], float]
 #: Label-free criteria by name; larger is better.
 CRITERIA: dict[str, Criterion] = {
     "candidate lift": lambda mask, predicted, frequency: float(
@@ -37,8 +38,8 @@ CRITERIA: dict[str, Criterion] = {
 def choose_parameters(
     make: Callable[[Mapping[str, Any]], Any],
     grid: Mapping[str, Sequence[Any]],
-    X: NDArray[np.float64],
-    mask: NDArray[np.bool_],
+    X: Floats,
+    mask: Mask,
     *,
     criterion: str,
     random_state: int,

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.neighbors import NearestNeighbors
 
+from gmpll._typing import AnyFloats, Floats, Mask, Places
 from gmpll.graph.local import row_scales, self_tuning_weights
 from gmpll.graph.views import CosineView, TreeView
 
@@ -31,8 +32,8 @@ POOL = 2000
 class SimilarRows(NamedTuple):
     """The nearest rows of some rows, nearest first, and how similar they are (0 to 1)."""
 
-    rows: NDArray[np.intp]
-    weights: NDArray[np.float64]
+    rows: Places
+    weights: Floats
 
 
 class Similarity:
@@ -44,17 +45,14 @@ class Similarity:
     """
 
     def __init__(
-        self,
-        features: NDArray[np.floating],
-        n_neighbors: int = 20,
-        labels: NDArray[np.integer] | None = None,
+        self, features: AnyFloats, n_neighbors: int = 20, labels: NDArray[np.integer] | None = None
     ) -> None:
         self._points = _points(np.asarray(features, dtype=np.float64), labels)
         self.n_neighbors = min(n_neighbors, len(self._points) - 1)
         if self.n_neighbors > 0:
             self._search = NearestNeighbors().fit(self._points)
 
-    def to(self, rows: NDArray[np.intp]) -> SimilarRows:
+    def to(self, rows: Places) -> SimilarRows:
         """Find the nearest other rows of the given rows; arrays of shape (n_rows, k)."""
         k = self.n_neighbors
         if k <= 0 or not len(rows):
@@ -64,9 +62,7 @@ class Similarity:
         return SimilarRows(found, self_tuning_weights(scales, distances))
 
 
-def _points(
-    features: NDArray[np.float64], labels: NDArray[np.integer] | None
-) -> NDArray[np.float64]:
+def _points(features: Floats, labels: NDArray[np.integer] | None) -> Floats:
     """Return the rows in the space in which they are compared."""
     positions = TreeView(features).rows
     if labels is None or features.shape[1] < 2:  # a single feature has two directions only
@@ -76,7 +72,7 @@ def _points(
     return directions if gain > CLEARLY_MORE else positions
 
 
-def _agreement(points: NDArray[np.float64], labels: NDArray[np.integer]) -> float:
+def _agreement(points: Floats, labels: NDArray[np.integer]) -> float:
     """Return how often a neighbour has the label of the row."""
     k = min(_JUDGED_NEIGHBORS, len(points) - 1)
     if k < 1:
@@ -87,8 +83,8 @@ def _agreement(points: NDArray[np.float64], labels: NDArray[np.integer]) -> floa
 
 
 def _nearest_others(
-    search: NearestNeighbors, points: NDArray[np.float64], rows: NDArray[np.intp], k: int
-) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+    search: NearestNeighbors, points: Floats, rows: Places, k: int
+) -> tuple[Floats, Places]:
     distances, found = search.kneighbors(points[rows], k + 1)
     # A row finds itself, though behind its duplicates or not at all where they are many.
     itself = found == rows[:, None]
@@ -96,7 +92,7 @@ def _nearest_others(
     return distances[~itself].reshape(len(rows), k), found[~itself].reshape(len(rows), k)
 
 
-def doubt(confidence: NDArray[np.floating], labels: NDArray[np.integer]) -> NDArray[np.float64]:
+def doubt(confidence: AnyFloats, labels: NDArray[np.integer]) -> Floats:
     """Half of one minus the margin of the label found over its best rival: 1/2 for a tie."""
     rows = np.arange(len(labels))
     rivals = np.array(confidence, dtype=np.float64)
@@ -107,12 +103,8 @@ def doubt(confidence: NDArray[np.floating], labels: NDArray[np.integer]) -> NDAr
 
 
 def propose_order(
-    doubts: NDArray[np.floating],
-    open_rows: NDArray[np.bool_],
-    similarity: Similarity,
-    *,
-    pool: int = POOL,
-) -> NDArray[np.intp]:
+    doubts: AnyFloats, open_rows: Mask, similarity: Similarity, *, pool: int = POOL
+) -> Places:
     """Return the open rows, the most informative first; those behind the pool by doubt alone."""
     rows = np.flatnonzero(open_rows)
     rows = rows[np.argsort(-doubts[rows], kind="stable")]
@@ -120,9 +112,7 @@ def propose_order(
     return np.concatenate([first[_greedy(first, doubts, similarity)], rows[pool:]])
 
 
-def _greedy(
-    rows: NDArray[np.intp], doubts: NDArray[np.floating], similarity: Similarity
-) -> NDArray[np.intp]:
+def _greedy(rows: Places, doubts: AnyFloats, similarity: Similarity) -> Places:
     """Take the most telling row, lessen the doubt around it, and so on."""
     similar, weights = similarity.to(rows)
     remaining = np.array(doubts, dtype=np.float64)

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gmpll._typing import Floats, Mask, Places
 from gmpll.apps.decisions.errors import ConflictError, RequestError, ReviewError
 from gmpll.apps.decisions.store import FILE_NAME, Decision, Entry, Rematched, Store
 from gmpll.apps.pages.images import Image, PictureError, read_picture
@@ -54,9 +54,9 @@ class _Matching(NamedTuple):
     """The labels as they stand, and the order to ask in. Replaced as a whole, so never torn."""
 
     saved: SavedMatching
-    order: NDArray[np.intp]
-    doubtful: NDArray[np.bool_]
-    margins: NDArray[np.float64]
+    order: Places
+    doubtful: Mask
+    margins: Floats
 
 
 class Result(NamedTuple):
@@ -402,7 +402,7 @@ class ReviewSession:
         sure = self._sure(at_least)
         return len(self.store.decide_together(sure, tab=tab, reviewer=reviewer))
 
-    def _wrong(self) -> NDArray[np.float64]:
+    def _wrong(self) -> Floats:
         """Return how probably the label found of every row is wrong, where that is estimated."""
         saved = self._matching.saved
         confidence = saved.confidence[np.arange(len(saved.labels)), saved.labels]

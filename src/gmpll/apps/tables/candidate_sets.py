@@ -7,8 +7,8 @@ from typing import Self
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
+from gmpll._typing import Floats, Integers, Mask, Names
 from gmpll.apps.tables.annotator_columns import votes_in_columns
 from gmpll.apps.tables.errors import InputError, counted, listed, quoted
 from gmpll.apps.tables.exports import Votes
@@ -39,9 +39,9 @@ class LabelSets:
     the labels that became it, and how often they stood.
     """
 
-    mask: NDArray[np.bool_]
-    classes: NDArray[np.str_]
-    gold: NDArray[np.int64]
+    mask: Mask
+    classes: Names
+    gold: Integers
     problems: tuple[str, ...] = ()
     votes: VotedCandidates | None = None
     merged: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -70,12 +70,12 @@ class LabelSets:
         return self.votes is not None and self.votes.annotators is not None
 
     @property
-    def weights(self) -> NDArray[np.float64] | None:
+    def weights(self) -> Floats | None:
         """How many votes each candidate got, None without votes."""
         return None if self.votes is None else self.votes.weights
 
 
-def row_ids(table: Table, roles: Roles) -> NDArray[np.str_]:
+def row_ids(table: Table, roles: Roles) -> Names:
     """Return the id of every row: its cell in the id column, else its number, counted from 1."""
     if not roles.id:
         return np.arange(1, len(table.frame) + 1).astype(str)
@@ -92,7 +92,7 @@ def row_ids(table: Table, roles: Roles) -> NDArray[np.str_]:
     return _as_array(cells.tolist(), "id")
 
 
-def label_sets(table: Table, roles: Roles, options: Options, ids: NDArray[np.str_]) -> LabelSets:
+def label_sets(table: Table, roles: Roles, options: Options, ids: Names) -> LabelSets:
     """Read the candidates of every row; refuse rows without any, and sets of one label each."""
     problems: list[str] = []
     votes: VotedCandidates | None = None
@@ -173,7 +173,7 @@ def label_sets(table: Table, roles: Roles, options: Options, ids: NDArray[np.str
     return found
 
 
-def _as_array(names: list[str], what: str) -> NDArray[np.str_]:
+def _as_array(names: list[str], what: str) -> Names:
     """Return names as an array, which would silently drop NUL characters at their ends."""
     ends_in_nul = next((name for name in names if name.endswith("\0")), None)
     if ends_in_nul is not None:
@@ -183,12 +183,9 @@ def _as_array(names: list[str], what: str) -> NDArray[np.str_]:
     return np.array(names, dtype=str)
 
 
-def _place(row: int, ids: NDArray[np.str_]) -> str:
+def _place(row: int, ids: Names) -> str:
     number = f"Row {row + 1}"
     return number if ids[row] == str(row + 1) else f"{number} (id {quoted(ids[row])})"
-
-
-# Where candidates are written ----------------------------------------------------------------
 
 
 def _from_cells(table: Table, column: str, separator: str) -> CandidateSets:
@@ -219,7 +216,7 @@ def _from_flags(table: Table, columns: Sequence[str]) -> CandidateSets:
     return CandidateSets(mask[:, order], names[order])
 
 
-def _given_votes(table: Table, roles: Roles, ids: NDArray[np.str_], problems: list[str]) -> Votes:
+def _given_votes(table: Table, roles: Roles, ids: Names, problems: list[str]) -> Votes:
     """Return who gave which row which label, as it is written."""
     if roles.vote_table is not None:
         return _votes_in_table(roles.vote_table, ids, problems)
@@ -232,7 +229,7 @@ def _given_votes(table: Table, roles: Roles, ids: NDArray[np.str_], problems: li
     return votes
 
 
-def _votes_in_table(votes: VoteTable, ids: NDArray[np.str_], problems: list[str]) -> Votes:
+def _votes_in_table(votes: VoteTable, ids: Names, problems: list[str]) -> Votes:
     table = votes.table
     items, labels = table.text(votes.item), table.text(votes.label).str.strip()
     absent = np.flatnonzero(((items == "") | (labels == "")).to_numpy(dtype=bool))
@@ -262,7 +259,7 @@ def _votes_in_table(votes: VoteTable, ids: NDArray[np.str_], problems: list[str]
 
 
 def _voted(
-    votes: Votes, roles: Roles, options: Options, ids: NDArray[np.str_], problems: list[str]
+    votes: Votes, roles: Roles, options: Options, ids: Names, problems: list[str]
 ) -> VotedCandidates:
     """Return the votes of every row; who voted is kept where it matters."""
     _as_array(list(set(votes.labels)), "label")
@@ -295,9 +292,7 @@ def _voted(
     return voted
 
 
-def _known_codes(
-    cells: list[str], classes: NDArray[np.str_], ids: NDArray[np.str_]
-) -> NDArray[np.int64]:
+def _known_codes(cells: list[str], classes: Names, ids: Names) -> Integers:
     """Return the code of every row's known label, -1 where it has none."""
     if not cells:
         return np.full(len(ids), -1, dtype=np.int64)
@@ -312,8 +307,8 @@ def _known_codes(
 
 
 def _impossible(
-    table: Table, roles: Roles, classes: NDArray[np.str_], spelling: Spelling, problems: list[str]
-) -> NDArray[np.bool_]:
+    table: Table, roles: Roles, classes: Names, spelling: Spelling, problems: list[str]
+) -> Mask:
     """Return the labels that a row cannot have."""
     separator = guess_separator(table.raw(roles.impossible)) or roles.separator or "|"
     sets = _from_cells(table, roles.impossible, separator)
@@ -330,9 +325,6 @@ def _impossible(
     return mask
 
 
-# What is refused, and what is noted ----------------------------------------------------------
-
-
 def _check_label_count(n_labels: int, n_rows: int, where: str) -> None:
     if n_labels > MAX_LABELS:
         raise InputError(
@@ -346,7 +338,7 @@ def _check_label_count(n_labels: int, n_rows: int, where: str) -> None:
         )
 
 
-def _check_work(mask: NDArray[np.bool_], roles: Roles, was_ambiguous: bool) -> None:
+def _check_work(mask: Mask, roles: Roles, was_ambiguous: bool) -> None:
     if (mask.sum(axis=1) > 1).any():
         return
     if was_ambiguous:

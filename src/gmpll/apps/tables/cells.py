@@ -11,7 +11,8 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from gmpll._typing import Floats
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -124,9 +125,6 @@ def parse_list(text: str) -> list[Any]:
     return list(content)
 
 
-# Numbers -------------------------------------------------------------------------------------
-
-
 def is_number(cell: str) -> bool:
     """Whether a cell is a number in any style."""
     return any(pattern.fullmatch(cell) for pattern in _STYLES.values())
@@ -164,9 +162,7 @@ def number_style(table: Table, name: str) -> str | None:
     return style if found[style] >= max(1, _MIN_NUMBERS * len(cells)) else None
 
 
-def read_numbers(
-    table: Table, name: str, style: str = POINT
-) -> tuple[NDArray[np.float64], list[int]]:
+def read_numbers(table: Table, name: str, style: str = POINT) -> tuple[Floats, list[int]]:
     """Return a column as numbers, NaN where one is missing, and the rows of other cells."""
     column = table.frame[name]
     if column.dtype.kind in "fiub" and not style.endswith("percent"):

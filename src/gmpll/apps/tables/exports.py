@@ -88,9 +88,6 @@ def _grouped(tool: str, entries: Iterable[_Answered], *, regrouped: bool = True)
     return Export(flat, (f"{tool} export",), regrouped=regrouped)
 
 
-# Label Studio and Argilla --------------------------------------------------------------------
-
-
 def _label_studio(records: list[Record]) -> Export | None:
     is_whole = ["data" in r and bool(_ANSWERED & r.keys()) for r in records]
     if all(is_whole):
@@ -155,9 +152,6 @@ def _argilla_record(number: int, record: Record, question: str) -> _Answered:
     for part in ("fields", "metadata", "vectors"):
         row |= _mapping(record.get(part))
     return number, row, given
-
-
-# Prodigy, doccano, CVAT ----------------------------------------------------------------------
 
 
 def _prodigy(records: list[Record]) -> Export | None:

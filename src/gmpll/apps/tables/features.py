@@ -17,6 +17,7 @@ from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, OneHotEncoder
 
+from gmpll._typing import Floats, Names
 from gmpll.apps.tables.cells import EXAMPLES, POINT, as_text, category_text, read_numbers
 from gmpll.apps.tables.errors import InputError, counted, listed, quoted
 from gmpll.apps.tables.guesses import Roles
@@ -41,7 +42,7 @@ _MIN_GAPS = 5
 _BLOCK_ROWS = 20_000
 
 
-def read_embeddings(path: Path, ids: NDArray[np.str_]) -> NDArray[np.float32]:
+def read_embeddings(path: Path, ids: Names) -> NDArray[np.float32]:
     """Read a file with one vector for every row, in their order unless it has ids."""
     if not path.is_file():
         raise InputError(f"There is no embeddings file {path}: check --features.")
@@ -131,9 +132,7 @@ def _read_parquet(path: Path) -> tuple[NDArray[Any], list[str] | None]:
     return np.hstack(parts), table.text(own).tolist() if own else None
 
 
-def _in_order(
-    vectors: NDArray[Any], own: list[str] | None, ids: NDArray[np.str_], path: Path
-) -> NDArray[Any]:
+def _in_order(vectors: NDArray[Any], own: list[str] | None, ids: Names, path: Path) -> NDArray[Any]:
     if own is None or vectors.ndim != 2:
         return vectors
     if len(own) != len(vectors):
@@ -154,9 +153,7 @@ class FeatureTable:
     problems: tuple[str, ...] = ()
 
 
-def feature_table(
-    table: Table, roles: Roles, ids: NDArray[np.str_], *, fixed: bool = False
-) -> FeatureTable:
+def feature_table(table: Table, roles: Roles, ids: Names, *, fixed: bool = False) -> FeatureTable:
     """Collect what the features are made of, and refuse what cannot be encoded.
 
     Texts and categories stay as they are written, which does not depend on the other rows. Where a
@@ -201,7 +198,7 @@ def feature_table(
     return FeatureTable(frame, tuple(vectors), tuple(problems))
 
 
-def often_missing(columns: dict[str, NDArray[np.float64]]) -> list[str]:
+def often_missing(columns: dict[str, Floats]) -> list[str]:
     """Return the columns of numbers in which so many are missing that it may mean something."""
     gaps = {name: int(np.isnan(column).sum()) for name, column in columns.items()}
     return [
@@ -211,9 +208,7 @@ def often_missing(columns: dict[str, NDArray[np.float64]]) -> list[str]:
     ]
 
 
-def _numbers(
-    table: Table, name: str, style: str, fixed: bool, problems: list[str]
-) -> NDArray[np.float64]:
+def _numbers(table: Table, name: str, style: str, fixed: bool, problems: list[str]) -> Floats:
     values, strangers = read_numbers(table, name, style)
     if strangers and fixed:
         raise InputError(

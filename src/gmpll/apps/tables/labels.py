@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gmpll._typing import Places
 from gmpll.apps.tables.cells import is_missing, parse_list
 from gmpll.apps.tables.errors import InputError, counted, listed, quoted
 from gmpll.apps.tables.tables import Table, read_table, table_from_frame
@@ -78,9 +78,7 @@ def options_of(
     return Options(**chosen)
 
 
-def parse_cells(
-    table: Table, column: str, separator: str
-) -> tuple[NDArray[np.intp], list[list[str] | None]]:
+def parse_cells(table: Table, column: str, separator: str) -> tuple[Places, list[list[str] | None]]:
     """Return which of the different cells every row has, and their labels; None if unreadable."""
     import pandas as pd
 
@@ -92,9 +90,7 @@ def parse_cells(
     return codes, [_parsed(str(cell), separator) for cell in different]
 
 
-def read_cells(
-    table: Table, column: str, separator: str
-) -> tuple[NDArray[np.intp], list[list[str]]]:
+def read_cells(table: Table, column: str, separator: str) -> tuple[Places, list[list[str]]]:
     """Return which of the different cells every row has, and their labels."""
     codes, parsed = parse_cells(table, column, separator)
     if None in parsed:

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
 
+from gmpll._typing import Floats
 from gmpll.apps.tables.resolving import Verdicts
 from gmpll.apps.tables.saved import SavedModel, judged, load_model, predictions
 from gmpll.apps.tables.tables import Table, table_from_frame
@@ -91,19 +91,19 @@ class LoadedModel:
         return hasattr(self._saved.model, "predict_proba")
 
     @available_if(_has_probabilities)
-    def predict_proba(self, rows: Any, *, files: Sequence[str | Path] = ()) -> NDArray[np.float64]:
+    def predict_proba(self, rows: Any, *, files: Sequence[str | Path] = ()) -> Floats:
         """Probability of every label; columns in the order of ``classes_``."""
         shares: Any = self._predictions(rows, files)[1]
         return shares
 
-    def answer(self, rows: Any) -> tuple[Verdicts, NDArray[np.float64] | None]:
+    def answer(self, rows: Any) -> tuple[Verdicts, Floats | None]:
         """Return labels with what ``gmpll predict`` writes beside them, and any probabilities."""
         found, shares, notes = predictions(self._saved, _table(rows))
         return judged(self._saved, found, shares, notes), shares
 
     def _predictions(
         self, rows: Any, files: Sequence[str | Path]
-    ) -> tuple[NDArray[Any], NDArray[np.float64] | None]:
+    ) -> tuple[NDArray[Any], Floats | None]:
         found, shares, notes = predictions(self._saved, _table(rows), [Path(f) for f in files])
         for note in notes:
             warnings.warn(f"In the rows to predict, {note}.", stacklevel=3)

@@ -19,9 +19,9 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 import sklearn
-from numpy.typing import NDArray
 
 import gmpll
+from gmpll._typing import Names
 from gmpll.apps.pages import render_template
 from gmpll.apps.pages.images import PictureError, read_picture
 from gmpll.apps.tables.summary import (
@@ -54,9 +54,7 @@ MAX_PICTURE, MAX_PICTURES = 500_000, 6_000_000
 _EDGES = np.array([0.0, 0.25, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0])
 
 
-def page_facts(
-    resolution: Resolution, display: NDArray[np.str_], command: str = ""
-) -> dict[str, Any]:
+def page_facts(resolution: Resolution, display: Names, command: str = "") -> dict[str, Any]:
     """Collect what the page says; ``display`` are the cells of every row that are worth showing.
 
     ``frequencies`` tells how often a label stands in the sets, is expected in them (a row with s
@@ -150,7 +148,7 @@ def _pairs(resolution: Resolution) -> pd.DataFrame:
     return pd.DataFrame(facts, columns=names)
 
 
-def _doubtful(resolution: Resolution, display: NDArray[np.str_]) -> list[SimpleNamespace]:
+def _doubtful(resolution: Resolution, display: Names) -> list[SimpleNamespace]:
     """Describe the flagged rows, the most doubtful first, with the reasons as far as known."""
     prepared, found = resolution.prepared, resolution.verdicts
     sets, ids, roles = prepared.sets, prepared.ids, prepared.roles

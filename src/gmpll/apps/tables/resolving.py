@@ -18,6 +18,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 import gmpll.methods
 from gmpll._seeds import LARGEST_SEED
+from gmpll._typing import AnyFloats, Floats, Integers, Mask, Names
 from gmpll.apps.tables.candidate_sets import LabelSets, label_sets, row_ids
 from gmpll.apps.tables.disambiguation import Disambiguation
 from gmpll.apps.tables.errors import InputError, quoted
@@ -31,7 +32,7 @@ from gmpll.candidates import CandidateSets, VotedCandidates
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Names that ``--method`` takes.
+#: What ``--method`` takes.
 METHODS = {
     name.lower() if name in ("gmpll", "GM-PLL") else method.__name__.lower(): method
     for name, method in gmpll.methods.METHODS.items()
@@ -51,7 +52,7 @@ class Prepared:
     table: Table
     roles: Roles
     options: Options
-    ids: NDArray[np.str_]
+    ids: Names
     sets: LabelSets
     inputs: FeatureTable
 
@@ -84,23 +85,23 @@ class Verdicts:
     the method does not tell.
     """
 
-    labels: NDArray[np.int64]
-    runners_up: NDArray[np.int64]
-    confidence: NDArray[np.float64]
-    margin: NDArray[np.float64]
-    review: NDArray[np.bool_]
+    labels: Integers
+    runners_up: Integers
+    confidence: Floats
+    margin: Floats
+    review: Mask
     notes: tuple[str, ...] = ()
-    outside: NDArray[np.float64] | None = None
-    suggested: NDArray[np.int64] | None = None
+    outside: Floats | None = None
+    suggested: Integers | None = None
 
 
 class Matched(NamedTuple):
     """What a fitted model says of its rows; see :class:`Verdicts` for the last two."""
 
-    labels: NDArray[np.int64]
-    confidences: NDArray[np.floating]
-    outside: NDArray[np.float64] | None = None
-    suggested: NDArray[np.int64] | None = None
+    labels: Integers
+    confidences: AnyFloats
+    outside: Floats | None = None
+    suggested: Integers | None = None
 
 
 @dataclass(frozen=True)
@@ -111,11 +112,11 @@ class Resolution:
     encoder: FeatureEncoder
     model: Any
     features: NDArray[np.float32]
-    confidences: NDArray[np.floating]
+    confidences: AnyFloats
     verdicts: Verdicts
 
     @property
-    def is_open(self) -> NDArray[np.bool_]:
+    def is_open(self) -> Mask:
         """Rows that had more than one label to choose from."""
         return self.verdicts.runners_up >= 0
 
@@ -126,7 +127,7 @@ class Resolution:
         return 0 if outside is None else int(np.count_nonzero(outside > PROBABLY))
 
     @property
-    def votes(self) -> NDArray[np.int64] | None:
+    def votes(self) -> Integers | None:
         """How many voted for the label of a row, None where it is not known who voted."""
         sets = self.prepared.sets
         if sets.weights is None or not sets.annotated:
@@ -134,9 +135,7 @@ class Resolution:
         return sets.weights[np.arange(len(sets.mask)), self.verdicts.labels].astype(np.int64)
 
 
-def prepare(
-    table: Table, roles: Roles, options: Options, names: NDArray[np.str_] | None = None
-) -> Prepared:
+def prepare(table: Table, roles: Roles, options: Options, names: Names | None = None) -> Prepared:
     """Read ids, candidates and what the features are made of; refuse what cannot be used.
 
     ``names`` are those of the rows where no column holds ids; their numbers by default.
@@ -216,9 +215,9 @@ def make_model(method: str, seed: int, **settings: Any) -> Any:
 
 def match_sets(
     model: Any,
-    features: NDArray[np.floating],
+    features: AnyFloats,
     sets: CandidateSets,
-    gold: NDArray[np.int64],
+    gold: Integers,
     votes: VotedCandidates | None,
 ) -> Matched:
     """Fit a model and return what it says of the rows.
@@ -247,15 +246,13 @@ def match_sets(
     return Matched(labels, confidences.astype(np.float32), outside, suggested)
 
 
-def codes_of(labels: NDArray[Any], classes: NDArray[np.str_]) -> NDArray[np.int64]:
+def codes_of(labels: NDArray[Any], classes: Names) -> Integers:
     """Return the place of every label among the classes, which need not be sorted."""
     order = np.argsort(classes)
     return order[np.searchsorted(classes[order], labels)].astype(np.int64)
 
 
-def verdicts(
-    matched: Matched, mask: NDArray[np.bool_], gold: NDArray[np.int64], review_below: float
-) -> Verdicts:
+def verdicts(matched: Matched, mask: Mask, gold: Integers, review_below: float) -> Verdicts:
     """Judge labels by their confidences, and by whether the right one is probably missing.
 
     A row with one candidate is sure. The margin is negative where the label found has less
@@ -278,12 +275,7 @@ def verdicts(
 
 
 def result_columns(
-    found: Verdicts,
-    classes: NDArray[np.str_],
-    taken: Any,
-    *,
-    votes: NDArray[np.int64] | None = None,
-    decimals: int = 4,
+    found: Verdicts, classes: Names, taken: Any, *, votes: Integers | None = None, decimals: int = 4
 ) -> dict[str, list[Any]]:
     """Return the columns that are added to the input, of votes and sets where they are known.
 
@@ -444,7 +436,7 @@ def disambiguate(
     return Disambiguation(df.assign(**columns), notes, resolution.model, resolution)
 
 
-def _row_names(index: pd.Index) -> NDArray[np.str_] | None:
+def _row_names(index: pd.Index) -> Names | None:
     """Return the index as names of rows; None if it does not tell them apart, or cannot be kept."""
     names = [str(name) for name in index]
     text = "".join(names)

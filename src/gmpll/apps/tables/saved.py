@@ -25,6 +25,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from gmpll import __version__
+from gmpll._typing import Floats, Integers, Mask, Names
 from gmpll.apps.decisions.store import Rows
 from gmpll.apps.tables.decided import input_settings
 from gmpll.apps.tables.errors import InputError
@@ -193,10 +194,7 @@ def _is_trusted(name: str) -> bool:
 
 
 def judged(
-    saved: SavedModel,
-    labels: NDArray[Any],
-    shares: NDArray[np.float64] | None,
-    notes: tuple[str, ...],
+    saved: SavedModel, labels: NDArray[Any], shares: Floats | None, notes: tuple[str, ...]
 ) -> Verdicts:
     """Say how sure predictions are and which are worth a look; without shares that is NaN."""
     n = len(labels)
@@ -213,7 +211,7 @@ def judged(
 
 def predictions(
     saved: SavedModel, table: Table, files: Sequence[Path] = (), id_column: str = ""
-) -> tuple[NDArray[Any], NDArray[np.float64] | None, tuple[str, ...]]:
+) -> tuple[NDArray[Any], Floats | None, tuple[str, ...]]:
     """Return labels, probabilities where the method has them, and what is odd about the rows.
 
     The table has the columns of the model; ``id_column`` holds ids that embedding files may refer
@@ -258,28 +256,28 @@ class SavedMatching:
     Every array has its kind and its axes; those of the same letter are of the same length.
     """
 
-    ids: Annotated[NDArray[np.str_], "U", "n"]  # the id column, or the row number from 1 on as text
-    classes: Annotated[NDArray[np.str_], "U", "q"]
-    mask: Annotated[NDArray[np.bool_], "b", "nq"]  # the candidates
-    gold: Annotated[NDArray[np.int64], "i", "n"]  # code of the known label or -1
-    labels: Annotated[NDArray[np.int64], "i", "n"]  # code of the label found
+    ids: Annotated[Names, "U", "n"]  # the id column, or the row number from 1 on as text
+    classes: Annotated[Names, "U", "q"]
+    mask: Annotated[Mask, "b", "nq"]  # the candidates
+    gold: Annotated[Integers, "i", "n"]  # code of the known label or -1
+    labels: Annotated[Integers, "i", "n"]  # code of the label found
     confidence: Annotated[NDArray[np.float32], "f", "nq"]  # of every candidate; rows sum to one
     features: Annotated[NDArray[np.float32], "f", "nd"]  # what the matching compared
-    display: Annotated[NDArray[np.str_], "U", "n"]  # JSON objects: cells worth showing to a person
+    display: Annotated[Names, "U", "n"]  # JSON objects: cells worth showing to a person
     text_column: Annotated[str, "U", ""]  # which of their keys is text, "" if none
     image_column: Annotated[str, "U", ""]  # which names an image file beside the input
     source: Annotated[str, "U", ""]  # path of the input
     settings: Annotated[str, "U", ""]  # JSON: method, its parameters, the margin of flagged rows
     # How many votes each candidate got; row, annotator and label of every vote; who they are.
     weights: Annotated[NDArray[np.float32], "f", "nq"] = field(default_factory=_empty(0, 0))
-    votes: Annotated[NDArray[np.int64], "i", "v3"] = field(default_factory=_empty(0, 3, of=int))
-    annotators: Annotated[NDArray[np.str_], "U", "a"] = field(default_factory=_empty(0, of=str))
+    votes: Annotated[Integers, "i", "v3"] = field(default_factory=_empty(0, 3, of=int))
+    annotators: Annotated[Names, "U", "a"] = field(default_factory=_empty(0, of=str))
     # How probable it is that a set lacks the right label, and code of the best label of all.
-    outside: Annotated[NDArray[np.float64], "f", "n"] = field(default_factory=_empty(0))
-    suggested: Annotated[NDArray[np.int64], "i", "n"] = field(default_factory=_empty(0, of=int))
+    outside: Annotated[Floats, "f", "n"] = field(default_factory=_empty(0))
+    suggested: Annotated[Integers, "i", "n"] = field(default_factory=_empty(0, of=int))
 
     @property
-    def lacking(self) -> NDArray[np.bool_]:
+    def lacking(self) -> Mask:
         """Which sets probably lack the right label."""
         return self.outside > PROBABLY if self.outside.size else np.zeros(len(self.ids), dtype=bool)
 
@@ -434,7 +432,7 @@ def _is_consistent(saved: SavedMatching) -> bool:
     )
 
 
-def _holds_characters(texts: NDArray[np.str_]) -> bool:
+def _holds_characters(texts: Names) -> bool:
     """Whether all numbers in an array of texts stand for characters; Python does not look."""
     kind = np.dtype(np.uint32).newbyteorder(texts.dtype.byteorder)
     codes = np.frombuffer(texts.tobytes(), dtype=kind)

@@ -7,8 +7,8 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gmpll._typing import Floats, Names
 from gmpll.apps.tables.errors import counted, listed, quoted
 
 if TYPE_CHECKING:
@@ -41,9 +41,6 @@ _MAX_COLUMNS = 20
 _MAX_NUMBERS = 8
 
 
-# Annotators ----------------------------------------------------------------------------------
-
-
 def annotator_table(resolution: Resolution) -> pd.DataFrame | None:
     """Return what is known of the annotators, the busiest first; None if nobody is named.
 
@@ -70,7 +67,7 @@ def half_way(table: pd.DataFrame, annotators: Annotators) -> float:
     return float((1 / len(annotators.classes) + median) / 2)
 
 
-def _confusions(annotators: Annotators, name: Any, prior: NDArray[np.float64]) -> str:
+def _confusions(annotators: Annotators, name: Any, prior: Floats) -> str:
     matrix = annotators.confusion(name)
     shares = prior[:, None] * matrix
     np.fill_diagonal(shares, 0.0)
@@ -78,9 +75,6 @@ def _confusions(annotators: Annotators, name: Any, prior: NDArray[np.float64]) -
     pairs = [divmod(int(cell), len(matrix)) for cell in most if shares.flat[cell] >= _LEAST_SHARE]
     names = annotators.classes
     return "; ".join(f"{names[v]} for {names[t]} {matrix[t, v]:.0%}" for t, v in pairs)
-
-
-# What counted --------------------------------------------------------------------------------
 
 
 def notes_of(resolution: Resolution) -> tuple[str, ...]:
@@ -179,10 +173,7 @@ def _of_annotators(table: pd.DataFrame, resolution: Resolution) -> list[str]:
     return told
 
 
-# How many labels are wrong, and which -------------------------------------------------------
-
-
-def wrong_probability(resolution: Resolution) -> NDArray[np.float64]:
+def wrong_probability(resolution: Resolution) -> Floats:
     """Return how probable it is that the label of a row is wrong, as far as confidences tell."""
     found, sets = resolution.verdicts, resolution.prepared.sets
     right = found.confidence
@@ -191,7 +182,7 @@ def wrong_probability(resolution: Resolution) -> NDArray[np.float64]:
     return np.where(sets.gold >= 0, 0.0, 1.0 - right)
 
 
-def label_confusion(resolution: Resolution, most: int) -> tuple[list[str], NDArray[np.float64]]:
+def label_confusion(resolution: Resolution, most: int) -> tuple[list[str], Floats]:
     """Return the labels that are confused most, and how often which is probably which.
 
     In row i and column j stands how many of the rows with the label i have j in fact, as the
@@ -219,9 +210,6 @@ def label_confusion(resolution: Resolution, most: int) -> tuple[list[str], NDArr
     return sets.classes[chosen].tolist(), confusion.clip(0.0)
 
 
-# What is shown -------------------------------------------------------------------------------
-
-
 def settings_of(resolution: Resolution) -> dict[str, Any]:
     """Return how the labels were found; what was estimated stands in place of "auto"."""
     prepared, model = resolution.prepared, resolution.model
@@ -245,7 +233,7 @@ def settings_of(resolution: Resolution) -> dict[str, Any]:
     return {n: ", ".join(map(str, v)) if isinstance(v, tuple) else v for n, v in known.items()}
 
 
-def display_cells(resolution: Resolution) -> NDArray[np.str_]:
+def display_cells(resolution: Resolution) -> Names:
     """Return the cells of every row that are worth showing, as JSON objects."""
     prepared = resolution.prepared
     roles, table = prepared.roles, prepared.table

@@ -223,9 +223,6 @@ def _check_names(names: list[str], where: str) -> None:
             raise InputError(f"{where} has two columns named {quoted(name)}: rename one of them.")
 
 
-# Delimited text ------------------------------------------------------------------------------
-
-
 def _read_delimited(path: Path, kind: str, delimiter: str | None, encoding: str) -> Table:
     import pandas as pd
     import pyarrow as pa
@@ -404,9 +401,6 @@ def _typed_column(column: pa.ChunkedArray) -> Any:
         except pa.ArrowInvalid:
             pass
     return column.to_pandas()
-
-
-# Excel, Parquet and JSON ---------------------------------------------------------------------
 
 
 def _read_excel(path: Path) -> Table:
