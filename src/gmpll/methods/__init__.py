@@ -16,24 +16,6 @@ from gmpll.methods.plleaf import PLLEAF
 from gmpll.methods.plsvm import PLSVM
 from gmpll.methods.sure import SURE
 
-__all__ = [
-    "CLPL",
-    "GMPLL",
-    "IPAL",
-    "LALO",
-    "LSBCMM",
-    "M3PL",
-    "METHODS",
-    "PLAGGD",
-    "PLCL",
-    "PLECOC",
-    "PLKNN",
-    "PLLEAF",
-    "PLSVM",
-    "SURE",
-    "PartialLabelClassifier",
-]
-
 METHODS: dict[str, type[BasePartialLabelClassifier]] = {
     "gmpll": PartialLabelClassifier,
     "GM-PLL": GMPLL,
