@@ -123,6 +123,9 @@ def takes_files(folder: Path) -> bool:
         probe.rmdir()
     except OSError:
         return False
+    except BaseException:  # told to end: nothing may stay behind
+        _remove(probe)
+        raise
     return True
 
 

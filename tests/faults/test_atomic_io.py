@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -69,6 +70,19 @@ def test_the_probe_of_a_dead_process_is_removed(tmp_path, dead):
     ours = unfinished_path(tmp_path / "probe").name
     (tmp_path / ours.replace(f"-{os.getpid()}-", f"-{dead}-")).mkdir()
     assert takes_files(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_probe_does_not_stay_when_the_process_is_told_to_end(tmp_path, monkeypatch):
+    remove = Path.rmdir
+
+    def told_to_end(folder):
+        monkeypatch.setattr(Path, "rmdir", remove)
+        raise SystemExit
+
+    monkeypatch.setattr(Path, "rmdir", told_to_end)
+    with pytest.raises(SystemExit):
+        takes_files(tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 

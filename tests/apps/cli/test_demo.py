@@ -124,13 +124,13 @@ def test_ctrl_c_is_said_in_a_sentence(monkeypatch, capsys):
 
 
 def test_a_table_to_play_with(tmp_path, capsys):
-    path = tmp_path / "digits.csv"
+    path = tmp_path / "new" / "digits.csv"
     demo(table=path)
     assert str(path) in capsys.readouterr().out.replace("\n", "")
     table = pd.read_csv(path)
     assert table.shape == (400, 65)
     sizes = table["candidates"].astype(str).str.split("|").str.len()
     assert set(sizes) == {1, 4}
-    assert list(tmp_path.iterdir()) == [path]
+    assert list(path.parent.iterdir()) == [path]
     with pytest.raises(UserError, match="--table"):
         demo(table=path)

@@ -77,6 +77,10 @@ CASES = {
     ),
     "unknown encoding": (GOOD, ["--encoding", "klingon"], "There is no encoding"),
     "missing candidate column": (GOOD, ["--candidates", "labels"], "has no column 'labels'"),
+    "no annotators": (GOOD, ["--annotators", ""], "--annotators is empty: name something"),
+    "a list of nothing": (GOOD, ["--labels", " , "], "--labels is empty"),
+    "no share": (GOOD, ["--annotators", "size,weight", "--min-share", "nan"], "--min-share is nan"),
+    "no separator": (GOOD, ["--separator", ""], "--separator is empty"),
     "missing text column": (GOOD, ["--text", "body"], "which --text names"),
     "missing id column": (GOOD, ["--id", "key"], "which --id names"),
     "missing gold column": (GOOD, ["--gold", "gold"], "which --gold names"),
@@ -196,7 +200,7 @@ CASES = {
     "bad share": (
         {"in.csv": GOOD, "v.csv": "item,label\n1,a\n1,b\n"},
         ["in.csv", "--votes", "v.csv", "--min-share", "2"],
-        "min_share",
+        "--min-share is 2.0",
     ),
     "embeddings of other length": (
         {"in.csv": GOOD, "e.npy": npy(VECTORS[:7])},

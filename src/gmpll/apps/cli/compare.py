@@ -51,6 +51,7 @@ def compare(
     held-out rows. A run that is stopped, or killed, goes on where it was when the same command is
     given again.
     """
+    options.check_not_empty(locals())
     check_folder(out)
     try:
         import joblib

@@ -63,6 +63,7 @@ def demo(
         names = [f"pixel_{row}_{column}" for row in range(8) for column in range(8)]
         pairs = zip(digits["X"].tolist(), _names(range(10), digits["mask"]), strict=True)
         rows = ([*pixels, candidates] for pixels, candidates in pairs)
+        table.parent.mkdir(parents=True, exist_ok=True)
         _write_csv(table, [*names, "candidates"], itertools.islice(rows, TABLE_ROWS))
         console.print(f"Written: {table}", soft_wrap=True)
         return

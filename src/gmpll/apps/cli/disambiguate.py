@@ -122,6 +122,7 @@ def disambiguate(
     the resolved rows, a report, a model for gmpll predict and what gmpll review needs.
     """
     given = locals()
+    options.check_not_empty(given)
     from rich.console import Console
 
     console = Console(highlight=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -23,6 +23,10 @@ _EXTRAS = (
     *("pandas", "pyarrow", "skops", "jinja2", "markupsafe"),
     *("starlette", "uvicorn", "h11", "markdown_it", "matplotlib", "scikit_posthocs"),
 )
+
+
+#: Options of which a blank or a comma is a value.
+_MARKS = ("separator", "delimiter")
 
 
 def special(help: str, metavar: str | None = None) -> Any:
@@ -68,6 +72,14 @@ DataHome = Annotated[
 def split(value: str | None) -> tuple[str, ...]:
     """Split an option at its commas."""
     return tuple(part.strip() for part in value.split(",") if part.strip()) if value else ()
+
+
+def check_not_empty(given: Mapping[str, object]) -> None:
+    """Refuse options that name nothing, as those made from a shell variable that is not set."""
+    for name, value in given.items():
+        if isinstance(value, str) and not (split(value) or (name in _MARKS and value)):
+            option = f"--{name.replace('_', '-')}"
+            raise UserError(f"{option} is empty: name something, or leave it out.")
 
 
 def names_in(text: str | None) -> tuple[str, ...] | None:

@@ -48,6 +48,7 @@ def predict(
     escape_formulas: options.EscapeFormulas = True,
 ) -> None:
     """Predict the labels of unseen rows with the model that gmpll disambiguate wrote."""
+    options.check_not_empty(locals())
     target = out or (STDOUT if input == STANDARD else None)
     with options.plain_errors(target or input), _as_file(input, format) as file:
         import numpy as np

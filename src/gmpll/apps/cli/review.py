@@ -64,6 +64,9 @@ def review(
         raise UserError(f"{images} is no folder: name the folder of the pictures.")
     if export is not None:
         check_file(export, force=force, option="--export")
+    if export is None and (force or export_format is not None):
+        option = "--force" if export_format is None else "--format"
+        raise UserError(f"{option} is about a file to write: it goes with --export only.")
     if apply and export is not None:
         raise UserError("--apply and --export are two steps: give one after the other.")
     with plain_errors(export or directory, extra="review"):

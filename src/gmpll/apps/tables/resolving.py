@@ -159,6 +159,8 @@ def prepare(table: Table, roles: Roles, options: Options, names: Names | None = 
         raise InputError("--vote-columns is about votes: it goes with --votes only.")
     if not roles.votes and options.min_share:
         raise InputError("--min-share is about votes: it goes with --votes or --annotators only.")
+    if not 0 <= options.min_share <= 1:
+        raise InputError(f"--min-share is {options.min_share}; it must be between 0 and 1.")
     if options.outside not in ("auto", "never"):
         raise InputError(f"--outside is {quoted(options.outside)}; it must be 'auto' or 'never'.")
     if options.outside == "never" and options.method != "gmpll":

@@ -126,8 +126,8 @@ def read_table(
         raise InputError(f"{path} is a spreadsheet: save it as .xlsx or CSV, and name that file.")
     if kind is None:
         raise InputError(
-            f"{path} does not end in {', '.join(FORMATS)}, {' or '.join(_PACKED)}: say what it is "
-            "with --format."
+            f"{path} does not end in {', '.join(FORMATS)}, {' or '.join(_PACKED)}: rename it, "
+            "or say what it is with --format."
         )
     if kind not in FORMATS.values():
         raise InputError(
