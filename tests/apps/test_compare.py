@@ -336,7 +336,7 @@ def test_on_the_command_line(archive, tmp_path):
         (["mine.npz", "--truth", "y"], "columns are named for tables only"),
         (["lost", "--data-home", "nowhere"], "The data set lost is not in the folder nowhere: see"),
         (["lots"], "lots"),
-        (["mine.npz", "--methods", ","], "A list of names is empty"),
+        (["mine.npz", "--methods", ","], "--methods is empty"),
         (["table.csv", "--annotators", "a,who"], "who"),
         (["table.csv", "--annotators", "a,tags", "--candidates", "tags"], "leave out all but one"),
         (["mine.npz", "--annotators", "a,b"], "columns are named for tables only"),
