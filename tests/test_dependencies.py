@@ -32,6 +32,7 @@ NEEDS = {
     "gmpll.apps.cli": "cli",
     "gmpll.apps.compare": "experiments",
     "gmpll.apps.experiments": "experiments",
+    "gmpll.apps.pages.svg": "experiments",
     "gmpll.apps.report": "experiments",
     "gmpll.apps.review": "review",
     "gmpll.apps.serving": "review",

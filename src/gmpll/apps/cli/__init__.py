@@ -15,7 +15,7 @@ from gmpll.apps.cli.datasets import datasets
 from gmpll.apps.cli.demo import demo
 from gmpll.apps.cli.disambiguate import disambiguate
 from gmpll.apps.cli.errors import UserError
-from gmpll.apps.cli.options import INTERRUPTED
+from gmpll.apps.cli.options import INTERRUPTED, interruption_told
 from gmpll.apps.cli.predict import predict
 from gmpll.apps.cli.report import report
 from gmpll.apps.cli.reproduce import reproduce
@@ -31,22 +31,13 @@ class _Commands(TyperGroup):
 
     def make_context(self, *args: Any, **kwargs: Any) -> Any:
         """Read the options."""
-        with _interruption_told():
+        with interruption_told():
             return super().make_context(*args, **kwargs)
 
     def invoke(self, ctx: Any) -> Any:
         """Run a command."""
-        with _interruption_told():
+        with interruption_told():
             return super().invoke(ctx)
-
-
-@contextmanager
-def _interruption_told() -> Iterator[None]:
-    try:
-        yield
-    except KeyboardInterrupt:
-        typer.echo("gmpll: interrupted.", err=True)
-        raise typer.Exit(INTERRUPTED) from None
 
 
 def _paragraphs(command: Callable[..., Any]) -> str:

@@ -90,16 +90,24 @@ def names_in(text: str | None) -> tuple[str, ...] | None:
 
 
 @contextmanager
+def interruption_told() -> Iterator[None]:
+    """Say that a command was interrupted, and end with the exit code for that."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        typer.echo("gmpll: interrupted.", err=True)
+        raise typer.Exit(INTERRUPTED) from None
+
+
+@contextmanager
 def plain_errors(target: Path, extra: str = "tables") -> Iterator[None]:
     """Turn what a user can put right, and an interruption, into one sentence."""
     from gmpll.apps.decisions.errors import ReviewError
     from gmpll.apps.tables.errors import InputError
 
     try:
-        yield
-    except KeyboardInterrupt:
-        typer.echo("gmpll: interrupted.", err=True)
-        raise typer.Exit(INTERRUPTED) from None
+        with interruption_told():
+            yield
     except (InputError, ReviewError) as error:
         raise UserError(" ".join(str(error).split())) from error
     except ImportError as error:

@@ -105,7 +105,7 @@ def archive_of_table(data: Any, columns: Mapping[str, Any], *, draws: bool) -> b
     """
     from gmpll.apps.tables.candidate_sets import label_sets, row_ids
     from gmpll.apps.tables.errors import InputError
-    from gmpll.apps.tables.features import FeatureEncoder, feature_table
+    from gmpll.apps.tables.features import feature_table, fitted_encoder
     from gmpll.apps.tables.guesses import guess_roles
     from gmpll.apps.tables.labels import NONE, options_of, several
     from gmpll.apps.tables.tables import read_table, table_from_frame
@@ -128,14 +128,7 @@ def archive_of_table(data: Any, columns: Mapping[str, Any], *, draws: bool) -> b
         roles = guess_roles(table, options)
         ids = row_ids(table, roles)
         inputs = feature_table(table, roles, ids)
-        encoder = FeatureEncoder(
-            numeric=roles.numeric,
-            text=roles.text,
-            categorical=roles.categorical,
-            styles=roles.styles,
-            random_state=0,
-        )
-        X = encoder.fit(inputs).encode(inputs).astype(np.float64)
+        X = fitted_encoder(inputs, roles).encode(inputs).astype(np.float64)
         labels = None if truth is None else table.text(truth).str.strip().to_numpy(dtype=object)
         if is_plain:
             return archive_of(X, np.unique(np.asarray(labels, dtype=np.str_)), truth=labels)

@@ -5,15 +5,13 @@ follows a dark theme, and still looks right when opened alone. Identifiers get a
 drawings share one page.
 """
 
-from __future__ import annotations
-
 import io
 import re
 import xml.etree.ElementTree as ET
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from matplotlib import rc_context
+from matplotlib.figure import Figure
 
 #: Colours that the page replaces; any value that no other element uses will do.
 INK = "#1b1f24"
@@ -63,10 +61,8 @@ def to_svg(figure: Figure, name: str, title: str, description: str) -> str:
     The name is the prefix of all identifiers and unique on the page; screen readers read out title
     and description.
     """
-    import matplotlib as mpl
-
     buffer = io.StringIO()
-    with mpl.rc_context({"svg.hashsalt": name}):
+    with rc_context({"svg.hashsalt": name}):
         # The date would make every report a new one.
         figure.savefig(buffer, format="svg", metadata={"Date": None})
     root = ET.fromstring(buffer.getvalue().encode())

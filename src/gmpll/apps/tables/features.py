@@ -341,3 +341,9 @@ class FeatureEncoder(BaseEstimator):
             return words
         svd = TruncatedSVD(n_dimensions, random_state=self.random_state)
         return make_pipeline(words, svd, Normalizer(copy=False))
+
+
+def fitted_encoder(inputs: FeatureTable, roles: Roles, seed: int = 0) -> FeatureEncoder:
+    """Return an encoder of the columns that have these roles."""
+    columns = {"numeric": roles.numeric, "text": roles.text, "categorical": roles.categorical}
+    return FeatureEncoder(**columns, random_state=seed, styles=roles.styles).fit(inputs)

@@ -22,7 +22,7 @@ from gmpll._typing import AnyFloats, Floats, Integers, Mask, Names
 from gmpll.apps.tables.candidate_sets import LabelSets, label_sets, row_ids
 from gmpll.apps.tables.disambiguation import Disambiguation
 from gmpll.apps.tables.errors import InputError, quoted
-from gmpll.apps.tables.features import FeatureEncoder, FeatureTable, feature_table
+from gmpll.apps.tables.features import FeatureEncoder, FeatureTable, feature_table, fitted_encoder
 from gmpll.apps.tables.guesses import Roles, guess_roles
 from gmpll.apps.tables.labels import Options, options_of
 from gmpll.apps.tables.summary import PROBABLY, notes_of
@@ -178,13 +178,7 @@ def resolve(prepared: Prepared, *, step: Callable[[str], None] = lambda text: No
     """Encode the features, match, and judge the labels; ``step`` is told what begins now."""
     roles, options, sets = prepared.roles, prepared.options, prepared.sets
     step("Encoding the features")
-    encoder = FeatureEncoder(
-        numeric=roles.numeric,
-        text=roles.text,
-        categorical=roles.categorical,
-        random_state=options.seed,
-        styles=roles.styles,
-    ).fit(prepared.inputs)
+    encoder = fitted_encoder(prepared.inputs, roles, options.seed)
     features = encoder.encode(prepared.inputs)
     if not (features != features[0]).any():
         raise InputError(
