@@ -216,6 +216,10 @@ def test_cvat_pictures_with_tags(tmp_path):
     assert table.frame["candidates"].tolist() == [["cat", "dog"], ["dog"]]
     assert table.frame["id"].tolist() == ["a.jpg", "b.jpg"]
     assert table.frame["width"].tolist() == [640, 320]
+    apart = [{**line, "name": line["name"][0], "extension": ".jpg"} for line in lines[2:]]
+    rows = flatten_export(apart).rows
+    assert [(row["id"], row["name"]) for row in rows] == [("a.jpg", "a.jpg"), ("b.jpg", "b.jpg")]
+    assert "extension" not in rows[0]
     people = [
         {"image": "a.jpg", "assignee": {"username": who}, "tags": [{"label": label}]}
         for who, label in (("ada", "cat"), ("ben", "dog"))

@@ -242,6 +242,7 @@ def test_words_that_name_rows_are_the_id():
     days = [f"2024-{1 + n // 28:02d}-{1 + n % 28:02d}" for n in range(N)]
     assert roles_of({**columns, "day": days}).id == ""
     assert roles_of({**columns, "photo": [f"{n}.jpg" for n in range(N)]}).image == "photo"
+    assert roles_of({**columns, "extension": [".jpg"] * N}).image == ""
 
 
 VOTES = {"tag": ["a", "b", "b", "a"], "agent": ["ada", "ben", "ada", "ben"]}
@@ -291,6 +292,17 @@ def test_the_one_column_that_is_left_is_the_label_or_the_annotator():
     assert roles_of(frame, votes=said).vote_table.who == "desk"
     dated = said.assign(desk=[f"2024-01-0{n}" for n in range(1, 5)])
     assert roles_of(frame, votes=dated).vote_table.who == ""
+
+
+def test_of_two_columns_left_the_annotators_are_those_who_vote_once_for_an_item():
+    frame = {"size": np.arange(N) / 3, "ticket_id": [f"t{n}" for n in range(N)]}
+    given = pd.DataFrame({"ticket_id": ["t0", "t0", "t1", "t1"], "topic": list("aaba")})
+    named = given.assign(by=list("xyxy"))
+    assert roles_of(frame, votes=named).vote_table[1:] == ("ticket_id", "topic", "by")
+    assert roles_of(frame, votes=named[["by", "topic", "ticket_id"]]).vote_table.label == "topic"
+    for unclear in (named[1:], given.assign(at=[f"2024-01-0{n}" for n in range(1, 5)])):
+        with pytest.raises(InputError, match="do not say which is the label: name them"):
+            roles_of(frame, votes=unclear)
 
 
 def test_all_ids_that_stand_twice_are_named():

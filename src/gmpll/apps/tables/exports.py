@@ -212,7 +212,7 @@ def _cvat(records: list[Record]) -> Export | None:
     if not told or not all(labelled) or any(r.keys() - {"version", "type"} for r in heads):
         return None
     entries: list[_Answered] = []
-    for record, own_parts in zip(filled, parts, strict=True):
+    for record, own_parts in zip(map(_with_ending, filled), parts, strict=True):
         key = next((record[n] for n in _CVAT_KEYS if n in record), None)
         fields = {n: v for n, v in record.items() if n not in _CVAT_OWN}
         if key is not None:
@@ -223,6 +223,15 @@ def _cvat(records: list[Record]) -> Export | None:
             place = entry.get("frame", 0) if key is None else key
             entries.append((place, {"id": place}, [(label, who)]))
     return _grouped("a CVAT", entries)
+
+
+def _with_ending(record: Record) -> Record:
+    """Return a record with the whole name of its picture: manifests keep the ending apart."""
+    name, ending = record.get("name"), record.get("extension")
+    if not isinstance(name, str) or not isinstance(ending, str) or not ending.startswith("."):
+        return record
+    rest = {key: value for key, value in record.items() if key != "extension"}
+    return {**rest, "name": name + ending}
 
 
 def _of_datumaro(content: Record) -> Any:

@@ -169,6 +169,13 @@ class VoteTable(NamedTuple):
         return f"{source} (item {self.item}, label {self.label}{who})"
 
 
+def _come_back(table: Table, column: str) -> bool:
+    """Whether a column holds names of which every one stands in some rows."""
+    cells = table.text(column)
+    is_text = table.frame[column].dtype.kind not in "fiubM" and bool((cells != "").all())
+    return is_text and 1 < cells.nunique() <= len(cells) // 2
+
+
 def open_votes(given: Any) -> Table:
     """Return the table of votes, which may be a file or a DataFrame."""
     return table_from_frame(given) if hasattr(given, "columns") else read_table(Path(given))
@@ -178,7 +185,8 @@ def vote_table(table: Table, said: Sequence[str], ids: Sequence[str], id_column:
     """Find out which column of a table of votes is which.
 
     The items are in the column that has the name of the id column, or a usual one, and otherwise
-    in a column whose cells are ids of rows.
+    in a column whose cells are ids of rows. Of two columns without a usual name, the annotators
+    are in the one that has nothing twice for an item.
     """
     columns = list(table.frame.columns)
     if said:
@@ -203,15 +211,18 @@ def vote_table(table: Table, said: Sequence[str], ids: Sequence[str], id_column:
     rest = [name for name in columns if name not in (item, label, who)]
     if item and not label and len(rest) == 1:
         label = rest.pop()
-    if label and not who and len(rest) == 1:
-        cells = table.text(rest[0])
-        is_text = table.frame[rest[0]].dtype.kind not in "fiubM" and (cells != "").all()
-        if is_text and 1 < cells.nunique() <= len(cells) // 2:  # names that come back
-            who = rest[0]
+    if item and not label and not who and len(rest) == 2:
+        once = [name for name in rest if not table.frame.duplicated([item, name]).any()]
+        if len(once) == 1 and _come_back(table, once[0]):
+            (label,) = set(rest) - set(once)
+            rest = once
+    if label and not who and len(rest) == 1 and _come_back(table, rest[0]):
+        who = rest[0]
     if not item or not label:
+        what = "which is the label" if item else "which is the item and which the label"
+        none = "" if item else f", and none holds ids of rows like {quoted(ids[0])}"
         raise InputError(
-            f"The columns of {table.name} ({listed(columns)}) do not say which is the item and "
-            f"which the label, and none holds ids of rows like {quoted(ids[0])}: name them with "
-            "--vote-columns ITEM,LABEL,ANNOTATOR."
+            f"The columns of {table.name} ({listed(columns)}) do not say {what}{none}: name them "
+            "with --vote-columns ITEM,LABEL,ANNOTATOR."
         )
     return VoteTable(table, item, label, who if who != item else "")
