@@ -445,11 +445,14 @@ def _flag_columns(frame: pd.DataFrame, names: Iterable[str]) -> tuple[str, ...]:
 
 
 def _names_images(column: pd.Series) -> bool:
-    return _might_be_sets(column) and all(
-        isinstance(value, str)
-        and value.lower().endswith(_IMAGE_ENDINGS)
-        and not value.startswith(".")  # an ending alone is no name
-        for value in column.iloc[:_IMAGE_SAMPLE]
+    return (
+        _might_be_sets(column)
+        and all(
+            isinstance(value, str)
+            and value.lower().endswith(_IMAGE_ENDINGS)
+            and not value.startswith(".")  # an ending alone is no name
+            for value in column.iloc[:_IMAGE_SAMPLE]
+        )
     )
 
 
