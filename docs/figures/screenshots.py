@@ -21,7 +21,7 @@ from pathlib import Path
 from PIL import Image
 from playwright.sync_api import Browser, sync_playwright
 
-from gmpll.apps.review.serving import make_server
+from gmpll.apps.review.app import make_server
 from gmpll.apps.review.session import open_review
 
 ROOT = Path(__file__).parents[2]
