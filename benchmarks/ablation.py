@@ -36,7 +36,6 @@ VARIANTS = {
     "cosine view only": with_fixed(views=("cosine",)),
     "rank view only": with_fixed(views=("rank",)),
     "labels never similar": PartialLabelClassifier(label_similarity=None, random_state=0),
-    "no balance": with_fixed(balance=0.0),
     "no feedback": with_fixed(feedback=False),
     "nothing chosen": with_fixed(**ONE),
     "no stacking": with_fixed(stacking=0.0),

@@ -72,8 +72,9 @@ def test_the_iterations_and_what_came_afterwards_end_where_the_model_ended(fitte
     rows = np.flatnonzero(mask.sum(axis=1) > 1)
     for n in (3, 1000):
         for why in explain_rows(model, rows, max_iterations=n):
-            last = why.afterwards or why.iterations[-1]
-            for label, value in last.confidences.items():
+            steps = [*why.iterations, *([why.afterwards] if why.afterwards else [])]
+            last = steps[-1].confidences if steps else why.beforehand
+            for label, value in last.items():
                 assert value == pytest.approx(model.label_confidences_[why.row, label], abs=1e-2)
 
 
@@ -88,8 +89,11 @@ def test_the_replay_of_the_graph_alone_is_the_matching():
 def test_iterations_add_and_take_away_the_same_and_add_up(fitted):
     model, mask, _ = fitted
     why = explain(model, int(np.argmax(mask.sum(axis=1))))
-    assert len(why.iterations) > 1
-    now = dict.fromkeys(why.support, 1 / len(why.support))
+    assert len(why.iterations) > (1 if isinstance(model, GMPLL) else 0)
+    assert sum(why.beforehand.values()) == pytest.approx(1)
+    equal = dict.fromkeys(why.support, 1 / len(why.support))
+    assert (why.beforehand == pytest.approx(equal)) == isinstance(model, GMPLL)
+    now = why.beforehand
     for step in (*why.iterations, *([why.afterwards] if why.afterwards else [])):
         assert sum(step.changes.values()) == pytest.approx(0, abs=1e-9)
         now = {label: now[label] + change for label, change in step.changes.items()}

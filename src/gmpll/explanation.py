@@ -3,11 +3,11 @@ r"""Why a row got its label: who voted for it, how the matching went, what would
 In every iteration of the matching the new confidence of a candidate is its old one times the votes
 of the neighbours,
 
-.. math:: p_{il} \leftarrow \text{normalise}\Big(p_{il} \sum_j W_{ij} p_{jl} \big/ m_l^g\Big)
+.. math:: p_{il} \leftarrow \text{normalise}\Big(u_{il}\, p_{il} \sum_j W_{ij} p_{jl}\Big)
 
-with :math:`m_l` the mass of the label and g the balance; where similar
-labels support each other, :math:`p_{jl}` stands for the confidences spread over them. An
-explanation shows the terms of that sum.
+with :math:`u_{il}` what is known of the candidate beforehand, and labels drawn to their capacities
+or divided by a power of their mass; where similar labels support each other, :math:`p_{jl}` stands
+for the confidences spread over them. An explanation shows the terms of that sum.
 """
 
 from collections.abc import Callable, Sequence
@@ -72,7 +72,9 @@ class Explanation:
     """Reasons for the label of one row; print it to read them.
 
     ``support`` is the share of the neighbours' votes for every candidate, largest first; it sums to
-    one (uniform where no neighbour votes for any candidate). ``neighbors`` come heaviest first,
+    one (uniform where no neighbour votes for any candidate). ``beforehand`` is where the matching
+    began: what the model of the candidate sets said, or all candidates alike in
+    :class:`gmpll.GMPLL`. ``neighbors`` come heaviest first,
     those included that vote for no candidate of the row. ``iterations`` are the first of the
     matching that moved something, and ``afterwards`` is what came after them: further iterations,
     and the say that a regression over all rows and a forest have where the model uses them.
@@ -82,6 +84,7 @@ class Explanation:
     row: int
     label: Any
     support: dict[Any, float]
+    beforehand: dict[Any, float]
     neighbors: tuple[NeighborVote, ...]
     iterations: tuple[Iteration, ...]
     afterwards: Iteration | None
@@ -89,7 +92,8 @@ class Explanation:
 
     def __str__(self) -> str:
         votes = ", ".join(f"{label} {share:.0%}" for label, share in self.support.items())
-        lines = [f"Row {self.row}: {self.label}", f"  support: {votes}"]
+        began = ", ".join(f"{label} {share:.0%}" for label, share in self.beforehand.items())
+        lines = [f"Row {self.row}: {self.label}", f"  support: {votes}", f"  beforehand: {began}"]
         for near in self.neighbors[:5]:
             lines.append(f"  neighbour {near.row} votes {near.label} with weight {near.weight:.2f}")
         for step in self.iterations:
@@ -190,6 +194,7 @@ def _explanation(row: int, model: Any, graph: sp.csr_array, path: Floats) -> Exp
         row=row,
         label=label,
         support=named(final),
+        beforehand=named(path[0]),
         neighbors=tuple(
             NeighborVote(int(j), float(w), float(w) / total, voted)
             for j, w, voted in zip(near, weight, model.labels_[near].tolist(), strict=True)

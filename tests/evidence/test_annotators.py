@@ -409,3 +409,20 @@ def test_real_crowds(name, votes_only, joint):
     ridge = KernelRidge([Z, unit], rng=np.random.RandomState(0))
     model = AnnotatorModel().fit(voted, ridge.leave_one_out)
     assert (found(model) == y).mean() >= joint
+
+
+def test_features_and_sets_are_another_start():
+    """Anonymous votes of which one label gets many look as if all items had the other one."""
+    rng = np.random.default_rng(0)
+    y = (rng.random(300) < 0.6).astype(int)
+    items = np.repeat(np.arange(300), 5)
+    right = rng.random(len(items)) < np.where(y[items] == 1, 0.8, 0.5)
+    votes = candidates_from_votes(items, np.where(right, y[items], 1 - y[items]))
+    learner = features(y, 2.0).leave_one_out
+    trapped = AnnotatorModel().fit(votes, learner)
+    freed = AnnotatorModel().fit(votes, learner, 0.2 + 0.6 * np.eye(2)[y])
+    assert np.mean(found(trapped) == y) < 0.7
+    assert np.mean(found(freed) == y) > 0.95
+    assert freed.log_likelihood_ > trapped.log_likelihood_ + 0.05
+    wrong = AnnotatorModel().fit(votes, learner, np.eye(2)[1 - y])
+    assert wrong.log_likelihood_ >= trapped.log_likelihood_

@@ -34,7 +34,7 @@ def test_the_setting_with_the_largest_lift_is_chosen(monkeypatch):
         return np.eye(5)[labels]
 
     monkeypatch.setattr(selection._Fold, "scores", scores)
-    found = select(pipeline, Search(Hyperparameters(), stacking=STACKING), rng)
+    found = select(pipeline, Search(Hyperparameters(), taus=(0.5,), stacking=STACKING), rng)
     assert found.chosen.ridge == 0.03
     assert [score for _, score in found.scores] == sorted(
         [score for _, score in found.scores], reverse=True
@@ -48,7 +48,7 @@ def test_truth_plays_no_part_in_fitting():
     mask = random_candidates(y, 0.7, 1, random_state=0)
     model = PartialLabelClassifier(random_state=0).fit(X, mask)
     assert set(model.selected_) == {
-        "balance", "views", "ridge", "stacking", "forest", "feedback", "tau",
+        "views", "ridge", "stacking", "forest", "feedback", "tau",
     }  # fmt: skip
     settings = [setting for setting, _ in model.selection_.scores]
     assert {setting.stacking for setting in settings} == set(STACKING)
@@ -65,12 +65,12 @@ def test_more_rows_stiffen_the_ridge_where_labels_are_noise():
     y = rng.randint(2, size=2000)
     X = rng.normal(size=(2000, 30)) + 0.3 * y[:, None]
     mask = random_candidates(y, 0.5, 1, n_classes=3, random_state=0)
-    fixed = {"stacking": 0.0, "forest": 0.0, "tau": None}
+    fixed = {"stacking": 0.0, "forest": 0.0, "tau": 0.5}
     model = PartialLabelClassifier(hyperparameters=fixed | {"ridge": 0.3}, random_state=0)
     pipeline = model.fit(X[:50], mask[:50])._pipeline(
         CandidateRows(X, mask, np.arange(3), Prior()), ("cosine", "rank", "euclidean"), 0
     )
-    start = Hyperparameters(ridge=0.3)
+    start = Hyperparameters(ridge=0.3, tau=0.5)
     assert pipeline.stiffened(start, 2000) is start
     assert pipeline.stiffened(start, 1000) is start
     assert 0.3 < pipeline.stiffened(start, 200).ridge <= 3.0
@@ -243,7 +243,9 @@ class TestStacking:
             ({"stacking": -1.0}, "stacking=-1.0: it must be a number that is not negative"),
             ({"ridge": "a"}, "ridge='a': it must be a number"),
             ({"ridge": np.nan}, "ridge=nan: it must be a number"),
-            ({"forest": 1.5}, "a share is at most 1"),
+            ({"forest": 1.5}, "it is at most 1"),
+            ({"tau": 1.5}, "it is at most 1"),
+            ({"tau": None}, "must be a number"),
             ({"views": ("sideways",)}, "name at least one of cosine, rank, euclidean"),
             ({"trees": 3}, "'trees', which is none of them"),
         ],

@@ -274,3 +274,35 @@ def test_another_exponent_may_start_from_what_the_middle_one_found(digits):
     warm = related.fit(1.0, middle)
     assert warm[0].tau == 1.0
     assert (warm[1].argmax(axis=1) == cold[1].argmax(axis=1)).mean() > 0.97
+
+
+def test_known_shares_are_kept(digits):
+    X, _, mask = digits
+    rows = Rows(X[:200], mask[:200])
+    known = np.random.RandomState(0).dirichlet(np.ones(mask.shape[1]))
+    free, _ = fit_set_model(rows.without_own_set, rows.mask, 0.25)
+    model, P = fit_set_model(rows.without_own_set, rows.mask, 0.25, class_prior=known)
+    np.testing.assert_array_equal(model.class_prior, known)
+    assert np.abs(free.class_prior - known).sum() > 0.1
+    beforehand = np.where(rows.mask, known**0.75, 0.0)
+    ratios = model.ratios(rows.without_own_set(P))
+    product = beforehand * ratios
+    settled = product / product.sum(axis=1, keepdims=True)
+    assert np.abs(settled - P).sum(axis=1).mean() < 0.01
+
+
+def test_similar_labels_share_what_is_said(some_scores):
+    scores, mask = some_scores
+    assert scores.shared(None) is scores
+    similarity = np.eye(4)
+    similarity[0, 1] = similarity[1, 0] = 0.5
+    shared = scores.shared(similarity)
+    for name in ("support", "scores", "shares"):
+        before, after = getattr(scores, name), getattr(shared, name)
+        np.testing.assert_allclose(after[:, 0], (before[:, 0] + 0.5 * before[:, 1]) / 1.5)
+        np.testing.assert_array_equal(after[:, 2:], before[:, 2:])
+    model = SetModel(0.5, np.full(4, 0.25), np.array([1.0, 1.0]))
+    ratios = model.ratios(shared)
+    np.testing.assert_allclose((shared.shares * ratios).sum(axis=1), 1.0)
+    posterior = model.posterior(shared, mask)
+    np.testing.assert_allclose(posterior.sum(axis=1), 1.0)

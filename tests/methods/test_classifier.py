@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
-from sklearn.datasets import make_blobs
+from sklearn.datasets import load_iris, make_blobs
 from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV
@@ -32,6 +32,7 @@ from gmpll.datasets import make_partial_label_problem, random_candidates
 from gmpll.evidence import pipeline as stages
 from gmpll.evidence.ridge import KernelRidge
 from gmpll.evidence.scikit import MIN_CONFIDENCE, ScikitLearner
+from gmpll.matching import LocalAffinity, match
 from gmpll.methods import METHODS
 from gmpll.methods.baselines import MostFrequentCandidate, RandomCandidate
 from gmpll.model_selection import candidate_lift_scorer
@@ -426,3 +427,23 @@ def test_a_saved_model_holds_its_rows_once():
     assert len(saved) < 2 * X.nbytes
     again = pickle.loads(saved)
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+
+
+def test_labels_have_as_many_rows_as_the_estimated_prior_says():
+    """The matching keeps to the class prior of the set model; a fixed tau is not chosen."""
+    X, y = load_iris(return_X_y=True)
+    X, y = X[:120], y[:120]  # 50, 50 and 20 rows
+    mask = random_candidates(y, 0.8, 1, random_state=0)
+    model = PartialLabelClassifier(hyperparameters={"tau": 0.25}, random_state=0).fit(X, mask)
+    problem = model.matching_
+    np.testing.assert_allclose(problem.expected_mass, problem.priors.sum(axis=0))
+    affinity = LocalAffinity(problem.weights, mask)
+    matched = match(
+        affinity, mask, start=problem.priors, priors=problem.priors,
+        expected_mass=problem.expected_mass,
+    )  # fmt: skip
+    mass = matched.probabilities.sum(axis=0)
+    np.testing.assert_allclose(mass, problem.expected_mass, atol=0.5)
+    np.testing.assert_allclose(model.class_prior_, [50 / 120, 50 / 120, 20 / 120], atol=0.05)
+    assert model.selected_["tau"] == 0.25
+    assert (model.labels_ == y).mean() > 0.93

@@ -29,6 +29,7 @@ frequent label and a popular guess are taken for each other.
 
 from __future__ import annotations
 
+import copy
 import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -156,6 +157,7 @@ class AnnotatorModel:
         self,
         votes: VotedCandidates | ArrayLike,
         out_of_sample: OutOfSample | Sequence[OutOfSample] | None = None,
+        start: Matrix | None = None,
     ) -> Self:
         """Fit the model.
 
@@ -167,6 +169,10 @@ class AnnotatorModel:
             Takes the probabilities (n_items, n_classes) and returns scores of the same shape, those
             of an item by a learner that was not trained on that item, for instance
             ``KernelRidge.leave_one_out``.
+        start : array of shape (n_items, n_classes), default=None
+            Probabilities that were found otherwise, for instance from features and the sets of
+            labels that items were given. Learners are trained on what the votes alone say and on
+            these first; the start is kept from which the votes become likelier.
 
         Returns
         -------
@@ -182,7 +188,9 @@ class AnnotatorModel:
         self.feature_gain_ = 0.0
         fitted = self._sweep(crowd, crowd.start(), None)
         if learners:
-            found = self._sweep(crowd, fitted.posterior, _FeaturePrior(learners))
+            starts = [fitted.posterior] if start is None else [fitted.posterior, start]
+            tries = [self._sweep(crowd.copy(), P, _FeaturePrior(learners)) for P in starts]
+            found = max(tries, key=lambda each: each.evidence.mean())
             gain = found.evidence - fitted.evidence
             if gain.mean() > gain.std() / np.sqrt(len(gain)):  # else the votes alone stand
                 fitted = found
@@ -544,6 +552,13 @@ class _Crowd:
         part = first // max(1, BLOCK_CELLS // n_classes)
         bounds = [*first[np.unique(part, return_index=True)[1]], len(item)]
         self._blocks = [slice(*ends) for ends in itertools.pairwise(bounds) if ends[0] < ends[1]]
+
+    def copy(self) -> _Crowd:
+        """Return the same votes with parameters that change on their own."""
+        other = copy.copy(self)
+        other.strengths = copy.deepcopy(self.strengths)
+        other._from_label = self._from_label.copy()
+        return other
 
     def start(self) -> Matrix:
         """Return probabilities from votes that all count the same."""

@@ -22,11 +22,11 @@ from gmpll.engines import engine_of
 from gmpll.evidence.forest import Forest, grow_forest, oob_prediction
 from gmpll.evidence.ridge import EXACT_ROWS, KernelRidge, RidgePredictor
 from gmpll.evidence.scikit import ScikitLearner
-from gmpll.evidence.set_model import Relations, SampleModel, SetModel
+from gmpll.evidence.set_model import Known, Relations, SampleModel, SetModel
 from gmpll.evidence.stacking import Stacker, fit_stacker
 from gmpll.evidence.temperature import set_likelihood
 from gmpll.graph.local import LocalGraphs
-from gmpll.matching import LocalAffinity, Matching, match, support_of, uniform_start
+from gmpll.matching import LocalAffinity, Matching, match, support_of
 from gmpll.matching.feedback import FEEDBACK_ITERATIONS, feedback
 from gmpll.matching.problem import MatchingProblem
 from gmpll.rounding import confidences_within
@@ -36,13 +36,16 @@ __all__ = [
     "N_GRAPH_VIEWS",
     "CandidateRows",
     "Disambiguated",
-    "GraphDisambiguation",
+    "GraphMatching",
     "Hyperparameters",
     "MatchingOptions",
     "Pipeline",
     "blended",
+    "set_regression",
 ]
 
+#: Neighbours of a row in the graph.
+GRAPH_NEIGHBORS = 40
 #: How often regression and forest are asked together after the regression alone.
 FOREST_ITERATIONS = 1
 #: Rows on which the exponent of candidate weights is estimated.
@@ -57,8 +60,6 @@ class Hyperparameters:
 
     Attributes
     ----------
-    balance : float
-        Exponent of the class-mass correction.
     views : tuple of {"cosine", "rank", "euclidean"}
         In which views rows are compared: all of them by the regression, the first two by the graph.
     ridge : float or None
@@ -71,10 +72,9 @@ class Hyperparameters:
         Whether out-of-sample predictions are fed back to the training rows.
     tau : float or None
         What a candidate set says of its members beforehand, see :mod:`gmpll.evidence.set_model`;
-        None if there is no model of the sets.
+        None if another disambiguator takes the place of that model.
     """
 
-    balance: float = 0.5
     views: tuple[str, ...] = ("cosine", "rank", "euclidean")
     ridge: float | None = None
     stacking: float = 0.0
@@ -85,27 +85,21 @@ class Hyperparameters:
 
 #: Of the views in which the regression compares rows, the graph is made of the first two.
 N_GRAPH_VIEWS = 2
-#: The regression by which rows of other sets speak is at least so stiff: one wrong label among few
-#: sets must not be taken at its word.
+#: Weight of the regression's norm in the model of the sets: one wrong label among few sets must not
+#: be taken at its word. Elsewhere it is the first to be tried.
 SET_RIDGE = 0.1
-#: Neighbours in the graph by which they speak.
-GRAPH_NEIGHBORS = 40
 #: Rows of which sets are modelled where there are too many for an exact regression.
 SET_MODEL_ROWS = 2000
-#: Weight of the regression's norm where nothing is known, by how much larger ones are tried on many
-#: rows, and rows by which these are judged.
-FIRST_RIDGE = 0.1
+#: By how much larger ridges are tried on many rows, and rows by which these are judged.
 RIDGE_STEP = 10**0.5
 RIDGE_ROWS = 1000
-#: Iterations of the matching, and of the feedback, from the posterior of the set model.
-SET_ITERATIONS = 5
 
 
 @dataclass(frozen=True)
 class MatchingOptions:
-    """How the default matches: the parameters of :class:`gmpll.GMPLL` with a local graph."""
+    """Graph and limits of the matching: parameters of :class:`gmpll.GMPLL` with a local graph."""
 
-    n_graph_neighbors: int = 40
+    n_graph_neighbors: int = GRAPH_NEIGHBORS
     neighbor_search: str = "auto"
     max_iter: int = 100
     tol: float = 1e-4
@@ -174,30 +168,50 @@ class CandidateRows:
         return self.prior.expected_mass(self.n_samples)
 
 
+def set_regression(views: Sequence[Any], seed: int) -> KernelRidge:
+    """Return the regression on the rows of views that the model of the sets needs."""
+    rng = np.random.RandomState(seed)
+    rows = [view.rows for view in views]
+    return KernelRidge(rows, ridge=SET_RIDGE, variances=views[-1].variances, rng=rng)
+
+
 class Disambiguated(Protocol):
     """Confidences of the candidates before any learner has its say."""
 
-    def probabilities(self, balance: float) -> Array:
+    def probabilities(self, tau: float | None) -> Array:
         """Return the confidences."""
 
-    def priors(self, balance: float) -> Array | None:
+    def priors(self, tau: float | None) -> Array | None:
         """Return what multiplies the support of every candidate; None if that is nothing."""
 
-    def part(self, rows: NDArray[np.intp]) -> Disambiguated:
-        """Return the same of some rows alone."""
+    def capacities(self, tau: float | None) -> Array:
+        """Return how many rows every label is expected to have, (n_classes,)."""
+
+    def part(self, rows: NDArray[np.intp], regression: KernelRidge | None) -> Disambiguated:
+        """Return the same of some rows alone, with the regression on these."""
 
 
-class GraphDisambiguation:
-    """Matching on the local graph of some rows, for any balance.
+class GraphMatching:
+    """Match some rows to labels, beginning with the model of their candidate sets.
+
+    The model (:mod:`gmpll.evidence.set_model`) judges every row by rows with other sets. Its
+    posterior are the unary affinities of a matching on the local graph, in which all rows support
+    each other; the sums of the posterior are the capacities of the labels.
 
     Parameters
     ----------
     rows : CandidateRows
         Rows and candidates.
+    views : sequence of views
+        Each has ``rows``; none are needed for parts of other rows.
     graph : graph
         Their graph; only its ``weights`` are needed.
+    regression : KernelRidge
+        With the ridge of the set model.
     options : MatchingOptions
         Limits of the matching.
+    seed : int
+        Draws the rows that are modelled where there are many.
     start : ndarray of shape (n_samples, n_classes), default=None
         Where the matching starts; where an earlier one ended makes it short.
     """
@@ -205,98 +219,169 @@ class GraphDisambiguation:
     def __init__(
         self,
         rows: CandidateRows,
+        views: Sequence[Any],
         graph: Any,
+        regression: KernelRidge,
         options: MatchingOptions,
+        seed: int = 0,
         start: Array | None = None,
     ) -> None:
         self.rows = rows
         self.graph = graph
         self.options = options
         self.affinity = LocalAffinity(graph.weights, rows.mask, rows.similarity)
+        self._views = views
+        self._regression = regression
+        self._seed = seed
         self._start = start
+        self._set_models: dict[float, tuple[SetModel, Array]] = {}
         self._matchings: dict[float, Matching] = {}
         self._exponents: dict[float, float] = {}
 
-    def part(self, rows: NDArray[np.intp]) -> GraphDisambiguation:
+    def part(self, rows: NDArray[np.intp], regression: KernelRidge | None) -> GraphMatching:
         """Return the same of some rows alone: the edges to others are cut."""
-        cut = SimpleNamespace(weights=self.graph.weights[rows][:, rows])
-        return GraphDisambiguation(self.rows.part(rows), cut, self.options)
+        assert regression is not None
+        cut = SimpleNamespace(weights=self.weights[rows][:, rows])
+        return GraphMatching(self.rows.part(rows), (), cut, regression, self.options)
 
-    def matching(self, balance: float) -> Matching:
-        """Match with the weights of the candidates, if there are any."""
-        if balance not in self._matchings:
-            self._matchings[balance] = self._match(balance, self.priors(balance), self._start)
-        return self._matchings[balance]
+    @cached_property
+    def weights(self) -> sp.csr_array:
+        """The weights of the graph, on the host."""
+        weights = self.graph.weights
+        if isinstance(weights, sp.csr_array):
+            return weights
+        return LocalGraphs(list(map(to_host, self._graph_views)), GRAPH_NEIGHBORS).weights
 
-    def probabilities(self, balance: float) -> Array:
+    @property
+    def _graph_views(self) -> list[Array]:
+        return [view.rows for view in self._views[:N_GRAPH_VIEWS]]
+
+    @cached_property
+    def relations(self) -> Relations:
+        """Graph and regression between the rows, on the host."""
+        inverse = to_host(self._regression.inverse)
+        return Relations(self.weights, inverse, to_host(self.rows.mask), self._known)
+
+    @property
+    def _known(self) -> Known:
+        return Known(self.rows.prior.classes, self.rows.similarity)
+
+    def set_model(self, tau: float) -> tuple[SetModel, Array]:
+        """Return the model of the candidate sets, and the posterior that it gives the rows."""
+        if tau not in self._set_models:
+            if self.rows.n_samples > EXACT_ROWS:
+                found = self._set_model_of_sample(tau)
+            else:
+                model, posterior = self.relations.fit(tau)
+                found = model, from_host(posterior, self.rows.mask)
+            self._set_models[tau] = found
+        return self._set_models[tau]
+
+    def _set_model_of_sample(self, tau: float) -> tuple[SetModel, Array]:
+        """Model the sets of some rows, which then speak of all."""
+        rng = np.random.RandomState(self._seed)
+        some = np.sort(rng.permutation(self.rows.n_samples)[:SET_MODEL_ROWS])
+        views = [engine_of(view.rows).rows_on_host(view.rows, some) for view in self._views]
+        variances = self._views[-1].variances
+        regression = KernelRidge(views, ridge=SET_RIDGE, variances=variances, rng=rng)
+        graph, kernel = LocalGraphs(views[:N_GRAPH_VIEWS], GRAPH_NEIGHBORS), regression.kernel
+        mask = self.rows.mask_on_host(some)
+        sample = SampleModel(Relations(graph.weights, regression.inverse, mask, self._known), tau)
+
+        def posterior(mask: NDArray[np.bool_], *rows: NDArray[Any]) -> NDArray[np.float64]:
+            return sample.posterior(mask, graph.to_queries(rows[:N_GRAPH_VIEWS]), kernel(*rows))
+
+        everything = (self.rows.mask, *(view.rows for view in self._views))
+        if is_torch_array(self.rows.mask):
+            found = engine_of(views[0]).map_rows(posterior, *map(to_host, everything))
+            return sample.model, from_host(found, self.rows.mask)
+        engine = engine_of(self.rows.mask)
+        (found,) = engine.keep(engine.map_rows(posterior, *everything))
+        return sample.model, found
+
+    def posterior(self, tau: float) -> Array:
+        """Return the posterior of the set model, joined with the weights of the candidates."""
+        _, posterior = self.set_model(tau)
+        weights = self.priors(tau)
+        return (
+            posterior
+            if weights is None
+            else confidences_within(posterior * weights, self.rows.mask)
+        )
+
+    def capacities(self, tau: float | None) -> Array:
+        """Return how many rows every label is expected to have, (n_classes,)."""
+        assert tau is not None
+        known = self.rows.expected_mass
+        if known is not None:
+            return known
+        (mass,) = engine_of(self.rows.mask).small(self.posterior(tau).sum(axis=0))
+        return mass
+
+    def matching(self, tau: float) -> Matching:
+        """Match from what the set model says, until nothing moves."""
+        if tau not in self._matchings:
+            posterior = self.posterior(tau)
+            self._matchings[tau] = match(
+                self.affinity,
+                self.rows.mask,
+                max_iter=self.options.max_iter,
+                tol=self.options.tol,
+                start=posterior if self._start is None else self._start,
+                priors=posterior,
+                expected_mass=self.capacities(tau),
+                keep=engine_of(self.rows.mask).keeper(),
+            )
+        return self._matchings[tau]
+
+    def probabilities(self, tau: float | None) -> Array:
         """Return the matching probabilities."""
-        return self.matching(balance).probabilities
+        assert tau is not None
+        return self.matching(tau).probabilities
 
-    def priors(self, balance: float) -> Array | None:
+    def priors(self, tau: float | None) -> Array | None:
         """Return the weights of the candidates to the power that they deserve."""
-        exponent = self.weight_exponent(balance)
+        exponent = self.weight_exponent(tau)
         if exponent is None or self.rows.prior.candidates is None:
             return None
         weights = self.rows.prior.candidates**exponent
         return array_namespace(weights).where(self.rows.mask, weights, 0.0)
 
-    def weight_exponent(self, balance: float) -> float | None:
+    def weight_exponent(self, tau: float | None) -> float | None:
         """Return the exponent of the candidates' weights, None if there are none.
 
-        Where it is to be estimated, the rows are matched without the weights first.
+        Where it is to be estimated, the weights are compared with what the set model says.
         """
         prior = self.rows.prior
         if prior.candidates is None or prior.weight_exponent is not None:
             return None if prior.candidates is None else prior.weight_exponent
-        if balance not in self._exponents:
-            unaided = self._match(balance, None)
+        assert tau is not None
+        if tau not in self._exponents:
+            _, unaided = self.set_model(tau)
             some: Any = slice(None)
             if self.rows.n_samples > WEIGHT_ROWS:
                 some = np.linspace(0, self.rows.n_samples - 1, WEIGHT_ROWS).astype(np.intp)
-            self._exponents[balance] = estimate_weight_exponent(
+            self._exponents[tau] = estimate_weight_exponent(
                 *(
                     engine_of(array).rows_on_host(array, some)
-                    for array in (prior.candidates, unaided.probabilities, self.rows.mask)
+                    for array in (prior.candidates, unaided, self.rows.mask)
                 )
             )
-        return self._exponents[balance]
+        return self._exponents[tau]
 
-    def problem(self, balance: float) -> MatchingProblem:
+    def problem(self, tau: float) -> MatchingProblem:
         """Return all that the matching was made from."""
         return MatchingProblem(
             self.graph.weights,
             self.rows.mask,
-            balance,
-            self.rows.similarity,
-            self.priors(balance),
-            self.rows.expected_mass,
+            similarity=self.rows.similarity,
+            priors=self.posterior(tau),
+            expected_mass=self.capacities(tau),
         )
 
     def support(self, P: Array) -> Array:
         """Return the share of the support that every candidate gets."""
         return confidences_within(support_of(self.affinity, P), self.rows.mask)
-
-    def _match(
-        self,
-        balance: float,
-        priors: Array | None,
-        start: Array | None = None,
-    ) -> Matching:
-        if start is None:
-            start = uniform_start(self.rows.mask, self.rows.X.dtype)
-            if priors is not None:
-                start = confidences_within(priors, self.rows.mask)
-        return match(
-            self.affinity,
-            self.rows.mask,
-            balance=balance,
-            max_iter=self.options.max_iter,
-            tol=self.options.tol,
-            start=start,
-            priors=priors,
-            expected_mass=self.rows.expected_mass,
-            keep=engine_of(self.rows.mask).keeper(),
-        )
 
 
 class Pipeline:
@@ -310,8 +395,10 @@ class Pipeline:
         Each has ``rows`` and ``transform``.
     disambiguated : Disambiguated
         The first confidences.
+    regression : KernelRidge or None
+        On the rows; None if neither set model nor learner is a regression.
     seed : int
-        Draws landmarks and trees.
+        Draws trees.
     table : callable
         Makes the view in which a forest sees the rows.
     learner : ScikitLearner, default=None
@@ -323,6 +410,7 @@ class Pipeline:
         rows: CandidateRows,
         views: Sequence[Any],
         disambiguated: Disambiguated,
+        regression: KernelRidge | None,
         seed: int,
         table: Callable[[], Any],
         learner: ScikitLearner | None = None,
@@ -333,8 +421,8 @@ class Pipeline:
         self.learner = learner
         self._seed = seed
         self._make_table = table
-        self._set_models: dict[tuple[float, float | None], tuple[SetModel, Array]] = {}
-        self._regressions: dict[float, KernelRidge] = {}
+        self._regression = regression
+        self._regressions = {} if regression is None else {regression.ridge: regression}
 
     @cached_property
     def table(self) -> Any:
@@ -343,23 +431,20 @@ class Pipeline:
 
     def part(self, rows: NDArray[np.intp]) -> Pipeline:
         """Return the stages on some of the rows alone, with the scaling of all; on the host."""
-        learner = None if self.learner is None else self.learner.part(rows)
-        part = Pipeline(
+        regression = None if self._regression is None else self._regression.part(rows)
+        return Pipeline(
             self.rows.part(rows),
             (),
-            self.disambiguated.part(rows),
+            self.disambiguated.part(rows, regression),
+            regression,
             self._seed,
             lambda: SimpleNamespace(rows=self.table.rows[rows]),
-            learner,
+            None if self.learner is None else self.learner.part(rows),
         )
-        if learner is None:
-            whole = self.regression(Hyperparameters())
-            part._regressions[whole.ridge] = whole.part(rows)
-        return part
 
     def confidences(self, chosen: Hyperparameters) -> Array:
         """Disambiguate, then feed the learner's out-of-sample predictions back."""
-        P = self.disambiguated.probabilities(chosen.balance)
+        P = self.disambiguated.probabilities(chosen.tau)
         if not chosen.feedback:
             return P
         if self.learner is not None:
@@ -371,104 +456,7 @@ class Pipeline:
             return blended(ridge.leave_one_out(P), from_host(of_trees, P), chosen.forest)
 
         P = self._fed_back(ridge.leave_one_out, P, FEEDBACK_ITERATIONS, chosen)
-        if chosen.tau is not None:
-            P = self._joined_with_sets(P, chosen)
         return self._fed_back(of_both, P, FOREST_ITERATIONS, chosen) if chosen.forest else P
-
-    @cached_property
-    def weights(self) -> sp.csr_array:
-        """The weights of the graph, on the host."""
-        weights = self.disambiguated.graph.weights  # type: ignore[attr-defined]
-        if isinstance(weights, sp.csr_array):
-            return weights
-        return LocalGraphs(
-            [to_host(view.rows) for view in self.views[:N_GRAPH_VIEWS]], GRAPH_NEIGHBORS
-        ).weights
-
-    def relations(self, chosen: Hyperparameters) -> Relations:
-        """Return graph and regression between the rows, on the host."""
-        inverse = to_host(self.regression(_stiff(chosen)).inverse)
-        return Relations(self.weights, inverse, to_host(self.rows.mask))
-
-    def set_model(self, chosen: Hyperparameters) -> tuple[SetModel, Array]:
-        """Return the model of the candidate sets, and the posterior that it gives the rows."""
-        assert chosen.tau is not None
-        key = (chosen.tau, _stiff(chosen).ridge)
-        if key not in self._set_models:
-            if self.rows.n_samples > EXACT_ROWS:
-                found = self._set_model_of_sample(chosen)
-            else:
-                model, posterior = self.relations(chosen).fit(chosen.tau)
-                found = model, from_host(posterior, self.rows.mask)
-            self._set_models[key] = found
-        return self._set_models[key]
-
-    def _set_model_of_sample(self, chosen: Hyperparameters) -> tuple[SetModel, Array]:
-        """Model the sets of some rows, which then speak of all."""
-        rng = np.random.RandomState(self._seed)
-        some = np.sort(rng.permutation(self.rows.n_samples)[:SET_MODEL_ROWS])
-        views = [engine_of(view.rows).rows_on_host(view.rows, some) for view in self.views]
-        ridge, variances = _stiff(chosen).ridge or SET_RIDGE, self.views[-1].variances
-        regression = KernelRidge(views, ridge=ridge, variances=variances, rng=rng)
-        graph, kernel = LocalGraphs(views[:N_GRAPH_VIEWS], GRAPH_NEIGHBORS), regression.kernel
-        mask = self.rows.mask_on_host(some)
-        related = Relations(graph.weights, regression.inverse, mask)
-        sample = SampleModel(related, chosen.tau or 0.0)
-
-        def posterior(mask: NDArray[np.bool_], *rows: NDArray[Any]) -> NDArray[np.float64]:
-            return sample.posterior(mask, graph.to_queries(rows[:N_GRAPH_VIEWS]), kernel(*rows))
-
-        everything = (self.rows.mask, *(view.rows for view in self.views))
-        if is_torch_array(self.rows.mask):
-            found = engine_of(views[0]).map_rows(posterior, *map(to_host, everything))
-            return sample.model, from_host(found, self.rows.mask)
-        engine = engine_of(self.rows.mask)
-        (found,) = engine.keep(engine.map_rows(posterior, *everything))
-        return sample.model, found
-
-    def _joined_with_sets(self, P: Array, chosen: Hyperparameters) -> Array:
-        """Join what matching and feedback found with the model of the sets.
-
-        From the model's posterior all other rows speak for a few iterations, those with the same
-        set too: once with the class-mass correction, once with the labels' masses held at the
-        model's class prior. Many iterations would forget the start. Model and prior are estimates:
-        the mean with what was found without them is returned.
-        """
-        total = P
-        for masses, matched in self._matched_from_sets(chosen):
-            total = total + feedback(
-                self.regression(chosen).leave_one_out,
-                self.rows.mask,
-                matched,
-                n_iterations=SET_ITERATIONS,
-                priors=self.disambiguated.priors(chosen.balance),
-                **masses,
-            )
-        return total / 3.0
-
-    def _matched_from_sets(self, chosen: Hyperparameters) -> list[tuple[dict[str, Any], Array]]:
-        """Match from the set model's posterior; what the masses are held by, and the result."""
-        _, posterior = self.set_model(chosen)
-        mask, priors = self.rows.mask, self.disambiguated.priors(chosen.balance)
-        if priors is not None:
-            posterior = confidences_within(posterior * priors, mask)
-        capacities = {"balance": 0.0, "expected_mass": posterior.sum(axis=0)}
-        return [
-            (
-                masses,
-                match(
-                    self.disambiguated.affinity,  # type: ignore[attr-defined]
-                    mask,
-                    start=posterior,
-                    priors=priors,
-                    max_iter=SET_ITERATIONS,
-                    tol=0.0,
-                    keep=engine_of(mask).keeper(),
-                    **masses,
-                ).probabilities,
-            )
-            for masses in ({"balance": chosen.balance}, capacities)
-        ]
 
     def support_on_host(self, P: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the support that confidences get by the graph, all of them on the host."""
@@ -489,15 +477,10 @@ class Pipeline:
 
     def regression(self, chosen: Hyperparameters) -> KernelRidge:
         """Return the regression, ready for any confidences."""
-        ridge = FIRST_RIDGE if chosen.ridge is None else chosen.ridge
-        if not self._regressions:
-            views = [view.rows for view in self.views]
-            rng = np.random.RandomState(self._seed)
-            variances = self.views[-1].variances
-            self._regressions[ridge] = KernelRidge(views, ridge=ridge, variances=variances, rng=rng)
+        ridge = SET_RIDGE if chosen.ridge is None else chosen.ridge
         if ridge not in self._regressions:
-            other = next(iter(self._regressions.values()))
-            self._regressions[ridge] = other.with_ridge(ridge)
+            assert self._regression is not None
+            self._regressions[ridge] = self._regression.with_ridge(ridge)
         return self._regressions[ridge]
 
     def stiffened(self, chosen: Hyperparameters, n_rows: int) -> Hyperparameters:
@@ -507,7 +490,7 @@ class Pipeline:
         leave-one-out scores make the candidate sets likelier. The ridge per row must not grow.
         """
         assert chosen.ridge is not None
-        P = self.disambiguated.probabilities(chosen.balance)
+        P = self.disambiguated.probabilities(chosen.tau)
         rng = np.random.RandomState(self._seed)
         some = np.sort(rng.permutation(self.rows.n_samples)[:RIDGE_ROWS])
         mask = self.rows.mask_on_host(some)
@@ -565,16 +548,10 @@ class Pipeline:
             lambda P: shared_scores(predict(P), self.rows.similarity),
             self.rows.mask,
             P,
-            balance=chosen.balance,
             n_iterations=n_iterations,
-            priors=self.disambiguated.priors(chosen.balance),
-            expected_mass=self.rows.expected_mass,
+            priors=self.disambiguated.priors(chosen.tau),
+            expected_mass=self.disambiguated.capacities(chosen.tau),
         )
-
-
-def _stiff(chosen: Hyperparameters) -> Hyperparameters:
-    """Return the hyperparameters with a ridge by which rows of other sets may speak."""
-    return replace(chosen, ridge=max(chosen.ridge or SET_RIDGE, SET_RIDGE))
 
 
 def shared_scores(scores: Array, similarity: NDArray[np.float64] | None) -> Array:

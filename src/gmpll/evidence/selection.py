@@ -10,9 +10,10 @@ adds a stage (stacking, forest) must pass a one-standard-error rule.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -22,6 +23,7 @@ from threadpoolctl import threadpool_limits
 
 from gmpll._threads import in_threads
 from gmpll.evidence.pipeline import (
+    GraphMatching,
     Hyperparameters,
     Pipeline,
     blended,
@@ -70,7 +72,7 @@ class Gain(NamedTuple):
 
 @dataclass(frozen=True)
 class Search:
-    """What is compared: feedback or none first, then tau, stacking, and shares of the forest."""
+    """What is compared: tau, then ridges with feedback or none, stacking, shares of the forest."""
 
     plain: Hyperparameters  # what is fixed
     feedback: Sequence[bool] = (True,)
@@ -104,8 +106,7 @@ class Search:
             and chosen.tau in self.taus
             and chosen.stacking in self.stacking
             and chosen.forest in self.shares
-            and (chosen.balance, chosen.views, chosen.ridge)
-            == (self.plain.balance, self.plain.views, ridge)
+            and (chosen.views, chosen.ridge) == (self.plain.views, ridge)
         )
 
 
@@ -150,7 +151,7 @@ class Selection:
 # The matrices are small: folds are worked on in parallel, each in one thread.
 @threadpool_limits.wrap(limits=1, user_api="blas")  # type: ignore[untyped-decorator]
 def select(pipeline: Pipeline, search: Search, rng: np.random.RandomState) -> Selection:
-    """Compare feedback with none on held-out rows, then tau, stacking, shares of the forest.
+    """Compare taus on held-out rows, then ridges and feedback, stacking, shares of the forest.
 
     Parameters
     ----------
@@ -165,28 +166,22 @@ def select(pipeline: Pipeline, search: Search, rng: np.random.RandomState) -> Se
     if not search.is_open or n_rows < MIN_ROWS:
         return Selection(search.first, [(search.first, np.nan)])
     folds = _each(lambda part: _Fold(pipeline, *part), _parts(n_rows, rng), pipeline)
-    plain = search.plain
-    lifts: dict[Hyperparameters, float] = {}
-    if plain.ridge is None and pipeline.learner is None:
-        for ridge in RIDGES:
-            setting = replace(plain, ridge=ridge)
-            lifts[setting] = _mean_lift(in_threads(partial(_Fold.trial, setting=setting), folds))
-        plain = max(lifts, key=lambda setting: lifts[setting])  # the first of equals
     tau = search.taus[0]
     if len(search.taus) > 1:
-        found = _each(lambda fold: fold.set_likelihoods(plain), folds, pipeline)
+        found = _each(_Fold.set_likelihoods, folds, pipeline)
         tau, _ = likeliest_tau({tau: np.concatenate([each[tau] for each in found]) for tau in TAUS})
+    ridges = [search.plain.ridge]
+    if ridges == [None] and pipeline.learner is None:
+        ridges = list(RIDGES)
     stacks = any(search.stacking)
     comparison = _Comparison({})
-    scores = {replace(setting, tau=tau): lift for setting, lift in lifts.items()}
-    fed: list[Hyperparameters] = []
-    for fed_back in search.feedback:
-        setting = replace(plain, feedback=fed_back, tau=tau)
+    scores: dict[Hyperparameters, float] = {}
+    for ridge, fed_back in itertools.product(ridges, search.feedback):
+        setting = replace(search.plain, ridge=ridge, feedback=fed_back, tau=tau)
         trials = _each(partial(_Fold.trial, setting=setting, stacks=stacks), folds, pipeline)
         comparison.trials[setting] = trials
         scores[setting] = _mean_lift(trials)
-        fed.append(setting)
-    chosen = max(fed, key=lambda setting: scores[setting])  # the first of equals
+    chosen = max(scores, key=lambda setting: scores[setting])  # the first of equals
 
     stacking_gains: dict[float, Gain] = {}
     forest_gains: dict[float, Gain] = {}
@@ -271,8 +266,11 @@ class _Fold:
         self._whole, self._train, self.held_out = whole, train, held_out
         self._fitted = whole.part(train)
         self._candidates = whole.rows.mask[held_out]
-        if whole.learner is None:
-            self._kernel = whole.regression(Hyperparameters()).between(held_out, train)
+
+    @cached_property
+    def kernel(self) -> NDArray[np.float64]:
+        """The regression's kernel from the rows that are fitted on to those that are held out."""
+        return self._whole.regression(Hyperparameters()).between(self.held_out, self._train)
 
     def trial(self, setting: Hyperparameters, *, stacks: bool = False) -> _Trial:
         """Fit on some rows and score the others."""
@@ -292,14 +290,16 @@ class _Fold:
         """Score the held-out rows by the user's learner or the regression."""
         if self._fitted.learner is not None:
             return self._fitted.learner.fit(P)(self._whole.rows.X[self.held_out])
-        scores = self._kernel @ self._fitted.regression(setting).coefficients(P)
+        scores = self.kernel @ self._fitted.regression(setting).coefficients(P)
         return shared_scores(scores, self._whole.rows.similarity)
 
-    def set_likelihoods(self, setting: Hyperparameters) -> dict[float, NDArray[np.float64]]:
+    def set_likelihoods(self) -> dict[float, NDArray[np.float64]]:
         """Return the log-likelihoods of the held-out sets for every tau."""
-        edges = self._whole.weights[self.held_out][:, self._train]
-        related = self._fitted.relations(setting)
-        return related.held_out_likelihoods(TAUS, edges, self._kernel, self._candidates)
+        whole, fitted = self._whole.disambiguated, self._fitted.disambiguated
+        assert isinstance(whole, GraphMatching)
+        assert isinstance(fitted, GraphMatching)
+        edges = whole.weights[self.held_out][:, self._train]
+        return fitted.relations.held_out_likelihoods(TAUS, edges, self.kernel, self._candidates)
 
 
 @dataclass

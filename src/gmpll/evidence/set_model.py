@@ -36,6 +36,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
@@ -47,7 +48,9 @@ from threadpoolctl import threadpool_limits
 from gmpll.rounding import confidences_within
 
 __all__ = [
+    "MIDDLE_TAU",
     "TAUS",
+    "Known",
     "Relations",
     "SampleModel",
     "Scores",
@@ -162,6 +165,13 @@ class Scores:
         shares = label_shares(np.maximum(mass, 0.0), len(P) - n_rows)
         return cls(graph @ P, regression(P), shares)
 
+    def shared(self, similarity: Floats | None) -> Scores:
+        """Return what is said where similar labels share it."""
+        if similarity is None:
+            return self
+        to_labels = similarity / similarity.sum(axis=0)
+        return Scores(self.support @ to_labels, self.scores @ to_labels, self.shares @ to_labels)
+
     def terms(self) -> tuple[Floats, Floats]:
         """Return what enters the logarithm of the ratios."""
         degree = self.support.sum(axis=1, keepdims=True)
@@ -216,22 +226,25 @@ def fit_set_model(
     tau: float,
     *,
     start: tuple[SetModel, Floats] | None = None,
+    class_prior: Floats | None = None,
 ) -> tuple[SetModel, Floats]:
     """Estimate everything but tau; return the model and the posterior of the candidates.
 
     ``score`` maps confidences to what rows with other sets say then, ``start`` is what was found
-    with another exponent. The share of sets that lack the right label is taken to be negligible.
+    with another exponent, ``class_prior`` are the shares of the labels if they are known. The share
+    of sets that lack the right label is taken to be negligible.
     """
     n_classes = mask.shape[1]
     if start is not None:
         model, P = start
-        return _fitted(score, mask, replace(model, tau=tau), P, NEXT_ITERATIONS, 0)
+        return _fitted(score, mask, replace(model, tau=tau), P, NEXT_ITERATIONS, 0, class_prior)
     P = confidences_within(np.ones(mask.shape), mask)
-    model = SetModel(tau, np.full(n_classes, 1.0 / n_classes), np.full(2, FIRST_WEIGHT))
-    found = _fitted(score, mask, model, P, N_ITERATIONS, 0)
+    first = np.full(n_classes, 1.0 / n_classes) if class_prior is None else class_prior
+    model = SetModel(tau, first, np.full(2, FIRST_WEIGHT))
+    found = _fitted(score, mask, model, P, N_ITERATIONS, 0, class_prior)
     if found[0].weights.any():
         return found
-    return _fitted(score, mask, model, P, N_ITERATIONS, BLIND_ITERATIONS)
+    return _fitted(score, mask, model, P, N_ITERATIONS, BLIND_ITERATIONS, class_prior)
 
 
 def _fitted(
@@ -241,13 +254,15 @@ def _fitted(
     P: Floats,
     n_iterations: int,
     n_blind: int,
+    class_prior: Floats | None,
 ) -> tuple[SetModel, Floats]:
     """Make scores and posterior anew until they settle; the weights not before some iterations."""
     for iteration in range(n_iterations):
         scores = score(P)
         if iteration >= n_blind:
             model = model_with_weights(model, scores, mask)
-        model = replace(model, class_prior=label_shares(P.sum(axis=0), len(P)))
+        if class_prior is None:
+            model = replace(model, class_prior=label_shares(P.sum(axis=0), len(P)))
         before, P = P, model.posterior(scores, mask)
         if np.abs(P - before).sum(axis=1).mean() < SETTLED and iteration > n_blind:
             break
@@ -360,6 +375,16 @@ def _ratios(logarithms: Floats, shares: Floats) -> Floats:
     return r / (shares * r).sum(axis=1, keepdims=True)
 
 
+class Known(NamedTuple):
+    """What is known of the labels: their shares, and which are similar; None if nothing is."""
+
+    class_prior: Floats | None = None  # (n_classes,)
+    similarity: Floats | None = None  # (n_classes, n_classes)
+
+
+NOTHING = Known()
+
+
 @dataclass(frozen=True)
 class Relations:
     """How rows speak of each other: the graph, and the inverse A of a kernel ridge regression."""
@@ -367,19 +392,23 @@ class Relations:
     graph: sp.csr_array
     inverse: Floats
     mask: NDArray[np.bool_]
+    known: Known = NOTHING
 
     @cached_property
     def _without_own_set(self) -> Callable[[Floats], Scores]:
         sets = set_numbers(self.mask)
         regression = SetsLeftOut(self.inverse, sets, np.random.RandomState(0))
         graph = without_equal_sets(self.graph, sets)
-        return lambda P: Scores.without_own_set(graph, regression, sets, P)
+        similarity = self.known.similarity
+        return lambda P: Scores.without_own_set(graph, regression, sets, P).shared(similarity)
 
     def fit(
         self, tau: float, start: tuple[SetModel, Floats] | None = None
     ) -> tuple[SetModel, Floats]:
         """Fit the model, every row being judged by rows with other sets."""
-        return fit_set_model(self._without_own_set, self.mask, tau, start=start)
+        known = self.known.class_prior
+        prior = None if known is None else label_shares(known * len(self.mask), len(self.mask))
+        return fit_set_model(self._without_own_set, self.mask, tau, start=start, class_prior=prior)
 
     def held_out_likelihoods(
         self, taus: Sequence[float], edges: sp.csr_array, kernel: Floats, mask: NDArray[np.bool_]
@@ -398,6 +427,7 @@ class Relations:
             left_out = P - (self.inverse @ P) / self.inverse.diagonal()[:, None]
             seen = Scores(self.graph @ P, left_out, np.broadcast_to(shares, P.shape))
             said = Scores(edges @ P, to_rows @ P, np.broadcast_to(shares, mask.shape))
+            seen, said = (each.shared(self.known.similarity) for each in (seen, said))
             likelihoods[tau] = held_out_log_likelihood(model, seen, self.mask, said, mask)
         return likelihoods
 
@@ -406,7 +436,7 @@ class SampleModel:
     """The ``model`` of a sample of rows, which speaks of all other rows."""
 
     def __init__(self, related: Relations, tau: float) -> None:
-        self._inverse = related.inverse
+        self._inverse, self._similarity = related.inverse, related.known.similarity
         self.model, self._P = related.fit(tau)
         self._coefficients = self._inverse @ self._P
         sets = set_numbers(related.mask)
@@ -438,4 +468,5 @@ class SampleModel:
             shares[rows] = label_shares(
                 np.maximum(mass - P[own].sum(axis=0), 0.0), len(P) - len(own)
             )
-        return self.model.posterior(Scores(np.maximum(support, 0.0), scores, shares), mask)
+        said = Scores(np.maximum(support, 0.0), scores, shares).shared(self._similarity)
+        return self.model.posterior(said, mask)

@@ -7,8 +7,9 @@ by the neighbours for a few iterations:
 .. math:: p_{il} \leftarrow \text{normalise}\left(
           \frac{\max(f_{-i,l}, 0)^2}{(\sum_j p_{jl})^g}\right) .
 
-Leaving the row out keeps a label from confirming itself. What is known of the assignments besides,
-the priors of the matching, multiplies the prediction too.
+or, instead of the division by their masses, labels are drawn to their capacities
+(:mod:`gmpll.matching.masses`). Leaving the row out keeps a label from confirming itself. What is
+known of the assignments besides, the priors of the matching, multiplies the prediction too.
 """
 
 from collections.abc import Callable
@@ -31,7 +32,7 @@ def feedback(
     mask: Array,
     P: Array,
     *,
-    balance: float,
+    balance: float = 0.0,
     n_iterations: int = FEEDBACK_ITERATIONS,
     priors: Array | None = None,
     expected_mass: Array | None = None,

@@ -13,7 +13,13 @@ from gmpll._columns import sets_of_known_labels
 from gmpll._sklearn import fit_context
 from gmpll._typing import Floats, Mask
 from gmpll.candidates import CandidateSets
-from gmpll.evidence.pipeline import N_GRAPH_VIEWS, CandidateRows, GraphDisambiguation, Pipeline
+from gmpll.evidence.pipeline import (
+    N_GRAPH_VIEWS,
+    CandidateRows,
+    GraphMatching,
+    Pipeline,
+    set_regression,
+)
 from gmpll.graph.growing import edges_of_new_rows, grown_graphs
 from gmpll.matching import match
 from gmpll.matching.clamped import ClampedAffinity
@@ -101,7 +107,6 @@ class IncrementalMixin:
         matching = match(
             affinity,
             sets.mask,
-            balance=self.selected_["balance"],
             max_iter=self._options.max_iter,
             tol=self._options.tol,
             start=confidences_within(priors, sets.mask),
@@ -211,9 +216,10 @@ class IncrementalMixin:
             views[0].rows, state.mask, labels, priors, self._similarity_of(state.mask)
         )
         start = warm_probabilities(state, state.mask, labels) if self.warm_start else None
-        disambiguated = GraphDisambiguation(rows, graph, self._options, start)
         seed = rng.randint(np.iinfo(np.int32).max)
-        pipeline = Pipeline(rows, views, disambiguated, seed, lambda: table)
+        regression = set_regression(views, seed)
+        disambiguated = GraphMatching(rows, views, graph, regression, self._options, seed, start)
+        pipeline = Pipeline(rows, views, disambiguated, regression, seed, lambda: table)
         confidences = self._learned(pipeline, self.selection_.chosen, state.batches)
         return self._with_confidences(confidences, state.mask, rng)
 

@@ -25,15 +25,17 @@ from gmpll.engines import engine_of
 from gmpll.evidence.annotators import AnnotatorModel
 from gmpll.evidence.forest import is_forest_feasible
 from gmpll.evidence.pipeline import (
-    FIRST_RIDGE,
     N_GRAPH_VIEWS,
+    SET_RIDGE,
     CandidateRows,
     Disambiguated,
-    GraphDisambiguation,
+    GraphMatching,
     Hyperparameters,
     MatchingOptions,
     Pipeline,
+    set_regression,
 )
+from gmpll.evidence.ridge import EXACT_ROWS, KernelRidge
 from gmpll.evidence.scikit import ScikitLearner, check_learner
 from gmpll.evidence.selection import (
     ALL_VIEWS,
@@ -47,6 +49,7 @@ from gmpll.evidence.selection import (
 )
 from gmpll.evidence.set_model import (
     FIRST_WEIGHT,
+    MIDDLE_TAU,
     TAUS,
     Scores,
     SetModel,
@@ -77,8 +80,6 @@ from gmpll.side_information import (
 
 __all__ = ["PartialLabelClassifier"]
 
-#: Exponent of the class-mass correction.
-DEFAULT_BALANCE = 0.5
 #: Rows by which it is judged whether labels are ordered.
 ORDINAL_ROWS = 20_000
 
@@ -91,13 +92,15 @@ class PartialLabelClassifier(
 
     Four stages, of which each takes what the one before found:
 
-    1. *Disambiguate*: rows are matched to labels on the local graph of several views of the
-       features, as in :class:`gmpll.GMPLL`, or by any other method of this library.
+    1. *Disambiguate*: a model of how candidate sets arise, in which every row is judged by rows
+       with other sets, estimates the class prior and the probability of every candidate
+       (:mod:`gmpll.evidence.set_model`; of more than 3000 rows, 2000 are modelled). From there
+       rows are matched to labels on the local graph of several views of the features, as in
+       :class:`gmpll.GMPLL`, with capacities: every label has as many rows as the class prior says.
+       Or any other method of this library takes the place of both.
     2. *Learn and feed back*: a kernel ridge regression trained on the confidences predicts every
        training row without having seen it (leave-one-out in closed form); these predictions take
-       the place of the neighbours' support for a few iterations. A model of how candidate sets
-       arise, in which rows are judged by rows with other sets, is joined with the result
-       (:mod:`gmpll.evidence.set_model`; of more than 3000 rows, 2000 are modelled).
+       the place of the neighbours' support for a few iterations.
     3. *Predict*: the regression, a logistic regression stacked on its scores, and a forest, as
        far as each of them helps; or any scikit-learn learner of your choice.
     4. *Calibrate*: temperature scaling, so that confidences mean what they say.
@@ -105,9 +108,9 @@ class PartialLabelClassifier(
     Parameters
     ----------
     disambiguator : partial label learner, default=None
-        Resolves the training rows. None is the matching on local graphs, as
-        ``GMPLL(graph="local", balance=0.5)`` but over several views; of a GMPLL with
-        ``graph="local"`` the parameters of graph and matching are taken. Any other estimator needs
+        Resolves the training rows. None is the model of the candidate sets and the matching on
+        local graphs; of a GMPLL with ``graph="local"`` the parameters of the graph and the limits
+        of the matching are taken, with which the same is done. Any other estimator needs
         ``label_confidences_`` after ``fit``, as every method and baseline of this library has.
     learner : "auto", scikit-learn classifier or regressor, default="auto"
         What is trained on the result and predicts unseen rows. A pipeline is a classifier or
@@ -171,10 +174,10 @@ class PartialLabelClassifier(
         Share of the support that the candidates of a row get from the neighbours' confidences;
         zero outside the candidates, rows sum to one. Only of the matching on local graphs.
     selected_ : dict
-        The hyperparameters: ``balance`` and ``views`` of the graph, ``ridge`` of the
-        regression, the penalty of ``stacking``, the share of the ``forest``, whether predictions
-        were fed back (``feedback``), and the exponent ``tau`` of the model of the candidate sets,
-        None if there is none.
+        The hyperparameters: ``views`` of the features, ``ridge`` of the regression, the penalty
+        of ``stacking``, the share of the ``forest``, whether predictions were fed back
+        (``feedback``), and the exponent ``tau`` of the model of the candidate sets, None for
+        another disambiguator.
     selection_ : Selection
         Every alternative with its score, the candidate lift on held-out rows; in
         ``stacking_gains`` and ``forest_gains`` what each stacking and each share of the forest
@@ -348,7 +351,7 @@ class PartialLabelClassifier(
             keep = before is not None and np.array_equal(before.labels, rows.labels)
             chosen = self._choose(pipeline, fixed, seed, keep=keep)
             if chosen.ridge is None:  # too few rows to choose
-                chosen = replace(chosen, ridge=FIRST_RIDGE)
+                chosen = replace(chosen, ridge=SET_RIDGE)
             if "ridge" not in fixed and self._learner is None and rows.n_samples > SELECTION_ROWS:
                 chosen = pipeline.stiffened(chosen, SELECTION_ROWS)
             self.selected_ = asdict(chosen)
@@ -399,13 +402,12 @@ class PartialLabelClassifier(
 
     def _open_parts(self, rng: np.random.RandomState) -> None:
         """Make copies of the parts that the user gave; open random states are drawn."""
-        given = GMPLL(graph="local", balance=DEFAULT_BALANCE)
+        given = GMPLL(graph="local")
         if self.disambiguator is None or is_local_matching(self.disambiguator):
             self._disambiguator = None
             given = given if self.disambiguator is None else self.disambiguator
         else:
             self._disambiguator = seeded(self.disambiguator, rng)
-        self._balance = float(given.balance)
         self._options = MatchingOptions(
             given.n_graph_neighbors,
             given.neighbor_search,
@@ -433,39 +435,33 @@ class PartialLabelClassifier(
             return self.selection_.chosen
         rng = np.random.RandomState(seed)
         compared = np.sort(rng.permutation(rows.n_samples)[:SELECTION_ROWS])
-        if len(compared) < rows.n_samples or self._library != "numpy":
+        if rows.n_samples > EXACT_ROWS or self._library != "numpy":
             pipeline = self._pipeline(rows.part(compared), search.plain.views, seed)
+        elif len(compared) < rows.n_samples:
+            pipeline = pipeline.part(compared)
         found = select(pipeline, search, rng)
         self.selection_: Selection = replace(found, rows=compared[found.rows])
         return found.chosen
 
-    def _has_set_model(self, rows: CandidateRows) -> bool:
-        """Whether there is a model of the candidate sets.
-
-        There is none where votes or the shares of the labels are known, where labels are similar,
-        and on few rows, whose labels' shares are mostly noise.
-        """
-        known = self._votes is not None or rows.prior.classes is not None
-        parts = self._disambiguator is not None or self._learner is not None
-        alike = rows.similarity is not None or rows.mask.shape[1] == 1
-        return not (known or parts or alike or rows.n_samples < MIN_ROWS)
-
     def _search(self, rows: CandidateRows, fixed: dict[str, Any]) -> Search:
         """Return what is open."""
         n_classes = rows.mask.shape[1]
-        plain = Hyperparameters(self._balance, ALL_VIEWS)
+        plain = Hyperparameters(ALL_VIEWS)
         plain = replace(
-            plain, **{name: fixed[name] for name in ("balance", "views", "ridge") if name in fixed}
+            plain, **{name: fixed[name] for name in ("views", "ridge") if name in fixed}
         )
         own = self._learner is None
-        feedback = (True,) if self._disambiguator is None and own else (False, True)
+        matched = self._disambiguator is None
+        feedback = (True,) if matched and own else (False, True)
         stacking = STACKING if is_stackable(n_classes) and own else (0.0,)
         feasible = is_forest_feasible(rows.n_samples, n_classes) and own
-        taus: Sequence[float | None] = TAUS if self._has_set_model(rows) else (None,)
+        taus: Sequence[float | None] = (MIDDLE_TAU,) if matched else (None,)
+        if matched and n_classes > 1 and rows.n_samples >= MIN_ROWS:
+            taus = TAUS
         return Search(
             plain,
             (fixed["feedback"],) if "feedback" in fixed else feedback,
-            (fixed["tau"],) if "tau" in fixed else taus,
+            (fixed["tau"],) if matched and "tau" in fixed else taus,
             (fixed["stacking"],) if "stacking" in fixed else stacking,
             (fixed["forest"],) if "forest" in fixed else FOREST_SHARES if feasible else (0.0,),
         )
@@ -480,16 +476,22 @@ class PartialLabelClassifier(
         """Return the stages for some rows in some views."""
         rng = np.random.RandomState(seed)
         spaces = views_of(rows.X, views, rng)
-        disambiguated: Disambiguated
-        if self._disambiguator is None:
-            graph = self._options.graph(spaces[:N_GRAPH_VIEWS], rng)
-            disambiguated = GraphDisambiguation(rows, graph, self._options, start)
-        else:
-            disambiguated = FittedDisambiguator.on(rows, self._disambiguator)
-        learner = None
+        table = partial(_tree_view, rows)
+        learner = regression = None
         if self._learner is not None:
             learner = ScikitLearner(rows.X, self._learner, self.targets, rng)
-        return Pipeline(rows, spaces, disambiguated, seed, partial(_tree_view, rows), learner)
+        disambiguated: Disambiguated
+        if self._disambiguator is not None:
+            disambiguated = FittedDisambiguator.on(rows, self._disambiguator)
+            if learner is None:
+                regression = set_regression(spaces, seed)
+        else:
+            graph = self._options.graph(spaces[:N_GRAPH_VIEWS], rng)
+            regression = set_regression(spaces, seed)
+            disambiguated = GraphMatching(
+                rows, spaces, graph, regression, self._options, seed, start
+            )
+        return Pipeline(rows, spaces, disambiguated, regression, seed, table, learner)
 
     def _learned(
         self,
@@ -503,10 +505,10 @@ class PartialLabelClassifier(
         self.__dict__.pop("annotators_", None)  # of an earlier fit
         self.evidence_ = {}
         if self._votes is not None:
-            joint = self._joint_with_votes(pipeline, chosen)
+            joint = self._joint_with_votes(pipeline, chosen, confidences)
         else:
-            if chosen.tau is not None:
-                model, _ = pipeline.set_model(chosen)
+            if isinstance(disambiguated, GraphMatching) and chosen.tau is not None:
+                model, _ = disambiguated.set_model(chosen.tau)
                 graph, regression = model.weights.tolist()
                 self.evidence_ = {
                     "graph": graph,
@@ -533,7 +535,7 @@ class PartialLabelClassifier(
             self._fit_calibration(confidences, rows.mask)
         if self._exponent != 1.0:
             confidences = sharpen(confidences, rows.mask, self._exponent)
-        self._keep_matching(disambiguated, chosen.balance, confidences)
+        self._keep_matching(disambiguated, chosen.tau, confidences)
         self._views, self._similarity = pipeline.views, rows.similarity
         self._table = pipeline.table if chosen.forest else None
         self._state = None
@@ -548,7 +550,9 @@ class PartialLabelClassifier(
         self.class_prior_error_ = self._with_unseen_labels(unsure[None, :], 0.0)[0]
         return confidences
 
-    def _joint_with_votes(self, pipeline: Pipeline, chosen: Hyperparameters) -> NDArray[np.float64]:
+    def _joint_with_votes(
+        self, pipeline: Pipeline, chosen: Hyperparameters, confidences: Array
+    ) -> NDArray[np.float64]:
         """Join what every annotator votes with the learner's out-of-sample scores."""
         votes: Any = self._votes
         rows = pipeline.rows
@@ -558,7 +562,8 @@ class PartialLabelClassifier(
             scores = to_host(pipeline.out_of_sample(chosen, from_host(P, rows.mask)))
             return aligned_columns(scores, rows.labels, votes.candidates.classes)
 
-        crowd = AnnotatorModel().fit(votes, out_of_sample)
+        start = aligned_columns(to_host(confidences), rows.labels, votes.candidates.classes)
+        crowd = AnnotatorModel().fit(votes, out_of_sample, start)
         self.annotators_ = crowd.annotators_
         self.evidence_ = {
             "features": float(crowd.feature_weight_.sum()),
@@ -584,7 +589,7 @@ class PartialLabelClassifier(
             return P
 
         def score(P: NDArray[np.float64]) -> Scores:
-            on_graph = isinstance(stage, GraphDisambiguation)
+            on_graph = isinstance(stage, GraphMatching)
             support = pipeline.support_on_host(P) if on_graph else np.zeros(P.shape)
             predicted = pipeline.out_of_sample(chosen, from_host(P, rows.mask))
             scores = to_host(predicted).astype(np.float64)
@@ -592,28 +597,33 @@ class PartialLabelClassifier(
             return Scores(support, scores, shares)
 
         shares = label_shares(P.sum(axis=0), len(P))
-        model = SetModel(chosen.balance, shares, np.full(2, FIRST_WEIGHT))
+        tau = MIDDLE_TAU if chosen.tau is None else chosen.tau
+        model = SetModel(tau, shares, np.full(2, FIRST_WEIGHT))
         _, joint = fit_outside(score, mask, model, P)
         return joint
 
     def _keep_matching(
-        self, disambiguated: Disambiguated, balance: float, confidences: NDArray[np.float64]
+        self,
+        disambiguated: Disambiguated,
+        tau: float | None,
+        confidences: NDArray[np.float64],
     ) -> None:
         """Keep what is known of the first stage."""
         self.disambiguator_ = None
         self.__dict__.pop("label_support_", None)  # of an earlier fit
-        if isinstance(disambiguated, GraphDisambiguation):
-            matching = disambiguated.matching(balance)
+        if isinstance(disambiguated, GraphMatching):
+            assert tau is not None
+            matching = disambiguated.matching(tau)
             self.n_iter_ = matching.n_iter
             self.converged_ = matching.converged
             self.objective_path_ = matching.objective_path
-            self.weight_exponent_ = disambiguated.weight_exponent(balance)
+            self.weight_exponent_ = disambiguated.weight_exponent(tau)
             self.neighbor_recall_ = disambiguated.graph.recall
             support = disambiguated.support(confidences)
             self.label_support_ = self._with_unseen_labels(support, 0.0)
             self.matching_ = None
             if self._library == "numpy":
-                self.matching_ = disambiguated.problem(balance).over_all_labels(self._seen)
+                self.matching_ = disambiguated.problem(tau).over_all_labels(self._seen)
             self._graph = disambiguated.graph
         elif isinstance(disambiguated, FittedDisambiguator):
             self.disambiguator_ = disambiguated.model
@@ -742,17 +752,22 @@ class FittedDisambiguator:
             weights = candidate_prior(candidates, sets) ** exponent
         return cls(rows, model, model.label_confidences_, weights, exponent)
 
-    def part(self, rows: NDArray[np.intp]) -> FittedDisambiguator:
+    def part(self, rows: NDArray[np.intp], regression: KernelRidge | None) -> FittedDisambiguator:
         """Fit another copy on some of the rows alone."""
         return FittedDisambiguator.on(self.rows.part(rows), self.model)
 
-    def probabilities(self, balance: float) -> NDArray[np.float64]:
+    def probabilities(self, tau: float | None) -> NDArray[np.float64]:
         """Return the confidences."""
         return self.confidences
 
-    def priors(self, balance: float) -> NDArray[np.float64] | None:
+    def priors(self, tau: float | None) -> NDArray[np.float64] | None:
         """Return what the weights of the candidates say in the feedback."""
         return self.weights
+
+    def capacities(self, tau: float | None) -> NDArray[np.float64]:
+        """Return how many rows every label is known, or was found, to have."""
+        known = self.rows.expected_mass
+        return self.confidences.sum(axis=0) if known is None else known
 
 
 def _weight_exponent_of(model: Any) -> float:
@@ -783,12 +798,13 @@ def _checked_hyperparameters(given: dict[str, Any] | None) -> dict[str, Any]:
             )
     for name, value in fixed.items():
         is_number = isinstance(value, Real) and not isinstance(value, bool)
-        if name in ("tau", "ridge") and value is None:
+        if name == "ridge" and value is None:
             continue
         if name not in ("views", "feedback") and not (is_number and value >= 0):
             raise ValueError(
                 f"hyperparameters has {name}={value!r}: it must be a number that is not negative."
             )
-    if fixed.get("forest", 0.0) > 1:
-        raise ValueError(f"hyperparameters has forest={fixed['forest']!r}: a share is at most 1.")
+    for name in ("forest", "tau"):
+        if fixed.get(name, 0.0) > 1:
+            raise ValueError(f"hyperparameters has {name}={fixed[name]!r}: it is at most 1.")
     return fixed

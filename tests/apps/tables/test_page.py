@@ -145,7 +145,7 @@ def test_many_labels_have_a_small_matrix():
 def test_what_was_chosen_when_and_by_what_is_said(made):
     facts, resolution = made
     assert "auto" not in map(str, facts["settings"].values())
-    assert facts["settings"]["balance"] == resolution.model.selected_["balance"]
+    assert facts["settings"]["tau"] == resolution.model.selected_["tau"]
     assert facts["settings"]["outside"] == "labels are candidates"
     display = saved_matching(resolution).display
     page = render_page(page_facts(resolution, display, command="gmpll disambiguate 'a <b>.csv'"))
