@@ -41,6 +41,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize
 from scipy.special import digamma, gammaln, logsumexp, softmax
 
+from gmpll._typing import Floats, Places
 from gmpll.candidates import VotedCandidates, candidates_from_votes
 
 if TYPE_CHECKING:
@@ -48,8 +49,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-Matrix = NDArray[np.float64]
-OutOfSample = Callable[[Matrix], Matrix]
+OutOfSample = Callable[[Floats], Floats]
 
 #: Share of right votes before anything is known, and how many votes that is worth.
 PRIOR_ACCURACY = 0.8
@@ -136,14 +136,14 @@ class AnnotatorModel:
     True
     """
 
-    posterior_: Matrix
+    posterior_: Floats
     classes_: NDArray[Any]
-    class_prior_: Matrix
+    class_prior_: Floats
     annotators_: Annotators
-    outside_probability_: Matrix
-    feature_weight_: Matrix
+    outside_probability_: Floats
+    feature_weight_: Floats
     feature_gain_: float
-    feature_prior_: Matrix
+    feature_prior_: Floats
     strength_: float
     item_strength_: float
     log_likelihood_: float
@@ -157,7 +157,7 @@ class AnnotatorModel:
         self,
         votes: VotedCandidates | ArrayLike,
         out_of_sample: OutOfSample | Sequence[OutOfSample] | None = None,
-        start: Matrix | None = None,
+        start: Floats | None = None,
     ) -> Self:
         """Fit the model.
 
@@ -215,7 +215,7 @@ class AnnotatorModel:
         )
         return self
 
-    def _sweep(self, crowd: _Crowd, posterior: Matrix, features: _FeaturePrior | None) -> _Fit:
+    def _sweep(self, crowd: _Crowd, posterior: Floats, features: _FeaturePrior | None) -> _Fit:
         """Draw labels and count parameters in turn; average over the later sweeps."""
         checked = 0.0
         alone = features is None
@@ -253,10 +253,10 @@ class AnnotatorModel:
 
 
 class _Fit(NamedTuple):
-    posterior: Matrix
-    prior: Matrix
-    evidence: NDArray[np.float64]  # log-likelihood of the votes of every item
-    weights: Matrix
+    posterior: Floats
+    prior: Floats
+    evidence: Floats  # log-likelihood of the votes of every item
+    weights: Floats
     matrices: _Matrices
 
 
@@ -289,15 +289,15 @@ class Annotators:
 
     names: NDArray[Any] | None
     classes: NDArray[Any]
-    votes: NDArray[np.intp]
-    accuracy: Matrix
-    agreement: Matrix
-    _confusion: Callable[[int], Matrix] = field(repr=False)
+    votes: Places
+    accuracy: Floats
+    agreement: Floats
+    _confusion: Callable[[int], Floats] = field(repr=False)
 
     def __len__(self) -> int:
         return len(self.votes)
 
-    def confusion(self, annotator: Any = None) -> Matrix:
+    def confusion(self, annotator: Any = None) -> Floats:
         """Return an annotator's estimated confusion matrix, true labels in rows, votes in columns.
 
         Parameters
@@ -351,7 +351,7 @@ class AggregatedVotes(NamedTuple):
 
     items: NDArray[Any]
     labels: NDArray[Any]
-    probabilities: Matrix
+    probabilities: Floats
     classes: NDArray[Any]
     annotators: Annotators
 
@@ -413,7 +413,7 @@ def _prior_items(n_classes: int) -> float:
     return min(PRIOR_ITEMS, MAX_PRIOR_ITEMS / n_classes)
 
 
-def _class_prior(posterior: Matrix) -> Matrix:
+def _class_prior(posterior: Floats) -> Floats:
     total = posterior.sum(axis=0) + _prior_items(posterior.shape[1])
     return total / total.sum()
 
@@ -426,7 +426,7 @@ class _FeaturePrior:
         self.weights = np.zeros(0)
         self._offsets = np.zeros(0)
 
-    def fit(self, posterior: Matrix, from_votes: Matrix) -> Matrix:
+    def fit(self, posterior: Floats, from_votes: Floats) -> Floats:
         """Refit learners, scales and offsets; return the log-probabilities of the labels."""
         scores = np.stack([self._scores(learner, posterior) for learner in self.learners])
         if not self.weights.size:
@@ -436,7 +436,7 @@ class _FeaturePrior:
             self._offsets -= self._offsets.mean()
         n_scores = len(scores)
 
-        def loss(parameters: Matrix) -> tuple[float, Matrix]:
+        def loss(parameters: Floats) -> tuple[float, Floats]:
             offsets = parameters[n_scores:]
             logits = np.tensordot(parameters[:n_scores], scores, 1) + offsets
             surplus = softmax(logits, axis=1) - softmax(logits + from_votes, axis=1)
@@ -461,7 +461,7 @@ class _FeaturePrior:
         return logits - logsumexp(logits, axis=1, keepdims=True)
 
     @staticmethod
-    def _scores(learner: OutOfSample, posterior: Matrix) -> Matrix:
+    def _scores(learner: OutOfSample, posterior: Floats) -> Floats:
         scores = np.asarray(learner(posterior), dtype=float)
         if scores.shape != posterior.shape:
             raise ValueError(
@@ -485,7 +485,7 @@ class _Strength:
         self.value = self.start
         self._came = self._expected = self._total = 0.0
 
-    def add(self, weight: Matrix, votes: Matrix, among: Matrix, center: Matrix) -> None:
+    def add(self, weight: Floats, votes: Floats, among: Floats, center: Floats) -> None:
         """Add votes, each equal to so many others among so many others."""
         drawn = self.value * center
         came = weight * drawn / np.maximum(votes + drawn, 1e-300)
@@ -560,12 +560,12 @@ class _Crowd:
         other._from_label = self._from_label.copy()
         return other
 
-    def start(self) -> Matrix:
+    def start(self) -> Floats:
         """Return probabilities from votes that all count the same."""
         wrong = max((1.0 - self._accuracy) / max(self.counts.shape[1] - 1, 1), 1e-12)
         return softmax(self.counts * np.log(self._accuracy / wrong), axis=1)
 
-    def draw(self, posterior: Matrix, checked: float) -> Matrix:
+    def draw(self, posterior: Floats, checked: float) -> Floats:
         """Draw labels; return the logarithm of the class prior that the other items show.
 
         Nobody else says whether the vote on an item with a single one is right, and features may
@@ -582,7 +582,7 @@ class _Crowd:
         others += _prior_items(posterior.shape[1])
         return np.log(others / others.sum(axis=1, keepdims=True))
 
-    def _thin(self, votes: Matrix, share: Matrix) -> Matrix:
+    def _thin(self, votes: Floats, share: Floats) -> Floats:
         """Draw which votes are kept, each with the probability ``share``."""
         whole, share = np.floor(votes).astype(np.int64), np.clip(share, 0.0, 1.0)
         kept = self._rng.binomial(whole, share)
@@ -628,7 +628,7 @@ class _Crowd:
             self._habits = np.zeros((n_annotators, n_classes))
             np.add.at(self._habits, (who, label), guesses)
 
-    def log_likelihood(self, alike: bool) -> Matrix:
+    def log_likelihood(self, alike: bool) -> Floats:
         """Return the log-probability of every item's votes for every label.
 
         What the parameters owe to the votes of the item is taken out of them.
@@ -664,7 +664,7 @@ class _Crowd:
                 moving.move()
         return total
 
-    def _left_out(self, part: slice, cell: NDArray[np.intp], alike: bool) -> Matrix:
+    def _left_out(self, part: slice, cell: Places, alike: bool) -> Floats:
         """Return the probability of the votes of a block for all labels, by other items."""
         item, who, label = self._item[part], self._who[part], self._label[part]
         votes, looked, guesses = self._votes[part], self._looked[part], self._guesses[part]
@@ -698,8 +698,8 @@ class _Crowd:
         return value
 
     def _drawn(
-        self, name: str, weight: Matrix, counted: Matrix, among: Matrix, center: Matrix, own: Any
-    ) -> Matrix:
+        self, name: str, weight: Floats, counted: Floats, among: Floats, center: Floats, own: Any
+    ) -> Floats:
         """Return shares of votes drawn towards a center; say of ``own`` ones what that explains."""
         prior = self.strengths[name]
         arrays = np.broadcast_arrays(counted, among, center)
@@ -721,13 +721,13 @@ class _Crowd:
         strengths = {name: prior.value for name, prior in self.strengths.items()}
         return _Matrices(*[*means, self._pair_who, self._pair_label, strengths])
 
-    def votes_of_annotators(self) -> NDArray[np.intp]:
+    def votes_of_annotators(self) -> Places:
         """Count the votes; those without names count by their weights."""
         if not self.named:
             return np.array([round(self.counts.sum())])
         return np.bincount(self._who, minlength=self.n_annotators)
 
-    def agreement(self) -> NDArray[np.float64]:
+    def agreement(self) -> Floats:
         """Return the share of the others' votes on an annotator's items that are equal."""
         own = self._weight if self.named else np.ones(len(self._weight))
         others = self._weight * (self.counts.sum(axis=1)[self._item] - own)
@@ -740,16 +740,16 @@ class _Crowd:
 class _Matrices(NamedTuple):
     """What the confusion matrices of all annotators are made of."""
 
-    shares: NDArray[np.float64]
-    habits: Matrix
-    label_guesses: Matrix
+    shares: Floats
+    habits: Floats
+    label_guesses: Floats
     pair_votes: sp.csr_array
-    row_votes: Matrix
-    pair_who: NDArray[np.intp]
-    pair_label: NDArray[np.intp]
+    row_votes: Floats
+    pair_who: Places
+    pair_label: Places
     strengths: dict[str, float]
 
-    def of(self, annotator: int) -> Matrix:
+    def of(self, annotator: int) -> Floats:
         """Return the confusion matrix of an annotator."""
         habits, strength = self.habits[annotator], self.strengths["habits"]
         found = (habits + strength * self.label_guesses) / (habits.sum() + strength)
@@ -760,7 +760,7 @@ class _Matrices(NamedTuple):
         found[:, self.pair_label[mine]] += self.pair_votes[mine].toarray().T
         return found / found.sum(axis=1, keepdims=True)
 
-    def right_votes(self) -> Matrix:
+    def right_votes(self) -> Floats:
         """Return for annotators and labels how probable a right vote is."""
         strength, looks = self.strengths["habits"], self.shares[:, None]
         guess = self.habits + strength * self.label_guesses.diagonal()

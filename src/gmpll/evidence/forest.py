@@ -5,8 +5,6 @@ extremely randomised trees is grown on the confidences of all labels at once, ea
 drawn with replacement, so that the trees which did not draw a row predict it without its own label.
 """
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import dataclass
 
@@ -15,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.ensemble import ExtraTreesRegressor
 
 from gmpll._threads import balanced_blocks, in_threads, n_threads
+from gmpll._typing import Floats
 
 __all__ = ["Forest", "grow_forest", "is_forest_feasible", "oob_prediction"]
 
@@ -72,14 +71,14 @@ class Forest:
 
     roots: NDArray[np.int32]
     feature: NDArray[np.int32]
-    threshold: NDArray[np.float64]
+    threshold: Floats
     left: NDArray[np.int32]
     right: NDArray[np.int32]
     leaf: NDArray[np.int32]
     values: NDArray[np.float32]
     depth: int
 
-    def __call__(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    def __call__(self, rows: Floats) -> Floats:
         """Score the labels of rows, (n_rows, n_classes): not negative."""
         scores = np.empty((len(rows), self.values.shape[1]))
 
@@ -89,7 +88,7 @@ class Forest:
         in_threads(score, balanced_blocks(len(rows), BLOCK_ROWS))
         return scores
 
-    def _mean_of_leaves(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _mean_of_leaves(self, rows: Floats) -> Floats:
         # The trees were grown on single precision: so are their questions.
         table = _single_precision(rows)
         everyone = np.arange(len(table))
@@ -108,8 +107,8 @@ class Forest:
 
 
 def grow_forest(
-    rows: NDArray[np.float64],
-    confidences: NDArray[np.float64],
+    rows: Floats,
+    confidences: Floats,
     seed: int,
     n_trees: int = N_TREES,
     n_jobs: int | None = None,
@@ -143,9 +142,7 @@ def grow_forest(
     return _packed([tree.tree_ for tree in grown.estimators_])
 
 
-def oob_prediction(
-    rows: NDArray[np.float64], confidences: NDArray[np.float64], seed: int
-) -> NDArray[np.float64]:
+def oob_prediction(rows: Floats, confidences: Floats, seed: int) -> Floats:
     """Return what the trees that did not draw a row say of it, (n_samples, n_classes).
 
     The parameters are those of :func:`grow_forest`.
@@ -167,9 +164,7 @@ def oob_prediction(
     return np.nan_to_num(found).reshape(confidences.shape)
 
 
-def _trees(
-    rows: NDArray[np.float64], seed: int, n_trees: int, n_jobs: int | None = None
-) -> ExtraTreesRegressor:
+def _trees(rows: Floats, seed: int, n_trees: int, n_jobs: int | None = None) -> ExtraTreesRegressor:
     """Return a forest to be grown."""
     n_rows, n_features = rows.shape
     if n_jobs is None:
@@ -185,13 +180,13 @@ def _trees(
     )
 
 
-def _single_precision(rows: NDArray[np.float64]) -> NDArray[np.float32]:
+def _single_precision(rows: Floats) -> NDArray[np.float32]:
     """Return the rows as trees see them; what is too large is cut."""
     largest = np.finfo(np.float32).max
     return np.clip(rows, -largest, largest).astype(np.float32)
 
 
-def _target(confidences: NDArray[np.float64]) -> NDArray[np.float64]:
+def _target(confidences: Floats) -> Floats:
     """Return rounded confidences, those of a single label as scikit-learn wants them.
 
     Which of two equally good splits is taken would else depend on the last digits, in which

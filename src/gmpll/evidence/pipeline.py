@@ -17,6 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from gmpll._typing import Floats, Mask, Places
 from gmpll.arrays import Array, array_namespace, beside, from_host, is_torch_array, to_host
 from gmpll.engines import engine_of
 from gmpll.evidence.forest import Forest, grow_forest, oob_prediction
@@ -138,9 +139,9 @@ class CandidateRows:
     mask: Array
     labels: NDArray[Any]
     prior: Prior
-    similarity: NDArray[np.float64] | None = None
+    similarity: Floats | None = None
 
-    def part(self, rows: NDArray[np.intp]) -> CandidateRows:
+    def part(self, rows: Places) -> CandidateRows:
         """Return some of the rows, as NumPy arrays."""
         prior = self.prior
         if prior.candidates is not None:
@@ -149,11 +150,11 @@ class CandidateRows:
         mask = np.ascontiguousarray(self.mask_on_host(rows))
         return CandidateRows(self.X_on_host(rows), mask, self.labels, prior, self.similarity)
 
-    def X_on_host(self, rows: NDArray[np.intp]) -> NDArray[np.float64]:
+    def X_on_host(self, rows: Places) -> Floats:
         """Return the features of some rows as a NumPy array."""
         return engine_of(self.X).rows_on_host(self.X, rows).astype(np.float64, copy=False)
 
-    def mask_on_host(self, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
+    def mask_on_host(self, rows: Places) -> Mask:
         """Return the candidates of some rows as a NumPy array."""
         return engine_of(self.mask).rows_on_host(self.mask, rows)
 
@@ -163,7 +164,7 @@ class CandidateRows:
         return self.mask.shape[0]
 
     @property
-    def expected_mass(self) -> NDArray[np.float64] | None:
+    def expected_mass(self) -> Floats | None:
         """Known number of rows of every label."""
         return self.prior.expected_mass(self.n_samples)
 
@@ -187,7 +188,7 @@ class Disambiguated(Protocol):
     def capacities(self, tau: float | None) -> Array:
         """Return how many rows every label is expected to have, (n_classes,)."""
 
-    def part(self, rows: NDArray[np.intp], regression: KernelRidge | None) -> Disambiguated:
+    def part(self, rows: Places, regression: KernelRidge | None) -> Disambiguated:
         """Return the same of some rows alone, with the regression on these."""
 
 
@@ -238,7 +239,7 @@ class GraphMatching:
         self._matchings: dict[float, Matching] = {}
         self._exponents: dict[float, float] = {}
 
-    def part(self, rows: NDArray[np.intp], regression: KernelRidge | None) -> GraphMatching:
+    def part(self, rows: Places, regression: KernelRidge | None) -> GraphMatching:
         """Return the same of some rows alone: the edges to others are cut."""
         assert regression is not None
         cut = SimpleNamespace(weights=self.weights[rows][:, rows])
@@ -250,11 +251,8 @@ class GraphMatching:
         weights = self.graph.weights
         if isinstance(weights, sp.csr_array):
             return weights
-        return LocalGraphs(list(map(to_host, self._graph_views)), GRAPH_NEIGHBORS).weights
-
-    @property
-    def _graph_views(self) -> list[Array]:
-        return [view.rows for view in self._views[:N_GRAPH_VIEWS]]
+        there = [to_host(view.rows) for view in self._views[:N_GRAPH_VIEWS]]
+        return self.options.graph(there, self._seed).weights
 
     @cached_property
     def relations(self) -> Relations:
@@ -288,7 +286,7 @@ class GraphMatching:
         mask = self.rows.mask_on_host(some)
         sample = SampleModel(Relations(graph.weights, regression.inverse, mask, self._known), tau)
 
-        def posterior(mask: NDArray[np.bool_], *rows: NDArray[Any]) -> NDArray[np.float64]:
+        def posterior(mask: Mask, *rows: NDArray[Any]) -> Floats:
             return sample.posterior(mask, graph.to_queries(rows[:N_GRAPH_VIEWS]), kernel(*rows))
 
         everything = (self.rows.mask, *(view.rows for view in self._views))
@@ -429,7 +427,7 @@ class Pipeline:
         """The rows as a forest sees them."""
         return self._make_table()
 
-    def part(self, rows: NDArray[np.intp]) -> Pipeline:
+    def part(self, rows: Places) -> Pipeline:
         """Return the stages on some of the rows alone, with the scaling of all; on the host."""
         regression = None if self._regression is None else self._regression.part(rows)
         return Pipeline(
@@ -458,7 +456,7 @@ class Pipeline:
         P = self._fed_back(ridge.leave_one_out, P, FEEDBACK_ITERATIONS, chosen)
         return self._fed_back(of_both, P, FOREST_ITERATIONS, chosen) if chosen.forest else P
 
-    def support_on_host(self, P: NDArray[np.float64]) -> NDArray[np.float64]:
+    def support_on_host(self, P: Floats) -> Floats:
         """Return the support that confidences get by the graph, all of them on the host."""
         graph = self.disambiguated.graph  # type: ignore[attr-defined]
         there = from_host(P.astype(to_host(self.rows.X[:1]).dtype), self.rows.X)
@@ -530,9 +528,7 @@ class Pipeline:
         forest = grow_forest(self.table.rows, to_host(P), self._seed)
         return ForestPredictor(self.table, forest, self.rows.similarity)
 
-    def trees_on(
-        self, rows: NDArray[np.float64], P: NDArray[np.float64], n_trees: int
-    ) -> NDArray[np.float64]:
+    def trees_on(self, rows: Floats, P: Floats, n_trees: int) -> Floats:
         """Grow a few trees on confidences, in one thread, and score other rows of the table."""
         forest = grow_forest(self.table.rows, P, self._seed, n_trees, n_jobs=1)
         return shared_scores(forest(rows), self.rows.similarity)
@@ -554,7 +550,7 @@ class Pipeline:
         )
 
 
-def shared_scores(scores: Array, similarity: NDArray[np.float64] | None) -> Array:
+def shared_scores(scores: Array, similarity: Floats | None) -> Array:
     """Let similar labels share their scores."""
     if similarity is None:
         return scores

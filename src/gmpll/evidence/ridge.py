@@ -31,10 +31,10 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 from scipy.spatial.distance import pdist
 from sklearn.utils import gen_batches
 
+from gmpll._typing import Floats, Places
 from gmpll.arrays import Array, array_namespace, beside, device, to_host
 from gmpll.engines import engine_of
 
@@ -95,7 +95,7 @@ class KernelRidge:
         views: Sequence[Array],
         *,
         ridge: float = 0.1,
-        variances: NDArray[np.float64] | None = None,
+        variances: Floats | None = None,
         rng: np.random.RandomState,
     ) -> None:
         self.ridge = ridge
@@ -121,7 +121,7 @@ class KernelRidge:
         """Return the same regression with another weight of the norm; the kernel is shared."""
         return self if ridge == self.ridge else self._changed(ridge=ridge)
 
-    def part(self, rows: NDArray[np.intp]) -> KernelRidge:
+    def part(self, rows: Places) -> KernelRidge:
         """Return the regression on some of the rows, where all carry a coefficient."""
         return self._changed(_gram=self.between(rows, rows))
 
@@ -132,7 +132,7 @@ class KernelRidge:
         vars(other).update(changes)
         return other
 
-    def between(self, some: NDArray[np.intp], others: NDArray[np.intp]) -> NDArray[np.float64]:
+    def between(self, some: Places, others: Places) -> Floats:
         """Return the kernel between training rows, on the host, where all carry a coefficient."""
         if self._features is not None:
             raise ValueError("Only some of the rows are landmarks.")
@@ -170,9 +170,7 @@ class KernelRidge:
         (target,) = self._engine.small(target)
         return self.inverse @ _double(target)
 
-    def leave_one_out(
-        self, confidences: Array, some: NDArray[np.intp] | slice = slice(None)
-    ) -> Array:
+    def leave_one_out(self, confidences: Array, some: Places | slice = slice(None)) -> Array:
         """Return the scores of every training row, or of some, by the regression without it."""
         coefficients = self.coefficients(confidences)
         if self._features is None:
@@ -251,7 +249,7 @@ def _inverse(matrix: Array, diagonal: float) -> Array:
     return _mirrored(inverse)
 
 
-def _mirrored(upper: NDArray[np.float64]) -> NDArray[np.float64]:
+def _mirrored(upper: Floats) -> Floats:
     """Write the upper triangle of a matrix over its lower one, in place."""
     for start in range(0, len(upper), MIRRORED_ROWS):
         rows = slice(start, start + MIRRORED_ROWS)
@@ -279,7 +277,7 @@ class LandmarkKernel:
 
     landmarks: list[Any]
     scales: list[float]
-    weights: NDArray[np.float64]
+    weights: Floats
     is_double: bool = True
 
     @classmethod
@@ -288,7 +286,7 @@ class LandmarkKernel:
         views: Sequence[Array],
         landmarks: Sequence[Array],
         rng: np.random.RandomState,
-        variances: NDArray[np.float64] | None = None,
+        variances: Floats | None = None,
     ) -> LandmarkKernel:
         """Measure the scales on a sample of rows, which is brought to the host."""
         chosen = rng.permutation(views[0].shape[0])[:SCALE_SAMPLE]
@@ -333,7 +331,7 @@ class RidgePredictor:
         return self.kernel(*views) @ self.weights
 
 
-def _median_squared_distance(rows: NDArray[np.float64]) -> float:
+def _median_squared_distance(rows: Floats) -> float:
     """Return the median squared distance of different rows; 1 if there is none."""
     distances = pdist(rows, "sqeuclidean")
     return (float(np.median(distances)) if len(distances) else 0.0) or 1.0

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.dummy import DummyClassifier
 from sklearn.model_selection import KFold
@@ -17,6 +16,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from gmpll._columns import aligned_columns
 from gmpll._meta import label_probabilities
+from gmpll._typing import Floats, Places
 from gmpll.rounding import as_probabilities, best_labels, one_hot
 
 #: In how many folds the out-of-sample predictions are made.
@@ -54,9 +54,7 @@ class ScikitLearner:
     #: How often its predictions are fed back.
     n_iterations = 2
 
-    def __init__(
-        self, X: NDArray[np.float64], learner: Any, targets: str, rng: np.random.RandomState
-    ) -> None:
+    def __init__(self, X: Floats, learner: Any, targets: str, rng: np.random.RandomState) -> None:
         self.X = X
         self.learner = learner
         self.targets = targets
@@ -66,11 +64,11 @@ class ScikitLearner:
         if self.regression and not get_tags(learner).target_tags.multi_output:
             self.learner = MultiOutputRegressor(learner)
 
-    def part(self, rows: NDArray[np.intp]) -> ScikitLearner:
+    def part(self, rows: Places) -> ScikitLearner:
         """Return the same on some of the rows alone."""
         return ScikitLearner(self.X[rows], self.learner, self.targets, self._rng)
 
-    def out_of_sample(self, P: NDArray[np.float64]) -> NDArray[np.float64]:
+    def out_of_sample(self, P: Floats) -> Floats:
         """Return cross-fitted probabilities of the training rows."""
         if len(self.X) < N_FOLDS:
             return P
@@ -81,11 +79,11 @@ class ScikitLearner:
             scores[held_out] = fitted.probabilities(self.X[held_out])
         return scores
 
-    def fit(self, P: NDArray[np.float64]) -> ScikitPredictor:
+    def fit(self, P: Floats) -> ScikitPredictor:
         """Train on confidences."""
         return self._fit(self.X, P)
 
-    def _fit(self, X: NDArray[np.float64], P: NDArray[np.float64]) -> ScikitPredictor:
+    def _fit(self, X: Floats, P: Floats) -> ScikitPredictor:
         model = clone(self.learner)
         if self.regression:
             target = P if self.soft else one_hot(self._best(P), P.shape[1]).astype(np.float64)
@@ -97,7 +95,7 @@ class ScikitLearner:
         weights = {argument: P[rows, labels]} if argument else {}
         return ScikitPredictor(model.fit(X[rows], labels, **weights), P.shape[1])
 
-    def _examples(self, P: NDArray[np.float64]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    def _examples(self, P: Floats) -> tuple[Places, Places]:
         """Return rows and their labels: one each, or one for every candidate."""
         if not self.soft:
             return np.arange(len(P)), self._best(P)
@@ -109,7 +107,7 @@ class ScikitLearner:
         rows, labels = np.nonzero(P > MIN_CONFIDENCE)
         return rows, labels
 
-    def _best(self, P: NDArray[np.float64]) -> NDArray[np.intp]:
+    def _best(self, P: Floats) -> Places:
         return best_labels(P, rng=self._rng)
 
 
@@ -120,7 +118,7 @@ class ScikitPredictor:
     model: Any
     n_labels: int
 
-    def __call__(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    def __call__(self, X: Floats) -> Floats:
         """Score the labels of unseen rows, by probabilities where the estimator has them."""
         if is_regressor(self.model) or hasattr(self.model, "predict_proba"):
             return self.probabilities(X)
@@ -129,7 +127,7 @@ class ScikitPredictor:
             scores = np.column_stack([-scores, scores])
         return aligned_columns(scores, self.model.classes_, np.arange(self.n_labels), -np.inf)
 
-    def probabilities(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    def probabilities(self, X: Floats) -> Floats:
         """Return scores between 0 and 1, by softmax if there are only decision values."""
         if is_regressor(self.model):
             values = np.asarray(self.model.predict(X), dtype=np.float64)

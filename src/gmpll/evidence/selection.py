@@ -17,11 +17,11 @@ from functools import cached_property, partial
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.model_selection import KFold
 from threadpoolctl import threadpool_limits
 
 from gmpll._threads import in_threads
+from gmpll._typing import Floats, Mask, Places
 from gmpll.evidence.pipeline import (
     GraphMatching,
     Hyperparameters,
@@ -135,8 +135,8 @@ class Selection:
 
     chosen: Hyperparameters
     scores: list[tuple[Hyperparameters, float]]
-    rows: NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, dtype=np.intp), repr=False)
-    held_out: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 0)), repr=False)
+    rows: Places = field(default_factory=lambda: np.zeros(0, dtype=np.intp), repr=False)
+    held_out: Floats = field(default_factory=lambda: np.zeros((0, 0)), repr=False)
     forest_gains: dict[float, Gain] = field(default_factory=dict)
     stacking_gains: dict[float, Gain] = field(default_factory=dict)
 
@@ -243,16 +243,16 @@ class _Trial:
     leave-one-out scores, where stacking is compared.
     """
 
-    rows: NDArray[np.intp]
-    candidates: NDArray[np.bool_]
-    chance: NDArray[np.float64]
-    scores: NDArray[np.float64]
+    rows: Places
+    candidates: Mask
+    chance: Floats
+    scores: Floats
     fitted: Pipeline
     table: Any
-    confidences: NDArray[np.float64]
-    out_of_sample: NDArray[np.float64] | None
+    confidences: Floats
+    out_of_sample: Floats | None
 
-    def lifts(self) -> NDArray[np.float64]:
+    def lifts(self) -> Floats:
         """Return the candidate lift of every row."""
         return row_lifts(self.candidates, self.scores.argmax(axis=1), self.chance)
 
@@ -260,15 +260,13 @@ class _Trial:
 class _Fold:
     """Rows that are fitted on and rows that are held out."""
 
-    def __init__(
-        self, whole: Pipeline, train: NDArray[np.intp], held_out: NDArray[np.intp]
-    ) -> None:
+    def __init__(self, whole: Pipeline, train: Places, held_out: Places) -> None:
         self._whole, self._train, self.held_out = whole, train, held_out
         self._fitted = whole.part(train)
         self._candidates = whole.rows.mask[held_out]
 
     @cached_property
-    def kernel(self) -> NDArray[np.float64]:
+    def kernel(self) -> Floats:
         """The regression's kernel from the rows that are fitted on to those that are held out."""
         return self._whole.regression(Hyperparameters()).between(self.held_out, self._train)
 
@@ -286,14 +284,14 @@ class _Fold:
             out_of_sample=self._fitted.out_of_sample_scores(setting, P) if stacks else None,
         )
 
-    def scores(self, setting: Hyperparameters, P: NDArray[np.float64]) -> NDArray[np.float64]:
+    def scores(self, setting: Hyperparameters, P: Floats) -> Floats:
         """Score the held-out rows by the user's learner or the regression."""
         if self._fitted.learner is not None:
             return self._fitted.learner.fit(P)(self._whole.rows.X[self.held_out])
         scores = self.kernel @ self._fitted.regression(setting).coefficients(P)
         return shared_scores(scores, self._whole.rows.similarity)
 
-    def set_likelihoods(self) -> dict[float, NDArray[np.float64]]:
+    def set_likelihoods(self) -> dict[float, Floats]:
         """Return the log-likelihoods of the held-out sets for every tau."""
         whole, fitted = self._whole.disambiguated, self._fitted.disambiguated
         assert isinstance(whole, GraphMatching)
@@ -356,9 +354,7 @@ def _gain(trials: Sequence[_Trial], others: Sequence[_Trial]) -> Gain:
     return Gain(float(by_row.mean()), float(by_row.std() / np.sqrt(len(by_row))))
 
 
-def _parts(
-    n_rows: int, rng: np.random.RandomState
-) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+def _parts(n_rows: int, rng: np.random.RandomState) -> Iterator[tuple[Places, Places]]:
     """Cut the rows into those that are fitted on and those that are compared on."""
     for _ in range(_n_repetitions(n_rows)):
         yield from KFold(SELECTION_FOLDS, shuffle=True, random_state=rng).split(np.empty(n_rows))

@@ -41,10 +41,10 @@ from typing import NamedTuple
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 from threadpoolctl import threadpool_limits
 
+from gmpll._typing import Floats, Mask, Places
 from gmpll.rounding import confidences_within
 
 __all__ = [
@@ -65,7 +65,6 @@ __all__ = [
     "without_equal_sets",
 ]
 
-Floats = NDArray[np.float64]
 
 #: The exponents that are worth comparing on held-out rows.
 TAUS = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -102,12 +101,12 @@ OUTSIDE_ITERATIONS = 3
 TINY = 1e-300
 
 
-def set_numbers(mask: NDArray[np.bool_]) -> NDArray[np.intp]:
+def set_numbers(mask: Mask) -> Places:
     """Number the distinct candidate sets; rows with the same set have the same number."""
     return np.unique(mask, axis=0, return_inverse=True)[1].ravel()
 
 
-def without_equal_sets(graph: sp.csr_array, sets: NDArray[np.intp]) -> sp.csr_array:
+def without_equal_sets(graph: sp.csr_array, sets: Places) -> sp.csr_array:
     """Cut the edges between rows with the same set."""
     edges = graph.tocoo()
     kept = sets[edges.row] != sets[edges.col]
@@ -123,11 +122,11 @@ class SetsLeftOut:
     rows' sets, and ``rng`` cuts large groups.
     """
 
-    def __init__(self, inverse: Floats, sets: NDArray[np.intp], rng: np.random.RandomState) -> None:
+    def __init__(self, inverse: Floats, sets: Places, rng: np.random.RandomState) -> None:
         self._inverse = inverse
-        self._blocks: list[tuple[NDArray[np.intp], Floats]] = []
+        self._blocks: list[tuple[Places, Floats]] = []
         order = np.argsort(sets, kind="stable")
-        by_size: dict[int, list[NDArray[np.intp]]] = {}
+        by_size: dict[int, list[Places]] = {}
         for rows in np.split(order, np.flatnonzero(np.diff(sets[order])) + 1):
             n_parts = -(-len(rows) // MAX_GROUP)
             for part in np.array_split(rng.permutation(rows) if n_parts > 1 else rows, n_parts):
@@ -156,7 +155,7 @@ class Scores:
 
     @classmethod
     def without_own_set(
-        cls, graph: sp.csr_array, regression: SetsLeftOut, sets: NDArray[np.intp], P: Floats
+        cls, graph: sp.csr_array, regression: SetsLeftOut, sets: Places, P: Floats
     ) -> Scores:
         """Let rows with other sets speak; the graph has no edges between equal sets."""
         n_rows = np.bincount(sets)[sets][:, None]
@@ -179,7 +178,7 @@ class Scores:
         return np.log(near / self.shares), np.maximum(self.scores, 0.0)
 
 
-def label_shares(mass: Floats, n_rows: NDArray[np.intp] | int) -> Floats:
+def label_shares(mass: Floats, n_rows: Places | int) -> Floats:
     """Return shares of the labels of which none is zero."""
     return (mass + HALF_A_ROW) / (n_rows + HALF_A_ROW * mass.shape[-1])
 
@@ -193,7 +192,7 @@ class SetModel:
     weights: Floats  # of graph and regression; both about 0 where features say nothing
     outside: float = STRAY  # share of the sets that lack the right label
 
-    def beforehand(self, mask: NDArray[np.bool_], shares: Floats) -> Floats:
+    def beforehand(self, mask: Mask, shares: Floats) -> Floats:
         """Return what the set says of every label, also of those outside."""
         within = confidences_within(
             np.broadcast_to(self.class_prior ** (1.0 - self.tau), mask.shape), mask
@@ -209,12 +208,12 @@ class SetModel:
         near, scored = scores.terms()
         return _ratios(self.weights[0] * near + self.weights[1] * scored, scores.shares)
 
-    def joint(self, scores: Scores, mask: NDArray[np.bool_]) -> Floats:
+    def joint(self, scores: Scores, mask: Mask) -> Floats:
         """Return the posterior over all labels, those outside of the set included."""
         product = self.beforehand(mask, scores.shares) * self.ratios(scores)
         return product / np.maximum(product.sum(axis=1, keepdims=True), TINY)
 
-    def posterior(self, scores: Scores, mask: NDArray[np.bool_]) -> Floats:
+    def posterior(self, scores: Scores, mask: Mask) -> Floats:
         """Return the posterior if the right label is a candidate."""
         return confidences_within(self.joint(scores, mask), mask)
 
@@ -222,7 +221,7 @@ class SetModel:
 @threadpool_limits.wrap(limits=1, user_api="blas")  # type: ignore[untyped-decorator]
 def fit_set_model(
     score: Callable[[Floats], Scores],
-    mask: NDArray[np.bool_],
+    mask: Mask,
     tau: float,
     *,
     start: tuple[SetModel, Floats] | None = None,
@@ -249,7 +248,7 @@ def fit_set_model(
 
 def _fitted(
     score: Callable[[Floats], Scores],
-    mask: NDArray[np.bool_],
+    mask: Mask,
     model: SetModel,
     P: Floats,
     n_iterations: int,
@@ -270,7 +269,7 @@ def _fitted(
 
 
 def model_with_weights(
-    model: SetModel, scores: Scores, mask: NDArray[np.bool_], *, outside: bool = False
+    model: SetModel, scores: Scores, mask: Mask, *, outside: bool = False
 ) -> SetModel:
     """Fit the weights, and the share of sets that lack the right label if wanted."""
     terms = scores.terms()
@@ -307,7 +306,7 @@ def model_with_weights(
 @threadpool_limits.wrap(limits=1, user_api="blas")  # type: ignore[untyped-decorator]
 def fit_outside(
     score: Callable[[Floats], Scores],
-    mask: NDArray[np.bool_],
+    mask: Mask,
     model: SetModel,
     P: Floats,
     *,
@@ -347,7 +346,7 @@ def likeliest_tau(likelihoods: dict[float, Floats]) -> tuple[float, dict[float, 
     return min(open_ones, key=lambda tau: (abs(tau - MIDDLE_TAU), behind[tau])), behind
 
 
-def row_log_likelihood(model: SetModel, scores: Scores, mask: NDArray[np.bool_]) -> Floats:
+def row_log_likelihood(model: SetModel, scores: Scores, mask: Mask) -> Floats:
     """Return log P(S | x) / P(S) of every row; 0 if features say nothing of the set."""
     likelihood = (model.beforehand(mask, scores.shares) * model.ratios(scores)).sum(axis=1)
     return np.asarray(np.log(np.maximum(likelihood, TINY)))
@@ -356,9 +355,9 @@ def row_log_likelihood(model: SetModel, scores: Scores, mask: NDArray[np.bool_])
 def held_out_log_likelihood(
     model: SetModel,
     in_sample: Scores,
-    mask: NDArray[np.bool_],
+    mask: Mask,
     unseen: Scores,
-    unseen_mask: NDArray[np.bool_],
+    unseen_mask: Mask,
 ) -> Floats:
     """Return the log-likelihood of the sets of rows that the model has not seen.
 
@@ -391,7 +390,7 @@ class Relations:
 
     graph: sp.csr_array
     inverse: Floats
-    mask: NDArray[np.bool_]
+    mask: Mask
     known: Known = NOTHING
 
     @cached_property
@@ -411,7 +410,7 @@ class Relations:
         return fit_set_model(self._without_own_set, self.mask, tau, start=start, class_prior=prior)
 
     def held_out_likelihoods(
-        self, taus: Sequence[float], edges: sp.csr_array, kernel: Floats, mask: NDArray[np.bool_]
+        self, taus: Sequence[float], edges: sp.csr_array, kernel: Floats, mask: Mask
     ) -> dict[float, Floats]:
         """Return the log-likelihood of the sets of other rows for every exponent.
 
@@ -444,9 +443,7 @@ class SampleModel:
         groups = np.split(order, np.flatnonzero(np.diff(sets[order])) + 1)
         self._groups = {related.mask[rows[0]].tobytes(): rows for rows in groups}
 
-    def posterior(
-        self, mask: NDArray[np.bool_], edges: sp.csr_array, kernel: Floats
-    ) -> NDArray[np.float64]:
+    def posterior(self, mask: Mask, edges: sp.csr_array, kernel: Floats) -> Floats:
         """Return the posterior of rows by those of the sample that have another set.
 
         ``mask`` holds their candidates; ``edges``, of the graph, and ``kernel`` lead from them to

@@ -12,17 +12,15 @@ fitted to the confidences :math:`P` as soft targets. The penalty
 or large :math:`\lambda`, the order of the labels hardly changes.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 from threadpoolctl import threadpool_limits
 
+from gmpll._typing import Floats
 from gmpll.arrays import Array, array_namespace, beside
 from gmpll.engines import engine_of
 
@@ -61,8 +59,8 @@ class Stacker:
         What speaks for every label beforehand.
     """
 
-    weights: NDArray[np.float64]
-    shift: NDArray[np.float64]
+    weights: Floats
+    shift: Floats
 
     def __call__(self, scores: Array) -> Array:
         """Return probabilities, (n_rows, n_classes)."""
@@ -114,7 +112,7 @@ def fit_stacker(scores: Array, confidences: Array, penalty: float) -> Stacker:
     F = scores / unit
     asked = np.hstack([F, np.ones((len(F), 1))])  # the rows of W are those of D, then b
 
-    def objective(flat: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    def objective(flat: Floats) -> tuple[float, Floats]:
         scale, W = flat[0], flat[1:].reshape(-1, q)
         logits = scale * F + asked @ W
         logits -= logsumexp(logits, axis=1, keepdims=True)

@@ -13,13 +13,12 @@ Its maximum is the calibrated temperature. The condition matters: candidates tha
 candidate sets alone can notice.
 """
 
-from __future__ import annotations
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import logsumexp
 
+from gmpll._typing import Floats, Mask
 from gmpll.arrays import Array, array_namespace
 from gmpll.metrics import chance_of_covering
 from gmpll.rounding import confidences_within
@@ -51,7 +50,7 @@ def temper(probabilities: Array, temperature: float) -> Array:
 
 def candidate_temperature(
     probabilities: ArrayLike,
-    mask: NDArray[np.bool_],
+    mask: Mask,
     false_rates: ArrayLike | None = None,
 ) -> float:
     r"""Find the temperature at which candidate sets of held-out rows are most likely.
@@ -77,7 +76,7 @@ def candidate_temperature(
     return float(np.exp(minimize_scalar(loss, bounds=LOG_TEMPERATURES, method="bounded").x))
 
 
-def set_likelihood(scores: NDArray[np.float64], mask: NDArray[np.bool_]) -> float:
+def set_likelihood(scores: Floats, mask: Mask) -> float:
     r"""Return the mean log-likelihood of candidate sets by scores of rows that are not their own.
 
     The probabilities are :math:`\text{softmax}(a f)` of the scores f with the scale a that makes
@@ -97,9 +96,7 @@ def set_likelihood(scores: NDArray[np.float64], mask: NDArray[np.bool_]) -> floa
     return -float(minimize_scalar(loss, bounds=LOG_SCALES, method="bounded").fun)
 
 
-def false_candidate_rates(
-    probabilities: NDArray[np.float64], mask: NDArray[np.bool_]
-) -> NDArray[np.float64]:
+def false_candidate_rates(probabilities: Floats, mask: Mask) -> Floats:
     """Estimate how often each label is a candidate of rows whose true label is another.
 
     Within the candidates, the probabilities of held-out rows say how common each label is.
@@ -109,9 +106,9 @@ def false_candidate_rates(
 
 
 def confidence_exponent(
-    confidences: NDArray[np.float64],
-    mask: NDArray[np.bool_],
-    posterior: NDArray[np.float64],
+    confidences: Floats,
+    mask: Mask,
+    posterior: Floats,
 ) -> float:
     r"""Find the power that brings confidences of training rows to a level without labels.
 
@@ -143,5 +140,5 @@ def sharpen(confidences: Array, mask: Array, exponent: float) -> Array:
     return confidences_within(ratios**exponent, mask)
 
 
-def _log(probabilities: ArrayLike) -> NDArray[np.float64]:
+def _log(probabilities: ArrayLike) -> Floats:
     return np.log(np.asarray(probabilities, dtype=np.float64) + FLOOR)

@@ -9,7 +9,6 @@ from functools import partial
 from typing import Annotated, Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn import config_context  # type: ignore[attr-defined]
 from sklearn.base import clone, is_regressor
 from sklearn.utils.metaestimators import available_if
@@ -18,6 +17,7 @@ from gmpll._columns import aligned_columns
 from gmpll._meta import TrainingRows, seeded
 from gmpll._parameters import Jobs, Learner, NotNegative, Seed, Switch, with_parameters
 from gmpll._sklearn import HasMethods, Real, StrOptions, fit_context
+from gmpll._typing import Floats, Mask, Places
 from gmpll.arrays import Array, from_host, to_host
 from gmpll.base import BasePartialLabelClassifier, DecisionMixin, ProbabilityMixin
 from gmpll.candidates import CandidateSets, VotedCandidates
@@ -335,11 +335,11 @@ class PartialLabelClassifier(
 
     def _fit(
         self,
-        X: NDArray[np.float64],
-        mask: NDArray[np.bool_],
+        X: Floats,
+        mask: Mask,
         rng: np.random.RandomState,
-        prior: NDArray[np.float64] | None = None,
-    ) -> NDArray[np.float64]:
+        prior: Floats | None = None,
+    ) -> Floats:
         before = self._state_before(X)
         rows = self._candidate_rows(X, mask, prior, keep_exponent=before is not None)
         with config_context(skip_parameter_validation=False):  # the parts are the user's own
@@ -358,16 +358,16 @@ class PartialLabelClassifier(
             digest = batch_digest(X) if self._library == "numpy" else (rows.n_samples, "")
             return self._learned(pipeline, chosen, (digest,))
 
-    def _prior_of(self, candidate_weight: Any, sets: CandidateSets) -> NDArray[np.float64]:
+    def _prior_of(self, candidate_weight: Any, sets: CandidateSets) -> Floats:
         if self.disambiguator is None or is_local_matching(self.disambiguator):
             return candidate_prior(candidate_weight, sets)
         return weights_by_label(candidate_weight, sets)  # the disambiguator makes its own of them
 
     def _candidate_rows(
         self,
-        X: NDArray[np.float64],
-        mask: NDArray[np.bool_],
-        prior: NDArray[np.float64] | None,
+        X: Floats,
+        mask: Mask,
+        prior: Floats | None,
         *,
         keep_exponent: bool,
     ) -> CandidateRows:
@@ -379,7 +379,7 @@ class PartialLabelClassifier(
             self._is_ordinal = _are_ordinal(rows)
         return replace(rows, similarity=self._similarity_of(mask))
 
-    def _similarity_of(self, mask: NDArray[np.bool_]) -> NDArray[np.float64] | None:
+    def _similarity_of(self, mask: Mask) -> Floats | None:
         """Return the similarity of the labels that some row contains, None if all differ."""
         if self.label_similarity is None:
             return None
@@ -390,7 +390,7 @@ class PartialLabelClassifier(
         )
         return similarity[np.ix_(self._seen, self._seen)]
 
-    def _priors(self, candidates: NDArray[np.float64] | None, *, keep_exponent: bool) -> Prior:
+    def _priors(self, candidates: Floats | None, *, keep_exponent: bool) -> Prior:
         """Return what is likely beforehand; the exponent of weights may be one found before."""
         exponent = None if isinstance(self.weight_exponent, str) else float(self.weight_exponent)
         if keep_exponent and exponent is None:
@@ -471,7 +471,7 @@ class PartialLabelClassifier(
         rows: CandidateRows,
         views: tuple[str, ...],
         seed: int,
-        start: NDArray[np.float64] | None = None,
+        start: Floats | None = None,
     ) -> Pipeline:
         """Return the stages for some rows in some views."""
         rng = np.random.RandomState(seed)
@@ -498,7 +498,7 @@ class PartialLabelClassifier(
         pipeline: Pipeline,
         chosen: Hyperparameters,
         batches: tuple[tuple[int, str], ...],
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         """Run the stages, keep what is asked for later; return the confidences."""
         rows, disambiguated = pipeline.rows, pipeline.disambiguated
         confidences = pipeline.confidences(chosen)
@@ -552,12 +552,12 @@ class PartialLabelClassifier(
 
     def _joint_with_votes(
         self, pipeline: Pipeline, chosen: Hyperparameters, confidences: Array
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         """Join what every annotator votes with the learner's out-of-sample scores."""
         votes: Any = self._votes
         rows = pipeline.rows
 
-        def out_of_sample(P: NDArray[np.float64]) -> NDArray[np.float64]:
+        def out_of_sample(P: Floats) -> Floats:
             P = self._within_constraints(aligned_columns(P, votes.candidates.classes, rows.labels))
             scores = to_host(pipeline.out_of_sample(chosen, from_host(P, rows.mask)))
             return aligned_columns(scores, rows.labels, votes.candidates.classes)
@@ -571,7 +571,7 @@ class PartialLabelClassifier(
         }
         return aligned_columns(crowd.posterior_, crowd.classes_, rows.labels)
 
-    def _within_constraints(self, joint: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _within_constraints(self, joint: Floats) -> Floats:
         """Leave nothing to labels that ``gold`` or ``impossible`` rule out for a row."""
         if all(constraint is None for constraint in self._constraints.values()):
             return joint
@@ -581,14 +581,14 @@ class PartialLabelClassifier(
 
     def _joint_with_outside(
         self, pipeline: Pipeline, chosen: Hyperparameters, confidences: Array
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         """Return probabilities of all labels, those that are no candidates of the row included."""
         rows, stage = pipeline.rows, pipeline.disambiguated
         P, mask = to_host(confidences), to_host(rows.mask)
         if mask.shape[1] == 1:
             return P
 
-        def score(P: NDArray[np.float64]) -> Scores:
+        def score(P: Floats) -> Scores:
             on_graph = isinstance(stage, GraphMatching)
             support = pipeline.support_on_host(P) if on_graph else np.zeros(P.shape)
             predicted = pipeline.out_of_sample(chosen, from_host(P, rows.mask))
@@ -606,7 +606,7 @@ class PartialLabelClassifier(
         self,
         disambiguated: Disambiguated,
         tau: float | None,
-        confidences: NDArray[np.float64],
+        confidences: Floats,
     ) -> None:
         """Keep what is known of the first stage."""
         self.disambiguator_ = None
@@ -634,7 +634,7 @@ class PartialLabelClassifier(
             self.matching_ = None
             self._graph = None
 
-    def _fit_calibration(self, confidences: NDArray[np.float64], mask: NDArray[np.bool_]) -> None:
+    def _fit_calibration(self, confidences: Floats, mask: Mask) -> None:
         """Let confidences mean what they say, by what was said of held-out rows."""
         self.temperature_ = self._exponent = 1.0
         rows, held_out = self.selection_.rows, self.selection_.held_out
@@ -651,7 +651,7 @@ class PartialLabelClassifier(
         tempered = confidences_within(temper(held_out, self.temperature_), mask)
         self._exponent = confidence_exponent(confidences, mask, tempered)
 
-    def _state_before(self, X: NDArray[np.float64]) -> FitState | None:
+    def _state_before(self, X: Floats) -> FitState | None:
         """Return where the previous fit ended if this one is to start from there."""
         before: FitState | None = getattr(self, "_state", None)
         if self.warm_start and engine_of(X).name != "numpy":
@@ -665,7 +665,7 @@ class PartialLabelClassifier(
         )
         return None
 
-    def _scores(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _scores(self, X: Floats) -> Floats:
         scores = self.predictor_(X)
         if not self._has_probabilities():
             return scores
@@ -679,7 +679,7 @@ class PartialLabelClassifier(
         )
 
     @available_if(_has_probabilities)
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_proba(self, X: Any) -> Floats:
         """Probability of every label for unseen rows.
 
         Parameters
@@ -695,7 +695,7 @@ class PartialLabelClassifier(
         return super().predict_proba(X)
 
     @available_if(lambda self: not self._has_probabilities())
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
+    def decision_function(self, X: Any) -> Floats:
         """Score of every label for unseen rows, larger is better.
 
         Parameters
@@ -730,8 +730,8 @@ class FittedDisambiguator:
 
     rows: CandidateRows
     model: Any
-    confidences: NDArray[np.float64]
-    weights: NDArray[np.float64] | None
+    confidences: Floats
+    weights: Floats | None
     weight_exponent: float | None
 
     @classmethod
@@ -752,19 +752,19 @@ class FittedDisambiguator:
             weights = candidate_prior(candidates, sets) ** exponent
         return cls(rows, model, model.label_confidences_, weights, exponent)
 
-    def part(self, rows: NDArray[np.intp], regression: KernelRidge | None) -> FittedDisambiguator:
+    def part(self, rows: Places, regression: KernelRidge | None) -> FittedDisambiguator:
         """Fit another copy on some of the rows alone."""
         return FittedDisambiguator.on(self.rows.part(rows), self.model)
 
-    def probabilities(self, tau: float | None) -> NDArray[np.float64]:
+    def probabilities(self, tau: float | None) -> Floats:
         """Return the confidences."""
         return self.confidences
 
-    def priors(self, tau: float | None) -> NDArray[np.float64] | None:
+    def priors(self, tau: float | None) -> Floats | None:
         """Return what the weights of the candidates say in the feedback."""
         return self.weights
 
-    def capacities(self, tau: float | None) -> NDArray[np.float64]:
+    def capacities(self, tau: float | None) -> Floats:
         """Return how many rows every label is known, or was found, to have."""
         known = self.rows.expected_mass
         return self.confidences.sum(axis=0) if known is None else known
