@@ -289,20 +289,3 @@ def test_known_shares_are_kept(digits):
     product = beforehand * ratios
     settled = product / product.sum(axis=1, keepdims=True)
     assert np.abs(settled - P).sum(axis=1).mean() < 0.01
-
-
-def test_similar_labels_share_what_is_said(some_scores):
-    scores, mask = some_scores
-    assert scores.shared(None) is scores
-    similarity = np.eye(4)
-    similarity[0, 1] = similarity[1, 0] = 0.5
-    shared = scores.shared(similarity)
-    for name in ("support", "scores", "shares"):
-        before, after = getattr(scores, name), getattr(shared, name)
-        np.testing.assert_allclose(after[:, 0], (before[:, 0] + 0.5 * before[:, 1]) / 1.5)
-        np.testing.assert_array_equal(after[:, 2:], before[:, 2:])
-    model = SetModel(0.5, np.full(4, 0.25), np.array([1.0, 1.0]))
-    ratios = model.ratios(shared)
-    np.testing.assert_allclose((shared.shares * ratios).sum(axis=1), 1.0)
-    posterior = model.posterior(shared, mask)
-    np.testing.assert_allclose(posterior.sum(axis=1), 1.0)

@@ -23,11 +23,11 @@ from gmpll.engines import engine_of
 from gmpll.evidence.forest import Forest, grow_forest, oob_prediction
 from gmpll.evidence.ridge import EXACT_ROWS, KernelRidge, RidgePredictor
 from gmpll.evidence.scikit import ScikitLearner
-from gmpll.evidence.set_model import Known, Relations, SampleModel, SetModel
+from gmpll.evidence.set_model import Relations, SampleModel, SetModel
 from gmpll.evidence.stacking import Stacker, fit_stacker
 from gmpll.evidence.temperature import set_likelihood
 from gmpll.graph.local import LocalGraphs
-from gmpll.matching import LocalAffinity, Matching, match, support_of
+from gmpll.matching import LocalAffinity, Matching, match, support_of, uniform_start
 from gmpll.matching.feedback import FEEDBACK_ITERATIONS, feedback
 from gmpll.matching.problem import MatchingProblem
 from gmpll.rounding import confidences_within
@@ -73,7 +73,7 @@ class Hyperparameters:
         Whether out-of-sample predictions are fed back to the training rows.
     tau : float or None
         What a candidate set says of its members beforehand, see :mod:`gmpll.evidence.set_model`;
-        None if another disambiguator takes the place of that model.
+        None if another disambiguator takes the place of that model, or labels are similar.
     """
 
     views: tuple[str, ...] = ("cosine", "rank", "euclidean")
@@ -89,6 +89,8 @@ N_GRAPH_VIEWS = 2
 #: Weight of the regression's norm in the model of the sets: one wrong label among few sets must not
 #: be taken at its word. Elsewhere it is the first to be tried.
 SET_RIDGE = 0.1
+#: Exponent of the class masses that similar labels are balanced by.
+SIMILAR_BALANCE = 0.5
 #: Rows of which sets are modelled where there are too many for an exact regression.
 SET_MODEL_ROWS = 2000
 #: By how much larger ridges are tried on many rows, and rows by which these are judged.
@@ -185,8 +187,8 @@ class Disambiguated(Protocol):
     def priors(self, tau: float | None) -> Array | None:
         """Return what multiplies the support of every candidate; None if that is nothing."""
 
-    def capacities(self, tau: float | None) -> Array:
-        """Return how many rows every label is expected to have, (n_classes,)."""
+    def masses(self, tau: float | None) -> dict[str, Any]:
+        """Return how the masses of the labels are corrected, see :func:`gmpll.matching.match`."""
 
     def part(self, rows: Places, regression: KernelRidge | None) -> Disambiguated:
         """Return the same of some rows alone, with the regression on these."""
@@ -197,7 +199,9 @@ class GraphMatching:
 
     The model (:mod:`gmpll.evidence.set_model`) judges every row by rows with other sets. Its
     posterior are the unary affinities of a matching on the local graph, in which all rows support
-    each other; the sums of the posterior are the capacities of the labels.
+    each other; the sums of the posterior are the capacities of the labels. Similar labels (ages,
+    grades) have too few rows each for a class prior: there is no such model of theirs, ``tau`` is
+    None, and the matching begins with equal confidences and balances the masses.
 
     Parameters
     ----------
@@ -236,8 +240,8 @@ class GraphMatching:
         self._seed = seed
         self._start = start
         self._set_models: dict[float, tuple[SetModel, Array]] = {}
-        self._matchings: dict[float, Matching] = {}
-        self._exponents: dict[float, float] = {}
+        self._matchings: dict[float | None, Matching] = {}
+        self._exponents: dict[float | None, float] = {}
 
     def part(self, rows: Places, regression: KernelRidge | None) -> GraphMatching:
         """Return the same of some rows alone: the edges to others are cut."""
@@ -258,11 +262,7 @@ class GraphMatching:
     def relations(self) -> Relations:
         """Graph and regression between the rows, on the host."""
         inverse = to_host(self._regression.inverse)
-        return Relations(self.weights, inverse, to_host(self.rows.mask), self._known)
-
-    @property
-    def _known(self) -> Known:
-        return Known(self.rows.prior.classes, self.rows.similarity)
+        return Relations(self.weights, inverse, to_host(self.rows.mask), self.rows.prior.classes)
 
     def set_model(self, tau: float) -> tuple[SetModel, Array]:
         """Return the model of the candidate sets, and the posterior that it gives the rows."""
@@ -284,7 +284,8 @@ class GraphMatching:
         regression = KernelRidge(views, ridge=SET_RIDGE, variances=variances, rng=rng)
         graph, kernel = LocalGraphs(views[:N_GRAPH_VIEWS], GRAPH_NEIGHBORS), regression.kernel
         mask = self.rows.mask_on_host(some)
-        sample = SampleModel(Relations(graph.weights, regression.inverse, mask, self._known), tau)
+        related = Relations(graph.weights, regression.inverse, mask, self.rows.prior.classes)
+        sample = SampleModel(related, tau)
 
         def posterior(mask: Mask, *rows: NDArray[Any]) -> Floats:
             return sample.posterior(mask, graph.to_queries(rows[:N_GRAPH_VIEWS]), kernel(*rows))
@@ -297,44 +298,45 @@ class GraphMatching:
         (found,) = engine.keep(engine.map_rows(posterior, *everything))
         return sample.model, found
 
-    def posterior(self, tau: float) -> Array:
-        """Return the posterior of the set model, joined with the weights of the candidates."""
-        _, posterior = self.set_model(tau)
+    def posterior(self, tau: float | None) -> Array:
+        """Return what the set model and the weights of the candidates say before the matching."""
         weights = self.priors(tau)
-        return (
-            posterior
-            if weights is None
-            else confidences_within(posterior * weights, self.rows.mask)
-        )
+        if tau is None:
+            said = uniform_start(self.rows.mask, self.rows.X.dtype)
+        else:
+            _, said = self.set_model(tau)
+        return said if weights is None else confidences_within(said * weights, self.rows.mask)
 
-    def capacities(self, tau: float | None) -> Array:
-        """Return how many rows every label is expected to have, (n_classes,)."""
-        assert tau is not None
+    def masses(self, tau: float | None) -> dict[str, Any]:
+        """Return the capacities of the labels, or the balance where there is no prior of them."""
         known = self.rows.expected_mass
         if known is not None:
-            return known
+            return {"expected_mass": known}
+        if tau is None:
+            return {"balance": SIMILAR_BALANCE}
         (mass,) = engine_of(self.rows.mask).small(self.posterior(tau).sum(axis=0))
-        return mass
+        return {"expected_mass": mass}
 
-    def matching(self, tau: float) -> Matching:
-        """Match from what the set model says, until nothing moves."""
+    def matching(self, tau: float | None) -> Matching:
+        """Match from what is said before, until nothing moves."""
         if tau not in self._matchings:
-            posterior = self.posterior(tau)
-            self._matchings[tau] = match(
-                self.affinity,
-                self.rows.mask,
-                max_iter=self.options.max_iter,
-                tol=self.options.tol,
-                start=posterior if self._start is None else self._start,
-                priors=posterior,
-                expected_mass=self.capacities(tau),
-                keep=engine_of(self.rows.mask).keeper(),
-            )
+            self._matchings[tau] = self._match(self.posterior(tau), self._start, self.masses(tau))
         return self._matchings[tau]
+
+    def _match(self, posterior: Array, start: Array | None, masses: dict[str, Any]) -> Matching:
+        return match(
+            self.affinity,
+            self.rows.mask,
+            max_iter=self.options.max_iter,
+            tol=self.options.tol,
+            start=posterior if start is None else start,
+            priors=posterior,
+            keep=engine_of(self.rows.mask).keeper(),
+            **masses,
+        )
 
     def probabilities(self, tau: float | None) -> Array:
         """Return the matching probabilities."""
-        assert tau is not None
         return self.matching(tau).probabilities
 
     def priors(self, tau: float | None) -> Array | None:
@@ -348,14 +350,17 @@ class GraphMatching:
     def weight_exponent(self, tau: float | None) -> float | None:
         """Return the exponent of the candidates' weights, None if there are none.
 
-        Where it is to be estimated, the weights are compared with what the set model says.
+        Where it is to be estimated, the weights are compared with what is found without them.
         """
         prior = self.rows.prior
         if prior.candidates is None or prior.weight_exponent is not None:
             return None if prior.candidates is None else prior.weight_exponent
-        assert tau is not None
         if tau not in self._exponents:
-            _, unaided = self.set_model(tau)
+            if tau is None:
+                equal = uniform_start(self.rows.mask, self.rows.X.dtype)
+                unaided = self._match(equal, None, {"balance": SIMILAR_BALANCE}).probabilities
+            else:
+                _, unaided = self.set_model(tau)
             some: Any = slice(None)
             if self.rows.n_samples > WEIGHT_ROWS:
                 some = np.linspace(0, self.rows.n_samples - 1, WEIGHT_ROWS).astype(np.intp)
@@ -367,14 +372,14 @@ class GraphMatching:
             )
         return self._exponents[tau]
 
-    def problem(self, tau: float) -> MatchingProblem:
+    def problem(self, tau: float | None) -> MatchingProblem:
         """Return all that the matching was made from."""
         return MatchingProblem(
             self.graph.weights,
             self.rows.mask,
             similarity=self.rows.similarity,
             priors=self.posterior(tau),
-            expected_mass=self.capacities(tau),
+            **self.masses(tau),
         )
 
     def support(self, P: Array) -> Array:
@@ -546,7 +551,7 @@ class Pipeline:
             P,
             n_iterations=n_iterations,
             priors=self.disambiguated.priors(chosen.tau),
-            expected_mass=self.disambiguated.capacities(chosen.tau),
+            **self.disambiguated.masses(chosen.tau),
         )
 
 

@@ -36,7 +36,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
@@ -50,7 +49,6 @@ from gmpll.rounding import confidences_within
 __all__ = [
     "MIDDLE_TAU",
     "TAUS",
-    "Known",
     "Relations",
     "SampleModel",
     "Scores",
@@ -163,13 +161,6 @@ class Scores:
         mass = P.sum(axis=0) - np.asarray(of_set @ P)[sets]
         shares = label_shares(np.maximum(mass, 0.0), len(P) - n_rows)
         return cls(graph @ P, regression(P), shares)
-
-    def shared(self, similarity: Floats | None) -> Scores:
-        """Return what is said where similar labels share it."""
-        if similarity is None:
-            return self
-        to_labels = similarity / similarity.sum(axis=0)
-        return Scores(self.support @ to_labels, self.scores @ to_labels, self.shares @ to_labels)
 
     def terms(self) -> tuple[Floats, Floats]:
         """Return what enters the logarithm of the ratios."""
@@ -374,16 +365,6 @@ def _ratios(logarithms: Floats, shares: Floats) -> Floats:
     return r / (shares * r).sum(axis=1, keepdims=True)
 
 
-class Known(NamedTuple):
-    """What is known of the labels: their shares, and which are similar; None if nothing is."""
-
-    class_prior: Floats | None = None  # (n_classes,)
-    similarity: Floats | None = None  # (n_classes, n_classes)
-
-
-NOTHING = Known()
-
-
 @dataclass(frozen=True)
 class Relations:
     """How rows speak of each other: the graph, and the inverse A of a kernel ridge regression."""
@@ -391,22 +372,22 @@ class Relations:
     graph: sp.csr_array
     inverse: Floats
     mask: Mask
-    known: Known = NOTHING
+    class_prior: Floats | None = None  # shares of the labels, if they are known
 
     @cached_property
     def _without_own_set(self) -> Callable[[Floats], Scores]:
         sets = set_numbers(self.mask)
         regression = SetsLeftOut(self.inverse, sets, np.random.RandomState(0))
         graph = without_equal_sets(self.graph, sets)
-        similarity = self.known.similarity
-        return lambda P: Scores.without_own_set(graph, regression, sets, P).shared(similarity)
+        return lambda P: Scores.without_own_set(graph, regression, sets, P)
 
     def fit(
         self, tau: float, start: tuple[SetModel, Floats] | None = None
     ) -> tuple[SetModel, Floats]:
         """Fit the model, every row being judged by rows with other sets."""
-        known = self.known.class_prior
-        prior = None if known is None else label_shares(known * len(self.mask), len(self.mask))
+        prior = self.class_prior
+        if prior is not None:  # none of them is zero
+            prior = label_shares(prior * len(self.mask), len(self.mask))
         return fit_set_model(self._without_own_set, self.mask, tau, start=start, class_prior=prior)
 
     def held_out_likelihoods(
@@ -426,7 +407,6 @@ class Relations:
             left_out = P - (self.inverse @ P) / self.inverse.diagonal()[:, None]
             seen = Scores(self.graph @ P, left_out, np.broadcast_to(shares, P.shape))
             said = Scores(edges @ P, to_rows @ P, np.broadcast_to(shares, mask.shape))
-            seen, said = (each.shared(self.known.similarity) for each in (seen, said))
             likelihoods[tau] = held_out_log_likelihood(model, seen, self.mask, said, mask)
         return likelihoods
 
@@ -435,7 +415,7 @@ class SampleModel:
     """The ``model`` of a sample of rows, which speaks of all other rows."""
 
     def __init__(self, related: Relations, tau: float) -> None:
-        self._inverse, self._similarity = related.inverse, related.known.similarity
+        self._inverse = related.inverse
         self.model, self._P = related.fit(tau)
         self._coefficients = self._inverse @ self._P
         sets = set_numbers(related.mask)
@@ -465,5 +445,4 @@ class SampleModel:
             shares[rows] = label_shares(
                 np.maximum(mass - P[own].sum(axis=0), 0.0), len(P) - len(own)
             )
-        said = Scores(np.maximum(support, 0.0), scores, shares).shared(self._similarity)
-        return self.model.posterior(said, mask)
+        return self.model.posterior(Scores(np.maximum(support, 0.0), scores, shares), mask)

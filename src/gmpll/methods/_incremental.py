@@ -136,7 +136,8 @@ class IncrementalMixin:
         of the new rows are searched, match all rows again and train regression and forest on what
         is found. The result is that of a ``fit`` with all rows in which everything that the first
         call chose is given, but for the trees, which are drawn anew. The matching starts from
-        equal confidences, so that early mistakes are not carried on, unless ``warm_start=True``.
+        what the model of all candidate sets says, so that early mistakes are not carried on, unless
+        ``warm_start=True``.
 
         What the first call chose stays as it is until the next ``fit``: the setting in
         ``selected_``, ``weight_exponent_``, whether labels are ordered, and the

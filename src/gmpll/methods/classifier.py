@@ -177,7 +177,7 @@ class PartialLabelClassifier(
         The hyperparameters: ``views`` of the features, ``ridge`` of the regression, the penalty
         of ``stacking``, the share of the ``forest``, whether predictions were fed back
         (``feedback``), and the exponent ``tau`` of the model of the candidate sets, None for
-        another disambiguator.
+        similar labels and for another disambiguator.
     selection_ : Selection
         Every alternative with its score, the candidate lift on held-out rows; in
         ``stacking_gains`` and ``forest_gains`` what each stacking and each share of the forest
@@ -455,13 +455,14 @@ class PartialLabelClassifier(
         feedback = (True,) if matched and own else (False, True)
         stacking = STACKING if is_stackable(n_classes) and own else (0.0,)
         feasible = is_forest_feasible(rows.n_samples, n_classes) and own
-        taus: Sequence[float | None] = (MIDDLE_TAU,) if matched else (None,)
-        if matched and n_classes > 1 and rows.n_samples >= MIN_ROWS:
+        modelled = matched and rows.similarity is None
+        taus: Sequence[float | None] = (MIDDLE_TAU,) if modelled else (None,)
+        if modelled and n_classes > 1 and rows.n_samples >= MIN_ROWS:
             taus = TAUS
         return Search(
             plain,
             (fixed["feedback"],) if "feedback" in fixed else feedback,
-            (fixed["tau"],) if matched and "tau" in fixed else taus,
+            (fixed["tau"],) if modelled and "tau" in fixed else taus,
             (fixed["stacking"],) if "stacking" in fixed else stacking,
             (fixed["forest"],) if "forest" in fixed else FOREST_SHARES if feasible else (0.0,),
         )
@@ -612,7 +613,6 @@ class PartialLabelClassifier(
         self.disambiguator_ = None
         self.__dict__.pop("label_support_", None)  # of an earlier fit
         if isinstance(disambiguated, GraphMatching):
-            assert tau is not None
             matching = disambiguated.matching(tau)
             self.n_iter_ = matching.n_iter
             self.converged_ = matching.converged
@@ -764,10 +764,10 @@ class FittedDisambiguator:
         """Return what the weights of the candidates say in the feedback."""
         return self.weights
 
-    def capacities(self, tau: float | None) -> Floats:
+    def masses(self, tau: float | None) -> dict[str, Any]:
         """Return how many rows every label is known, or was found, to have."""
         known = self.rows.expected_mass
-        return self.confidences.sum(axis=0) if known is None else known
+        return {"expected_mass": self.confidences.sum(axis=0) if known is None else known}
 
 
 def _weight_exponent_of(model: Any) -> float:
