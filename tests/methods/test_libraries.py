@@ -11,6 +11,7 @@ from gmpll import GMPLL, PartialLabelClassifier
 from gmpll.arrays import to_host
 from gmpll.datasets import make_partial_label_problem
 from gmpll.engines import inputs
+from gmpll.methods import classifier
 
 ESTIMATORS = {
     "paper": GMPLL(random_state=0),
@@ -91,6 +92,17 @@ def test_side_information_counts_on_every_library(data, library):
     found = fitted(model, library.array(X), library.array(mask), **given)
     assert found.weight_exponent_ == pytest.approx(expected.weight_exponent_, abs=1e-3)
     assert (to_host(found.labels_) == expected.labels_).mean() >= 0.995
+
+
+def test_choices_are_made_on_the_same_parts(data, library, monkeypatch):
+    """More rows than are compared: folds and graph are cut alike on every library."""
+    X, mask = data
+    monkeypatch.setattr(classifier, "SELECTION_ROWS", 100)
+    expected = PartialLabelClassifier(random_state=0).fit(X, mask)
+    found = PartialLabelClassifier(random_state=0).fit(library.array(X), library.array(mask))
+    assert found.selected_ == expected.selected_
+    np.testing.assert_array_equal(found.selection_.rows, expected.selection_.rows)
+    np.testing.assert_allclose(found.selection_.held_out, expected.selection_.held_out, atol=1e-4)
 
 
 def test_names_as_labels(data, library):

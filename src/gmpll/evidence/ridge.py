@@ -123,7 +123,8 @@ class KernelRidge:
 
     def part(self, rows: Places) -> KernelRidge:
         """Return the regression on some of the rows, where all carry a coefficient."""
-        return self._changed(_gram=self.between(rows, rows))
+        gram = self.between(rows, rows)
+        return self._changed(_gram=gram, _engine=engine_of(gram))
 
     def _changed(self, **changes: Any) -> KernelRidge:
         other = copy.copy(self)

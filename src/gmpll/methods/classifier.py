@@ -435,10 +435,10 @@ class PartialLabelClassifier(
             return self.selection_.chosen
         rng = np.random.RandomState(seed)
         compared = np.sort(rng.permutation(rows.n_samples)[:SELECTION_ROWS])
-        if rows.n_samples > EXACT_ROWS or self._library != "numpy":
+        if rows.n_samples > EXACT_ROWS:
             pipeline = self._pipeline(rows.part(compared), search.plain.views, seed)
-        elif len(compared) < rows.n_samples:
-            pipeline = pipeline.part(compared)
+        elif len(compared) < rows.n_samples or self._library != "numpy":
+            pipeline = pipeline.part(compared)  # on the host
         found = select(pipeline, search, rng)
         self.selection_: Selection = replace(found, rows=compared[found.rows])
         return found.chosen
