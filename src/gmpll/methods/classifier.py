@@ -34,6 +34,7 @@ from gmpll.evidence.pipeline import (
     MatchingOptions,
     Pipeline,
     set_regression,
+    shared_scores,
 )
 from gmpll.evidence.ridge import EXACT_ROWS, KernelRidge
 from gmpll.evidence.scikit import ScikitLearner, check_learner
@@ -80,6 +81,8 @@ from gmpll.side_information import (
 
 __all__ = ["PartialLabelClassifier"]
 
+import os
+FIXED=bool(os.environ.get("FIXED"))
 #: Rows by which it is judged whether labels are ordered.
 ORDINAL_ROWS = 20_000
 
@@ -584,24 +587,32 @@ class PartialLabelClassifier(
         self, pipeline: Pipeline, chosen: Hyperparameters, confidences: Array
     ) -> Floats:
         """Return probabilities of all labels, those that are no candidates of the row included."""
-        rows, stage = pipeline.rows, pipeline.disambiguated
-        P, mask = to_host(confidences), to_host(rows.mask)
+        P, mask = to_host(confidences), to_host(pipeline.rows.mask)
         if mask.shape[1] == 1:
             return P
+        on_graph = isinstance(pipeline.disambiguated, GraphMatching)
+        sample = pipeline.sample
+        stages, some = (pipeline, slice(None)) if sample is None else (sample.stages, sample.rows)
 
-        def score(P: Floats) -> Scores:
-            on_graph = isinstance(stage, GraphMatching)
-            support = pipeline.support_on_host(P) if on_graph else np.zeros(P.shape)
-            predicted = pipeline.out_of_sample(chosen, from_host(P, rows.mask))
-            scores = to_host(predicted).astype(np.float64)
-            shares = np.broadcast_to(label_shares(P.sum(axis=0), len(P)), P.shape)
-            return Scores(support, scores, shares)
+        support = pipeline.support_on_host(P) if on_graph else np.zeros(P.shape)
+
+        def score(joint: Floats) -> Scores:
+            if FIXED or sample is not None:
+                near = support[some]
+            else:
+                near = pipeline.support_on_host(joint) if on_graph else np.zeros(P.shape)
+            predicted = stages.out_of_sample(chosen, from_host(joint, stages.rows.mask))
+            return _scores(near, predicted, joint, len(joint))
 
         shares = label_shares(P.sum(axis=0), len(P))
         tau = MIDDLE_TAU if chosen.tau is None else chosen.tau
         model = SetModel(tau, shares, np.full(2, FIRST_WEIGHT))
-        _, joint = fit_outside(score, mask, model, P)
-        return joint
+        model, joint = fit_outside(score, mask[some], model, P[some])
+        if sample is None:
+            return joint
+        predicted = pipeline.scores_by_sample(chosen, from_host(joint, stages.rows.mask))
+        predicted = shared_scores(predicted, pipeline.rows.similarity)
+        return model.joint(_scores(support, predicted, joint, len(P)), mask)
 
     def _keep_matching(
         self,
@@ -710,6 +721,13 @@ class PartialLabelClassifier(
             ``-inf``.
         """
         return super().decision_function(X)
+
+
+def _scores(support: Floats, predicted: Array, P: Floats, n_rows: int) -> Scores:
+    """Return what is said of so many rows by others whose confidences are P."""
+    shares = label_shares(P.sum(axis=0), len(P))
+    scores = to_host(predicted).astype(np.float64, copy=False)
+    return Scores(support, scores, np.broadcast_to(shares, (n_rows, P.shape[1])))
 
 
 def _are_ordinal(rows: CandidateRows) -> bool:
