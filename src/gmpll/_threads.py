@@ -31,7 +31,7 @@ def in_threads(function: Callable[[Item], Result], items: Iterable[Item]) -> lis
     workers = 1 if getattr(_here, "is_worker", False) else min(n_threads(), len(items))
     if workers <= 1:
         return [function(item) for item in items]
-    with _one_blas_thread(), ThreadPoolExecutor(workers, initializer=_become_worker) as pool:
+    with one_blas_thread(), ThreadPoolExecutor(workers, initializer=_become_worker) as pool:
         return list(pool.map(function, items))
 
 
@@ -52,6 +52,7 @@ _n_users = 0
 
 def _become_worker() -> None:
     _here.is_worker = True
+    _libraries().limit(limits=1, user_api="openmp")  # of this thread, as long as it lives
 
 
 @cache
@@ -61,8 +62,11 @@ def _libraries() -> ThreadpoolController:
 
 
 @contextmanager
-def _one_blas_thread() -> Iterator[None]:
-    """Limit linear algebra, in the whole process, until the last who asked for it is done."""
+def one_blas_thread() -> Iterator[None]:
+    """Limit linear algebra in the whole process: for many threads, or small matrices.
+
+    Threads of it that find no free core wait for each other many times longer than they work.
+    """
     global _limit, _n_users
     with _lock:
         if _n_users == 0:

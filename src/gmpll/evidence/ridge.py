@@ -33,7 +33,7 @@ import numpy as np
 import scipy.linalg
 from scipy.spatial.distance import pdist
 
-from gmpll._threads import balanced_blocks, in_threads
+from gmpll._threads import balanced_blocks, in_threads, one_blas_thread
 from gmpll._typing import Floats, Places
 from gmpll.arrays import Array, array_namespace, beside, device, to_host
 from gmpll.engines import engine_of
@@ -169,9 +169,10 @@ class KernelRidge:
         """Fit the regression to confidences of the training rows."""
         target = confidences
         if self._features is not None:
-            target = self._features.T @ _like(confidences, self._features)
+            target = _cross_product(self._features, _like(confidences, self._features))
         (target,) = self._engine.small(target)
-        return self.inverse @ _double(target)
+        with one_blas_thread():
+            return self.inverse @ _double(target)
 
     def leave_one_out(self, confidences: Array, some: Places | slice = slice(None)) -> Array:
         """Return the scores of every training row, or of some, by the regression without it."""
@@ -183,7 +184,9 @@ class KernelRidge:
         rows = self._features if every else self._features[some, :]
         own = (self.leverage if every else self._leverage(rows))[:, None]
         rest = array_namespace(own).clip(1.0 - own, min=float(np.finfo(float).eps))
-        return (rows @ _like(coefficients, rows) - own * confidences[some]) / rest
+        weights = _like(coefficients, rows)
+        fitted = self._engine.map_rows(lambda block: block @ weights, rows)
+        return (fitted - own * confidences[some]) / rest
 
     def predictor(self, confidences: Array) -> RidgePredictor:
         """Fit the regression to confidences and return it without the training rows."""
@@ -230,6 +233,14 @@ def _diagonal(matrix: Array) -> Array:
     return array_namespace(matrix).linalg.diagonal(matrix)
 
 
+def _cross_product(rows: Array, values: Array) -> Array:
+    """Return ``rows.T @ values``; of NumPy arrays in blocks, in parallel."""
+    if not isinstance(rows, np.ndarray):
+        return rows.T @ values
+    blocks = balanced_blocks(len(rows), GRAM_ROWS)
+    return np.sum(in_threads(lambda part: rows[part].T @ values[part], blocks), axis=0)
+
+
 def _product_with_itself(rows: Array) -> Array:
     """Return ``rows.T @ rows`` in double precision; of NumPy arrays one triangle is computed."""
     if isinstance(rows, np.ndarray):
@@ -244,7 +255,8 @@ def _cholesky(kernel: Array) -> Array:
     """Return the root L of the kernel between landmarks, of which some may be equal."""
     xp = array_namespace(kernel)
     identity = xp.eye(kernel.shape[0], dtype=kernel.dtype, device=device(kernel))
-    return xp.linalg.cholesky(kernel + JITTER * identity)
+    with one_blas_thread():
+        return xp.linalg.cholesky(kernel + JITTER * identity)
 
 
 def _solved(triangle: Array, right: Array, *, lower: bool) -> Array:
@@ -262,11 +274,13 @@ def _inverse(matrix: Array, diagonal: float) -> Array:
         return xp.linalg.inv(matrix + diagonal * identity)
     shifted = matrix.copy()
     shifted.flat[:: len(matrix) + 1] += diagonal
-    factor, failed = scipy.linalg.lapack.dpotrf(shifted, lower=False, overwrite_a=True)
-    if failed:  # rounding made it indefinite: a larger shift is needed
-        return _inverse(matrix, 100.0 * max(diagonal, TINY_SHIFT))
-    inverse, _ = scipy.linalg.lapack.dpotri(factor, lower=False, overwrite_c=True)
-    return _mirrored(inverse)
+    with one_blas_thread():
+        factor, failed = scipy.linalg.lapack.dpotrf(shifted, lower=False, overwrite_a=True)
+        if not failed:
+            inverse, _ = scipy.linalg.lapack.dpotri(factor, lower=False, overwrite_c=True)
+            return _mirrored(inverse)
+    # Rounding made it indefinite: a larger shift is needed.
+    return _inverse(matrix, 100.0 * max(diagonal, TINY_SHIFT))
 
 
 def _mirrored(upper: Floats) -> Floats:
