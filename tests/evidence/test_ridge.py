@@ -1,5 +1,4 @@
 import warnings
-
 from dataclasses import replace
 
 import numpy as np
@@ -155,7 +154,7 @@ def test_landmarks_are_rows_drawn_once_each(monkeypatch):
 def test_landmarks_solve_the_normal_equations(monkeypatch):
     X, Y, few, R, N = landmark_problem(monkeypatch)
     expected = np.linalg.solve(R.T @ R + 0.3 * N, R.T @ Y)
-    np.testing.assert_allclose(few.predictor(Y)([X]), R @ expected, atol=1e-6)
+    np.testing.assert_allclose(few.predictor(Y)([X]), R @ expected, atol=1e-5)
     hat = R @ np.linalg.solve(R.T @ R + 0.3 * N, R.T)
     np.testing.assert_allclose(few.leverage, hat.diagonal(), atol=1e-6)
     stronger = few.with_ridge(2.0)

@@ -81,8 +81,6 @@ from gmpll.side_information import (
 
 __all__ = ["PartialLabelClassifier"]
 
-import os
-FIXED=bool(os.environ.get("FIXED"))
 #: Rows by which it is judged whether labels are ordered.
 ORDINAL_ROWS = 20_000
 
@@ -586,7 +584,10 @@ class PartialLabelClassifier(
     def _joint_with_outside(
         self, pipeline: Pipeline, chosen: Hyperparameters, confidences: Array
     ) -> Floats:
-        """Return probabilities of all labels, those that are no candidates of the row included."""
+        """Return probabilities of all labels, those that are no candidates of the row included.
+
+        The support of the neighbours stays that of their candidates.
+        """
         P, mask = to_host(confidences), to_host(pipeline.rows.mask)
         if mask.shape[1] == 1:
             return P
@@ -597,12 +598,8 @@ class PartialLabelClassifier(
         support = pipeline.support_on_host(P) if on_graph else np.zeros(P.shape)
 
         def score(joint: Floats) -> Scores:
-            if FIXED or sample is not None:
-                near = support[some]
-            else:
-                near = pipeline.support_on_host(joint) if on_graph else np.zeros(P.shape)
             predicted = stages.out_of_sample(chosen, from_host(joint, stages.rows.mask))
-            return _scores(near, predicted, joint, len(joint))
+            return _scores(support[some], predicted, joint, len(joint))
 
         shares = label_shares(P.sum(axis=0), len(P))
         tau = MIDDLE_TAU if chosen.tau is None else chosen.tau
