@@ -112,9 +112,7 @@ def test_every_part_is_there(library):
 
     expected, found = fitted(np.asarray), fitted(library.array)
     np.testing.assert_array_equal(to_host(found.labels_), expected.labels_)
-    np.testing.assert_allclose(
-        found.outside_probability_, expected.outside_probability_, atol=1e-4
-    )
+    np.testing.assert_allclose(found.outside_probability_, expected.outside_probability_, atol=1e-4)
     assert found.temperature_ == pytest.approx(expected.temperature_, rel=1e-3)
     unseen = to_host(found.predict_proba(library.array(X[:20] + 0.1)))
     np.testing.assert_allclose(unseen, expected.predict_proba(X[:20] + 0.1), atol=1e-3)

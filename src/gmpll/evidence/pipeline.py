@@ -19,7 +19,15 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from gmpll._typing import Floats, Mask, Places
-from gmpll.arrays import Array, array_namespace, beside, from_host, is_torch_array, to_host
+from gmpll.arrays import (
+    Array,
+    array_namespace,
+    beside,
+    from_host,
+    is_dask_array,
+    is_torch_array,
+    to_host,
+)
 from gmpll.engines import engine_of
 from gmpll.evidence.forest import Forest, grow_forest, oob_prediction
 from gmpll.evidence.ridge import (
@@ -33,6 +41,7 @@ from gmpll.evidence.set_model import Relations, SampleModel, SetModel
 from gmpll.evidence.stacking import Stacker, fit_stacker
 from gmpll.evidence.temperature import set_likelihood
 from gmpll.graph.local import LocalGraphs
+from gmpll.graph.views import TreeView
 from gmpll.matching import LocalAffinity, Matching, match, support_of, uniform_start
 from gmpll.matching.feedback import FEEDBACK_ITERATIONS, feedback
 from gmpll.matching.problem import MatchingProblem
@@ -48,7 +57,10 @@ __all__ = [
     "MatchingOptions",
     "Pipeline",
     "blended",
+    "learning_rows",
     "set_regression",
+    "shared_scores",
+    "tree_view",
 ]
 
 #: Neighbours of a row in the graph.
@@ -190,6 +202,11 @@ def some_rows(array: Array, rows: Places) -> Array:
     """Return some rows of an array on its device; those of a Dask array as a NumPy array."""
     (found,) = engine_of(array).small(array[rows, :])
     return found
+
+
+def tree_view(X: Array) -> TreeView:
+    """Return the view in which trees see rows."""
+    return TreeView(to_host(X).astype(np.float64, copy=False))
 
 
 def learning_rows(n_samples: int, seed: int) -> Places | None:
@@ -516,6 +533,9 @@ class Pipeline:
         return self._make_table()
 
     def _table_of(self, some: Places) -> Any:
+        """Return the view of trees with some of its rows."""
+        if is_dask_array(self.rows.X):  # all of them may be more than fits
+            return tree_view(some_rows(self.rows.X, some))
         table = copy.copy(self.table)
         table.rows = table.rows[some]
         return table
@@ -560,9 +580,13 @@ class Pipeline:
             return scores
         stages = self.sample.stages
         own = oob_prediction(stages.table.rows, to_host(P), self._seed)
-        of_trees = stages.forest(P).forest(self.table.rows)
-        of_trees[self.sample.rows] = own
-        return blended(scores, from_host(of_trees, scores), chosen.forest)
+        forest = stages.forest(P)
+        if is_dask_array(self.rows.X):
+            of_trees = forest(self.rows.X)
+        else:
+            of_trees = from_host(forest.forest(self.table.rows), scores)
+        of_trees = engine_of(of_trees).with_rows(of_trees, self.sample.rows, from_host(own, P))
+        return blended(scores, of_trees, chosen.forest)
 
     def scores_by_sample(self, chosen: Hyperparameters, P: Array) -> Array:
         """Return the scores of all rows by a regression trained on P of the sample.

@@ -35,6 +35,7 @@ from gmpll.evidence.pipeline import (
     Pipeline,
     set_regression,
     shared_scores,
+    tree_view,
 )
 from gmpll.evidence.ridge import EXACT_ROWS, KernelRidge
 from gmpll.evidence.scikit import ScikitLearner, check_learner
@@ -64,7 +65,7 @@ from gmpll.evidence.temperature import (
     sharpen,
     temper,
 )
-from gmpll.graph.views import TreeView, views_of
+from gmpll.graph.views import views_of
 from gmpll.matching.affinity import check_label_similarity
 from gmpll.methods._fit_state import FitState, batch_digest, warm_probabilities
 from gmpll.methods._incremental import IncrementalMixin
@@ -95,7 +96,7 @@ class PartialLabelClassifier(
 
     1. *Disambiguate*: a model of how candidate sets arise, in which every row is judged by rows
        with other sets, estimates the class prior and the probability of every candidate
-       (:mod:`gmpll.evidence.set_model`; of more than 3000 rows, 2000 are modelled). From there
+       (:mod:`gmpll.evidence.set_model`; of more than 4000 rows, 2000 are modelled). From there
        rows are matched to labels on the local graph of several views of the features, as in
        :class:`gmpll.GMPLL`, with capacities: every label has as many rows as the class prior says.
        Or any other method of this library takes the place of both.
@@ -156,7 +157,7 @@ class PartialLabelClassifier(
         labels that were wrong tend to stay.
     random_state : int, RandomState instance or None, default=None
         Breaks ties, and draws the rows that are held out for choices, the landmarks of a
-        regression on many rows, and the trees.
+        regression on many rows, of very many those that it is trained on, and the trees.
     n_jobs : int, default=None
         Parallel search for neighbours, as in scikit-learn. Linear algebra and trees use all
         cores, or as many as the environment variable OMP_NUM_THREADS says.
@@ -235,8 +236,9 @@ class PartialLabelClassifier(
     -----
     With m rows, d features, q labels and k neighbours the graph takes O(m^2 d) time for an exact
     search (less in few dimensions) and O(m k q) an iteration, O(m (k + q)) memory; the regression
-    O(m c^2) time and O(m c) memory for c landmarks (all rows up to 3000, else 2000 of them). A
-    forest takes O(m d log m) for each tree, and none is grown on more than 20,000 rows.
+    O(m c^2) time and O(m c) memory for c landmarks (all rows up to 3000, then fewer, from 4000 on
+    2000 of them). A forest takes O(m d log m) for each tree. Of more than 50,000 rows so many,
+    drawn at random, train regression, stacking and forest, which predict the others in O(m c d).
 
     Features are z-scored or ranked, except in the linear part of the regression's kernel: there the
     spread of a feature counts, which tells components and embeddings that matter from those that
@@ -478,7 +480,7 @@ class PartialLabelClassifier(
         """Return the stages for some rows in some views."""
         rng = np.random.RandomState(seed)
         spaces = views_of(rows.X, views, rng)
-        table = partial(_tree_view, rows)
+        table = partial(tree_view, rows.X)
         learner = regression = None
         if self._learner is not None:
             learner = ScikitLearner(rows.X, self._learner, self.targets, rng)
@@ -539,7 +541,8 @@ class PartialLabelClassifier(
             confidences = sharpen(confidences, rows.mask, self._exponent)
         self._keep_matching(disambiguated, chosen.tau, confidences)
         self._views, self._similarity = pipeline.views, rows.similarity
-        self._table = pipeline.table if chosen.forest else None
+        # Only NumPy arrays can grow.
+        self._table = pipeline.table if chosen.forest and self._library == "numpy" else None
         self._state = None
         if self._library == "numpy":
             weights = rows.prior.candidates
@@ -733,10 +736,6 @@ def _are_ordinal(rows: CandidateRows) -> bool:
     if not labels_look_ordinal(rows.labels, mask := rows.mask_on_host(some)):
         return False
     return features_vary_with_label(rows.X_on_host(some), rows.labels, mask)
-
-
-def _tree_view(rows: CandidateRows) -> TreeView:
-    return TreeView(to_host(rows.X).astype(np.float64, copy=False))
 
 
 @dataclass(frozen=True)
