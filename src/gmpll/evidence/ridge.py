@@ -255,8 +255,7 @@ def _cholesky(kernel: Array) -> Array:
     """Return the root L of the kernel between landmarks, of which some may be equal."""
     xp = array_namespace(kernel)
     identity = xp.eye(kernel.shape[0], dtype=kernel.dtype, device=device(kernel))
-    with one_blas_thread():
-        return xp.linalg.cholesky(kernel + JITTER * identity)
+    return xp.linalg.cholesky(kernel + JITTER * identity)
 
 
 def _solved(triangle: Array, right: Array, *, lower: bool) -> Array:
@@ -274,13 +273,11 @@ def _inverse(matrix: Array, diagonal: float) -> Array:
         return xp.linalg.inv(matrix + diagonal * identity)
     shifted = matrix.copy()
     shifted.flat[:: len(matrix) + 1] += diagonal
-    with one_blas_thread():
-        factor, failed = scipy.linalg.lapack.dpotrf(shifted, lower=False, overwrite_a=True)
-        if not failed:
-            inverse, _ = scipy.linalg.lapack.dpotri(factor, lower=False, overwrite_c=True)
-            return _mirrored(inverse)
-    # Rounding made it indefinite: a larger shift is needed.
-    return _inverse(matrix, 100.0 * max(diagonal, TINY_SHIFT))
+    factor, failed = scipy.linalg.lapack.dpotrf(shifted, lower=False, overwrite_a=True)
+    if failed:  # rounding made it indefinite: a larger shift is needed
+        return _inverse(matrix, 100.0 * max(diagonal, TINY_SHIFT))
+    inverse, _ = scipy.linalg.lapack.dpotri(factor, lower=False, overwrite_c=True)
+    return _mirrored(inverse)
 
 
 def _mirrored(upper: Floats) -> Floats:
@@ -333,29 +330,35 @@ class LandmarkKernel:
 
     def __call__(self, *views: Array) -> Array:
         """Return the kernel between rows and landmarks."""
+        landmarks = [self._precise(each) for each in self.landmarks]
+        lengths = [(each**2).sum(1) for each in landmarks]
         n_rows = len(views[0])
         if n_rows <= KERNEL_ROWS or not isinstance(views[0], np.ndarray):
-            return self._of_block(*views)
-        dtype = np.float64 if self.is_double else np.float32
-        kernel = np.empty((n_rows, len(self.landmarks[0])), dtype=dtype)
+            return self._of_block(views, landmarks, lengths)
+        kernel = np.empty((n_rows, len(landmarks[0])), dtype=landmarks[0].dtype)
 
         def fill(block: slice) -> None:
-            kernel[block] = self._of_block(*(rows[block] for rows in views))
+            kernel[block] = self._of_block([rows[block] for rows in views], landmarks, lengths)
 
         in_threads(fill, balanced_blocks(n_rows, KERNEL_ROWS))
         return kernel
 
-    def _of_block(self, *views: Array) -> Array:
+    def _of_block(
+        self, views: Sequence[Array], landmarks: Sequence[Array], lengths: Sequence[Array]
+    ) -> Array:
+        """Return the kernel of some rows; ``lengths`` are squared ones, of the landmarks."""
         total: Any = None
-        for rows, landmarks, scale in zip(views, self.landmarks, self.scales, strict=True):
-            rows, landmarks = self._precise(rows), self._precise(landmarks)
-            terms = rows @ landmarks.T
+        for rows, others, squared, scale in zip(
+            views, landmarks, lengths, self.scales, strict=True
+        ):
+            rows = self._precise(rows)
+            terms = rows @ others.T
             terms *= -2.0 / scale
-            terms += (landmarks**2).sum(1)[None, :] / scale
+            terms += squared[None, :] / scale
             terms += (rows**2).sum(1)[:, None] / scale + 1.0
             terms = 1.0 / array_namespace(terms).clip(terms, min=1.0)
             total = terms if total is None else total + terms
-        linear = (rows * _like(beside(self.weights, rows), rows)) @ landmarks.T
+        linear = (rows * _like(beside(self.weights, rows), rows)) @ others.T
         return (total + linear) / (len(self.scales) + 1)
 
     def _precise(self, rows: Array) -> Array:
