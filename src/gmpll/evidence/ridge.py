@@ -378,7 +378,8 @@ class RidgePredictor:
         return engine_of(views[0]).map_rows(self._of_block, *views)
 
     def _of_block(self, *views: Array) -> Array:
-        return self.kernel(*views) @ self.weights
+        kernel = self.kernel(*views)
+        return _double(kernel @ _like(self.weights, kernel))
 
 
 def _median_squared_distance(rows: Floats) -> float:
