@@ -11,9 +11,11 @@ shortest times is printed; then the same for ``predict``: of a single row, and o
 BirdSong and labelme need the data sets (environment variable GMPLL_DATA) and are left out where
 they are absent.
 
-``--rows``: the first rows of one problem, each number in a process of its own (peak memory), and
-10,000 unseen rows; beside the accuracies those of the rule that knows the classes' centres, which
-nothing can beat, and beside the fit the search for the neighbours in the two views of the graph.
+``--rows``: the first rows of one problem (of ``--largest`` rows), each number in a process of its
+own (peak memory), and 10,000 unseen rows; beside the accuracies those of the rule that knows the
+classes' centres, which nothing can beat, and beside the fit the search for the neighbours in the
+two views of the graph. Core seconds are those of all threads together, which other work on the
+machine does not change much.
 ``--like`` takes another problem that is made up: clusters of whole numbers as of letters, skewed
 classes between thresholds of single features as of a shuttle, counts of words as of texts.
 
@@ -169,14 +171,18 @@ def measured_rows(n_rows, largest, seed, kind):
     unseen = slice(largest, None)
     options = {"random_state": 0, "n_jobs": -1}
     PartialLabelClassifier(**options).fit(X[:WARM_UP_ROWS], mask[:WARM_UP_ROWS])
+    start = time.process_time()
     fit, model = shortest(lambda: PartialLabelClassifier(**options).fit(X, mask), 1)
+    fit_work = time.process_time() - start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     views = [view.rows for view in views_of(X, ALL_VIEWS[:N_GRAPH_VIEWS], np.random.RandomState(0))]
     engine = engine_of(X)
     how = engine.choose_search("auto", *X.shape)
+    start = time.process_time()
     search, _ = shortest(
         lambda: [engine.nearest_neighbors(each, 40, search=how, n_jobs=-1) for each in views], 1
     )
+    search_work = time.process_time() - start
     best = {}
     if kind == "gauss":
         best = {
@@ -193,16 +199,19 @@ def measured_rows(n_rows, largest, seed, kind):
         "fit": fit,
         "neighbour search": search,
         "ratio": fit / search,
+        "fit core seconds": fit_work,
+        "search core seconds": search_work,
+        "ratio of core seconds": fit_work / search_work,
         "search": how,
         "peak MiB": peak,
         **{name: model.selected_[name] for name in ("ridge", "stacking", "forest", "tau")},
     }
 
 
-def rows_in_processes(sizes, seed, kind):
+def rows_in_processes(sizes, largest, seed, kind):
     """Measure each number of rows in a process of its own."""
     for n_rows in sizes:
-        one = [sys.executable, __file__, "--one", json.dumps([n_rows, max(sizes), seed, kind])]
+        one = [sys.executable, __file__, "--one", json.dumps([n_rows, largest, seed, kind])]
         done = subprocess.run(one, check=True, stdout=subprocess.PIPE, text=True)
         yield json.loads(done.stdout.splitlines()[-1])
 
@@ -267,6 +276,7 @@ def main():
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--rows", help="numbers of rows, separated by commas")
     parser.add_argument("--seed", type=int, default=0, help="of the problem that --rows cuts")
+    parser.add_argument("--largest", type=int, help="rows of that problem, the most by default")
     parser.add_argument("--like", default="gauss", choices=["gauss", *KINDS], help="which problem")
     parser.add_argument("--device", help="fit tensors on this device, for instance cuda")
     parser.add_argument("--one", help=argparse.SUPPRESS)
@@ -278,7 +288,9 @@ def main():
     names = options.problems.split(",") if options.problems else None
     if options.rows:
         sizes = [int(size) for size in options.rows.split(",")]
-        lines = printed(rows_in_processes(sizes, options.seed, options.like))
+        lines = printed(
+            rows_in_processes(sizes, options.largest or max(sizes), options.seed, options.like)
+        )
     elif options.device:
         chosen = names or [*REAL_WORLD, *SHAPES]
         lines = printed(on_device(chosen, options.device, options.repeats))
