@@ -29,17 +29,18 @@ UPWARD_IMPORTS: set[str] = set()
 
 #: Applications that each may import, besides itself and the library.
 MAY_IMPORT = {
+    "progress": set(),
     "pages": set(),
     "decisions": set(),
     "tables": {"pages", "decisions"},
     "web": set(),
     "review": {"pages", "decisions", "tables", "web"},
     "serving": {"tables", "web"},
-    "experiments": {"tables"},
+    "experiments": {"tables", "progress"},
     "report": {"pages", "experiments"},
     "compare": {"experiments", "report"},
     "cli": {
-        *("pages", "decisions", "tables", "web", "review", "serving"),
+        *("progress", "pages", "decisions", "tables", "web", "review", "serving"),
         *("experiments", "report", "compare"),
     },
 }

@@ -37,6 +37,7 @@ NEEDS = {
     "gmpll.apps.review": "review",
     "gmpll.apps.serving": "review",
     "gmpll.apps.web": "review",
+    "gmpll.apps.progress": "cli",
     "gmpll.apps.tables.page": "tables",
     "gmpll.experiments": "experiments",
     "gmpll.deep": "torch",

@@ -7,6 +7,8 @@ from typing import TypeVar
 
 import joblib
 
+from gmpll._progress import unheard
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -23,7 +25,8 @@ def in_threads(function: Callable[[Item], Result], items: Iterable[Item]) -> lis
     items = list(items)
     workers = min(n_threads(), len(items))
     if workers <= 1:
-        return [function(item) for item in items]
+        with unheard():  # as in other threads
+            return [function(item) for item in items]
     with ThreadPoolExecutor(workers) as pool:
         return list(pool.map(function, items))
 

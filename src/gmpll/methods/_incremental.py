@@ -10,6 +10,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from gmpll._columns import sets_of_known_labels
+from gmpll._progress import begin, plan, printing
 from gmpll._sklearn import fit_context
 from gmpll._typing import Floats, Mask
 from gmpll.candidates import CandidateSets
@@ -74,8 +75,8 @@ class IncrementalMixin:
             other label is refused.
         candidate_weight : array-like, sparse matrix or DataFrame, default=None
             Of shape (n_samples, n_classes), as in ``fit``. They count as much as those of the
-            training rows; if these had none, as much as ``weight_exponent`` says, where
-            ``"auto"`` is 1.
+            training rows; if these had none, as much as the hyperparameter ``weight_exponent``
+            says, which is 1 unless it is given.
 
         Returns
         -------
@@ -140,7 +141,7 @@ class IncrementalMixin:
         ``warm_start=True``.
 
         What the first call chose stays as it is until the next ``fit``: the setting in
-        ``selected_``, ``weight_exponent_``, whether labels are ordered, and the
+        ``selected_``, whether labels are ordered, and the
         scaling of the features, so that rows which come later are scaled by the statistics of
         the first ones. Call ``fit`` with all rows when
         the first ones are not typical of the later ones.
@@ -186,7 +187,8 @@ class IncrementalMixin:
         sets = sets_of_known_labels(y, self.classes_, n_samples=len(features), possible=self._seen)
         sets = apply_constraints(sets, **knowledge)
         prior = None if candidate_weight is None else candidate_prior(candidate_weight, sets)
-        grown = copy.copy(self)._grow(features, sets, prior)
+        with printing(type(self).__name__, int(self.verbose)):
+            grown = copy.copy(self)._grow(features, sets, prior)
         vars(self).update(vars(grown))  # all or nothing
         return self
 
@@ -218,10 +220,12 @@ class IncrementalMixin:
         )
         start = warm_probabilities(state, state.mask, labels) if self.warm_start else None
         seed = rng.randint(np.iinfo(np.int32).max)
-        regression = set_regression(views, seed)
-        disambiguated = GraphMatching(rows, views, graph, regression, self._options, seed, start)
-        pipeline = Pipeline(rows, views, disambiguated, regression, seed, lambda: table)
-        confidences = self._learned(pipeline, self.selection_.chosen, state.batches)
+        with plan(self._costs(rows, table is not None)):
+            begin("regression")
+            regression = set_regression(views, seed)
+            related = GraphMatching(rows, views, graph, regression, self._options, seed, start)
+            pipeline = Pipeline(rows, views, related, regression, seed, lambda: table)
+            confidences = self._learned(pipeline, self.selection_.chosen, state.batches)
         return self._with_confidences(confidences, state.mask, rng)
 
     def _priors_of_new(self: Any, X: Floats, sets: CandidateSets, weights: Any) -> Floats:
@@ -229,9 +233,10 @@ class IncrementalMixin:
         priors = self._scores_of_new(X, sets.mask)
         if weights is None:
             return priors
-        exponent = self.weight_exponent
-        if isinstance(exponent, str):
-            exponent = 1.0 if self.weight_exponent_ is None else self.weight_exponent_
+        exponent = self.selected_["weight_exponent"]
+        if exponent is None:
+            given = (self.hyperparameters or {}).get("weight_exponent")
+            exponent = 1.0 if given is None else given
         return np.where(sets.mask, priors * candidate_prior(weights, sets) ** exponent, 0.0)
 
     def _scores_of_new(self: Any, X: Floats, mask: Mask) -> Floats:

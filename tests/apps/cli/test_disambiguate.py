@@ -1,4 +1,3 @@
-import io
 from pathlib import Path
 
 import pandas as pd
@@ -7,7 +6,6 @@ import typer
 
 import gmpll.apps.cli
 from gmpll.apps.cli.disambiguate import METHODS, disambiguate
-from gmpll.apps.cli.options import progress_steps
 from gmpll.apps.tables import InputError, resolving
 
 
@@ -118,7 +116,6 @@ def test_force_keeps_what_a_reviewer_decided(run, table, tmp_path):
 
 
 def test_methods_are_estimators_and_seeds_are_small_enough(run, table):
-    from gmpll.apps.tables import InputError
     from gmpll.apps.tables.resolving import disambiguate as resolve
 
     code, _, error = run(table, "--dry-run", "--method", "methods")
@@ -148,21 +145,3 @@ def test_the_help_lists_the_methods_and_wraps_once(monkeypatch, capsys):
     start = next(n for n, line in enumerate(lines) if line.startswith("Without options"))
     end = lines.index("", start)
     assert all(len(line) > 60 for line in lines[start : end - 1]), "no line ends in its middle"
-
-
-def test_nothing_spins_above_an_error():
-    from rich.console import Console
-
-    console = Console(force_terminal=True, width=80, file=io.StringIO())
-
-    def fail():
-        with progress_steps(console) as step:
-            step("Reading the table")
-            step("Matching the rows")
-            raise InputError("It cannot be read.")
-
-    with pytest.raises(InputError):
-        fail()
-    left = console.file.getvalue().rpartition("\x1b[2K")[2]
-    assert "Reading the table" in left
-    assert "Matching" not in left

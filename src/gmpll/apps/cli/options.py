@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from gmpll._seeds import LARGEST_SEED
 from gmpll.apps.cli.errors import UserError
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 #: What a shell expects of a program that Ctrl-C stopped.
 INTERRUPTED = 130
@@ -130,30 +127,6 @@ def plain_errors(target: Path, extra: str = "tables") -> Iterator[None]:
             ) from error
         where = error.filename or target
         raise UserError(f"{where} cannot be read or written: {error.strerror}.") from error
-
-
-@contextmanager
-def progress_steps(console: Console) -> Iterator[Callable[[str], None]]:
-    """Show what is being done, and how long each step took."""
-    from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
-
-    columns = [SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn()]
-    with Progress(*columns, console=console) as progress:
-        current: list[TaskID] = []
-
-        def step(text: str) -> None:
-            if current:
-                progress.update(current[-1], completed=1)
-            current.append(progress.add_task(text, total=1))
-
-        try:
-            yield step
-        except BaseException:
-            if current:  # no spinner that stands still above an error
-                progress.remove_task(current[-1])
-            raise
-        if current:
-            progress.update(current[-1], completed=1)
 
 
 @contextmanager

@@ -26,12 +26,17 @@ def serve(
     ):
         raise UserError(f"{TOKEN_VARIABLE} is no token: use {MIN_TOKEN} or more plain characters.")
     with options.plain_errors(model, extra="review"):
+        from gmpll._progress import plan
+        from gmpll.apps.progress import shown
         from gmpll.apps.serving.app import make_server
         from gmpll.apps.tables.loaded import load
+        from gmpll.apps.tables.saved import model_file
+        from gmpll.apps.tables.steps import loading_steps
         from gmpll.apps.web.security import is_loopback
         from gmpll.apps.web.server import PortError
 
-        loaded = load(model)
+        with shown(), plan(loading_steps(model_file(model))):
+            loaded = load(model)
         if loaded.n_files_:
             raise UserError(
                 f"{model} needs embedding files, which requests cannot bring: resolve again with "

@@ -1,18 +1,19 @@
 """Decisions reach the results: table, report and model are made again with them as known labels."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from gmpll._progress import plan
 from gmpll.apps.decisions.errors import ConflictError, ReviewError
 from gmpll.apps.decisions.store import Rows
 from gmpll.apps.tables import InputError, read_matching
 from gmpll.apps.tables.decided import decisions_for, prepare_again, resolve_decided
 from gmpll.apps.tables.errors import counted
 from gmpll.apps.tables.output import keeping, write_folder
+from gmpll.apps.tables.steps import disambiguation_steps
 
 NO_DECISION = "Decide a row first: without a decision nothing would change."
 
@@ -34,7 +35,7 @@ class Applied(NamedTuple):
         )
 
 
-def apply_decisions(folder: Path, step: Callable[[str], None] = lambda text: None) -> Applied:
+def apply_decisions(folder: Path) -> Applied:
     """Fit again with the decisions in a folder as known labels, and replace the results in it.
 
     The results before are kept in a folder of their own. An input that is gone or has changed, or
@@ -44,7 +45,6 @@ def apply_decisions(folder: Path, step: Callable[[str], None] = lambda text: Non
         before = read_matching(folder)
         again = f"run gmpll disambiguate on the input with --out {folder} --force instead, which "
         again += "takes decisions along"
-        step("Reading the input again")
         try:
             prepared, escape = prepare_again(before.source, json.loads(before.settings))
         except InputError as error:
@@ -56,9 +56,10 @@ def apply_decisions(folder: Path, step: Callable[[str], None] = lambda text: Non
         held = decisions_for(folder, before.rows, prepared)
         if not held:
             raise ConflictError(NO_DECISION)
-        resolution = resolve_decided(prepared, held, step=step)
-        with keeping(folder) as kept:
-            files, _ = write_folder(resolution, folder, escape=escape, held=held, step=step)
+        with plan(disambiguation_steps(*prepared.table.frame.shape)):
+            resolution = resolve_decided(prepared, held)
+            with keeping(folder) as kept:
+                files, _ = write_folder(resolution, folder, escape=escape, held=held)
     except InputError as error:
         raise ReviewError(str(error)) from error
     found = resolution.prepared.sets.classes[resolution.verdicts.labels]
