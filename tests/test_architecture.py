@@ -38,7 +38,7 @@ MAY_IMPORT = {
     "serving": {"tables", "web"},
     "experiments": {"tables", "progress"},
     "report": {"pages", "experiments"},
-    "compare": {"experiments", "report"},
+    "compare": {"experiments", "report", "progress"},
     "cli": {
         *("progress", "pages", "decisions", "tables", "web", "review", "serving"),
         *("experiments", "report", "compare"),

@@ -18,9 +18,9 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from gmpll._progress import Outlook, duration, listening
+from gmpll._progress import UNKNOWN, Outlook, begin, duration, listening, plan
 
-__all__ = ["Bar", "Sight", "shown"]
+__all__ = ["Bar", "Sight", "shown", "working"]
 
 #: Nothing is shown of work that takes less time than this.
 PATIENCE_SECONDS = 2.0
@@ -124,3 +124,11 @@ def shown(console: Console | None = None) -> Iterator[None]:
             yield
     finally:
         bar.stop()
+
+
+@contextmanager
+def working(what: str, console: Console | None = None) -> Iterator[None]:
+    """Show what is done in a block of which it is not known how long it takes."""
+    with shown(console), plan({what: UNKNOWN}):
+        begin(what)
+        yield

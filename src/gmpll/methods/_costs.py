@@ -37,7 +37,7 @@ def classifier_costs(
         "features": 4e-7 * m * d,
         "neighbours": 2 * _neighbor_cost(m, d),  # in two views
         "regression": regression,
-        "choice of hyperparameters": (1.0 + 0.03 * q) * (1.6 if m < FEW_ROWS else 1.0),
+        "choice of hyperparameters": (1.4 + 0.04 * q) * (1.5 if m < FEW_ROWS else 1.0),
         "matching": matching,
         "feedback": feedback + forest,
         "incomplete sets": (5e-5 + 2e-6 * q) * m,

@@ -133,9 +133,11 @@ def _at_hand(
 
 def _write_results(out: Path, data_home: Path | None, summary: RunSummary) -> None:
     from gmpll.apps.experiments import write_scores
+    from gmpll.apps.progress import working
 
     try:
-        scores = write_scores(out, data_home=data_home)
+        with working("scoring"):
+            scores = write_scores(out, data_home=data_home)
     except ImportError as error:
         raise UserError(
             f"The predictions are saved, but scoring them needs pandas ({error}): "
@@ -147,7 +149,9 @@ def _write_results(out: Path, data_home: Path | None, summary: RunSummary) -> No
     except ImportError as error:
         _say(f"No report is written, because it cannot be imported: {error}.")
         return
-    _say(f"Report: {write_run_report(out, scores)}")
+    with working("drawing the report"):
+        page = write_run_report(out, scores)
+    _say(f"Report: {page}")
 
 
 def _say(text: str) -> None:

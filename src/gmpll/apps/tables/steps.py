@@ -29,11 +29,11 @@ def candidate_steps(n_rows: int, n_columns: int) -> dict[str, float]:
 def disambiguation_steps(n_rows: int, n_columns: int) -> dict[str, float]:
     """Return the steps from a table that has been read to results; the method knows its own."""
     return {
-        ENCODING: 1e-6 * n_rows * n_columns,
+        ENCODING: 1e-7 * n_rows * n_columns,
         MATCHING: UNKNOWN,
-        WRITING: n_rows * (1e-5 + 1e-6 * n_columns),
-        SAVING: 1.0 + 1e-6 * n_rows * n_columns,
-        REPORTING: 1.0 + 1e-5 * n_rows,
+        WRITING: n_rows * (5e-6 + 6e-7 * n_columns),
+        SAVING: 0.7 + 2e-6 * n_rows * n_columns,
+        REPORTING: 0.2,
     }
 
 
@@ -51,7 +51,7 @@ def steps_of_rows(n_rows: int, n_columns: int) -> dict[str, float]:
     """Return the steps of predicting so many rows that have been read."""
     return {
         PREDICTING: 2e-4 * n_rows,
-        WRITING: n_rows * (1e-5 + 1e-6 * n_columns),
+        WRITING: n_rows * (5e-6 + 6e-7 * n_columns),
     }
 
 
