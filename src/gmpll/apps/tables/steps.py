@@ -32,7 +32,7 @@ def disambiguation_steps(n_rows: int, n_columns: int) -> dict[str, float]:
         ENCODING: 1e-7 * n_rows * n_columns,
         MATCHING: UNKNOWN,
         WRITING: n_rows * (5e-6 + 6e-7 * n_columns),
-        SAVING: 0.7 + 2e-6 * n_rows * n_columns,
+        SAVING: 0.5 + 3.5e-6 * n_rows * n_columns,
         REPORTING: 0.2,
     }
 
