@@ -3,12 +3,12 @@
     python benchmarks/progress.py [--shapes 700x100x10,5000x64x10,100000x32x10] [--out FILE]
 
 For every shape (rows x features x labels) a table is resolved as ``gmpll disambiguate`` does. Two
-tables are printed: what every stage was planned to cost beside the seconds that it took, and
-those of the processor (with OMP_NUM_THREADS=1 these are what costs are, however busy the machine);
-and the seconds that were said to be left when a tenth, a quarter, a half, three quarters and nine tenths
-of the time were over, beside those that were left. ``--out`` writes the second one as CSV. A bar
-that is right within a factor of 1.5 is a good one: machines differ, and what a fit chooses is not
-known before.
+tables are printed. The first has what every stage was planned to cost beside the seconds that it
+took, and those of the processor: with OMP_NUM_THREADS=1 these are what costs are, however busy the
+machine. The second has the seconds that were said to be left when a tenth, a quarter, a half, three
+quarters and nine tenths of the time were over, beside those that were left; ``--out`` writes it as
+CSV. A bar that is right within a factor of 1.5 is a good one: machines differ, and what a fit
+chooses is not known before.
 """
 
 import argparse
