@@ -14,9 +14,11 @@ chooses is not known before.
 import argparse
 import csv
 import itertools
+import multiprocessing
 import tempfile
 import threading
 import time
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -89,37 +91,45 @@ def watched(file, folder):
     return watch
 
 
+def measured(shape):
+    """Resolve a table of a shape in a process of its own; return what is printed, and the lines."""
+    warm = make_partial_label_problem(500, 10, 5, 2.0, random_state=0)
+    PartialLabelClassifier(random_state=0).fit(warm.data, warm.candidates)  # loads what is compiled
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "table.csv"
+        write_problem(shape, file)
+        watch = watched(file, Path(folder) / "out")
+    text = f"\n{shape}: {watch.seconds:.1f} s\n\n{'stage':55}{'planned':>8}{'took':>8}{'cpu':>8}\n"
+    for (stages, start, cpu), (_, end, later) in itertools.pairwise(watch.stages):
+        if stages:
+            took = f"{end - start:8.2f}{later - cpu:8.2f}"
+            text += f"{': '.join(stages):55}{watch.planned[stages]:8.2f}{took}\n"
+    text += f"\n{'over':>6}{'said':>8}{'left':>8}\n"
+    lines = []
+    for moment in MOMENTS:
+        now, said = min(watch.looks, key=lambda look: abs(look[0] - moment * watch.seconds))
+        left = watch.seconds - now
+        lines.append((shape, moment, "" if said is None else round(said, 2), round(left, 2)))
+        text += f"{moment:6.0%}{'?' if said is None else f'{said:.1f}':>8}{left:8.1f}\n"
+    return text, lines
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--shapes", default=SHAPES)
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
-    warm = make_partial_label_problem(500, 10, 5, 2.0, random_state=0)
-    PartialLabelClassifier(random_state=0).fit(warm.data, warm.candidates)  # loads what is compiled
-    lines = []
-    for shape in arguments.shapes.split(","):
-        with tempfile.TemporaryDirectory() as folder:
-            file = Path(folder) / "table.csv"
-            write_problem(shape, file)
-            watch = watched(file, Path(folder) / "out")
-        print(
-            f"\n{shape}: {watch.seconds:.1f} s\n\n{'stage':55}{'planned':>8}{'took':>8}{'cpu':>8}"
-        )
-        for (stages, start, cpu), (_, end, later) in itertools.pairwise(watch.stages):
-            if stages:
-                took = f"{end - start:8.2f}{later - cpu:8.2f}"
-                print(f"{': '.join(stages):55}{watch.planned[stages]:8.2f}{took}")
-        print(f"\n{'over':>6}{'said':>8}{'left':>8}")
-        for moment in MOMENTS:
-            now, said = min(watch.looks, key=lambda look: abs(look[0] - moment * watch.seconds))
-            left = watch.seconds - now
-            lines.append((shape, moment, "" if said is None else round(said, 2), round(left, 2)))
-            print(f"{moment:6.0%}{'?' if said is None else f'{said:.1f}':>8}{left:8.1f}")
+    every = []
+    spawned = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, spawned, max_tasks_per_child=1) as pool:
+        for text, lines in pool.map(measured, arguments.shapes.split(",")):
+            print(text, flush=True)
+            every += lines
     if arguments.out:
         with arguments.out.open("w", newline="") as out:
             writer = csv.writer(out)
             writer.writerow(("problem", "over", "said to be left", "left"))
-            writer.writerows(lines)
+            writer.writerows(every)
 
 
 if __name__ == "__main__":

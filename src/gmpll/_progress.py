@@ -239,7 +239,8 @@ class Outlook:
     @property
     def stages(self) -> tuple[str, ...]:
         """What runs."""
-        return () if self._standing is None else self._standing[0].stages
+        heard = self._standing
+        return () if heard is None else heard[0].stages
 
     @property
     def seconds(self) -> float:
@@ -248,9 +249,10 @@ class Outlook:
 
     def look(self) -> tuple[float, float] | None:
         """Return the share that is over and the seconds left; None if that cannot be known."""
-        if self._standing is None:
+        heard = self._standing
+        if heard is None:
             return None
-        (_, done, running, left), at = self._standing
+        (_, done, running, left), at = heard
         if math.isnan(left) or done + left == 0:
             return None
         planned = max(at - self.start - self._unplanned, 0.0)

@@ -27,22 +27,23 @@ def classifier_costs(
     """
     m, d, q = n_rows, n_features, n_labels
     forest = 1e-4 * m + 2e-5 * min(m, 5000) * min(d, 64) ** 0.5 * (1 + q / 50) if has_forest else 0
-    choice = 1.4 + 0.04 * q  # on a part of the rows; few are cut again and again
-    choice *= 1.5 if m < FEW_ROWS else 1.0 if m <= EXACT_ROWS else 0.75
+    choice = 0.8 + 0.013 * q  # on a part of the rows; few are cut again and again
+    if m < FEW_ROWS:
+        choice *= 1.5
     if m <= EXACT_ROWS:
-        regression, matching, feedback = 1.2e-7 * m**2, 0.05 + 1.3e-7 * m**2, 1.3e-7 * m**2
+        regression, matching, feedback = 8e-8 * m**2, 0.03 + 9e-8 * m**2, 8e-8 * m**2
     else:
-        regression = 0.7 + (3.5e-4 if m <= DOUBLE_ROWS else 1.7e-4) * m
-        matching = 2.0 + (2e-4 + 1e-6 * q) * m
-        feedback = 0.8 + (1.4e-4 + 1e-6 * q) * m
+        regression = (2.9e-4 if m <= DOUBLE_ROWS else 1.5e-4) * m
+        matching = 1.3 + (1.6e-4 + 2.2e-6 * q) * m
+        feedback = (1.5e-4 + 2e-6 * q) * m
     return {
-        "features": 4e-7 * m * d,
+        "features": 2.6e-7 * m * d,
         "neighbours": 2 * _neighbor_cost(m, d),  # in two views
         "regression": regression,
         "choice of hyperparameters": choice,
         "matching": matching,
         "feedback": feedback + forest,
-        "incomplete sets": (6e-5 + 2e-6 * q) * m,
+        "incomplete sets": (4.5e-5 + 2e-6 * q) * m,
         "predictor": 1e-6 * m * q + forest,
         "calibration": 0.02,
     }
@@ -63,5 +64,5 @@ def matching_costs(
 
 def _neighbor_cost(n_rows: int, n_features: int) -> float:
     if n_rows < APPROXIMATE_ROWS:
-        return 3e-5 * n_rows + 6e-11 * n_rows**2 * n_features
-    return n_rows * (8e-5 + 1.5e-6 * n_features)
+        return 2e-5 * n_rows + 5.5e-11 * n_rows**2 * n_features
+    return n_rows * (6e-5 + 1.5e-6 * n_features)

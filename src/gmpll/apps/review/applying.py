@@ -6,14 +6,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gmpll._progress import plan
+from gmpll._progress import begin, plan, revise
 from gmpll.apps.decisions.errors import ConflictError, ReviewError
 from gmpll.apps.decisions.store import Rows
 from gmpll.apps.tables import InputError, read_matching
 from gmpll.apps.tables.decided import decisions_for, prepare_again, resolve_decided
 from gmpll.apps.tables.errors import counted
 from gmpll.apps.tables.output import keeping, write_folder
-from gmpll.apps.tables.steps import disambiguation_steps
+from gmpll.apps.tables.steps import READING, disambiguation_steps, reading_steps
 
 NO_DECISION = "Decide a row first: without a decision nothing would change."
 
@@ -45,18 +45,20 @@ def apply_decisions(folder: Path) -> Applied:
         before = read_matching(folder)
         again = f"run gmpll disambiguate on the input with --out {folder} --force instead, which "
         again += "takes decisions along"
-        try:
-            prepared, escape = prepare_again(before.source, json.loads(before.settings))
-        except InputError as error:
-            raise ReviewError(f"{str(error).rstrip('.')}: {again}.") from error
-        sets = prepared.sets
-        rows = Rows(prepared.ids, sets.classes, sets.mask, before.display)
-        if rows.key() != before.rows.key():
-            raise ReviewError(f"{before.source} has changed since it was resolved: {again}.")
-        held = decisions_for(folder, before.rows, prepared)
-        if not held:
-            raise ConflictError(NO_DECISION)
-        with plan(disambiguation_steps(*prepared.table.frame.shape)):
+        with plan({**reading_steps(Path(before.source)), **disambiguation_steps(0, 0)}):
+            begin(READING)
+            try:
+                prepared, escape = prepare_again(before.source, json.loads(before.settings))
+            except InputError as error:
+                raise ReviewError(f"{str(error).rstrip('.')}: {again}.") from error
+            sets = prepared.sets
+            rows = Rows(prepared.ids, sets.classes, sets.mask, before.display)
+            if rows.key() != before.rows.key():
+                raise ReviewError(f"{before.source} has changed since it was resolved: {again}.")
+            held = decisions_for(folder, before.rows, prepared)
+            if not held:
+                raise ConflictError(NO_DECISION)
+            revise(disambiguation_steps(*prepared.table.frame.shape))
             resolution = resolve_decided(prepared, held)
             with keeping(folder) as kept:
                 files, _ = write_folder(resolution, folder, escape=escape, held=held)

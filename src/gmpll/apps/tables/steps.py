@@ -31,9 +31,9 @@ def disambiguation_steps(n_rows: int, n_columns: int) -> dict[str, float]:
     return {
         ENCODING: 1e-7 * n_rows * n_columns,
         MATCHING: UNKNOWN,
-        WRITING: n_rows * (5e-6 + 6e-7 * n_columns),
-        SAVING: 0.5 + 3.5e-6 * n_rows * n_columns,
-        REPORTING: 0.2,
+        WRITING: n_rows * (5e-6 + 4e-7 * n_columns),
+        SAVING: 2.0 + 1.7e-6 * n_rows * n_columns,
+        REPORTING: 0.3,
     }
 
 
@@ -51,7 +51,7 @@ def steps_of_rows(n_rows: int, n_columns: int) -> dict[str, float]:
     """Return the steps of predicting so many rows that have been read."""
     return {
         PREDICTING: 2e-4 * n_rows,
-        WRITING: n_rows * (5e-6 + 6e-7 * n_columns),
+        WRITING: n_rows * (5e-6 + 4e-7 * n_columns),
     }
 
 
