@@ -85,6 +85,8 @@ class Bar:
 
     def _drawn(self, sight: Sight) -> Table:
         line = Table.grid(padding=(0, 1))
+        if not sight.text:  # nothing has been said yet
+            return line
         text = Text(sight.text, no_wrap=True, overflow="ellipsis")
         if sight.share is None:
             line.add_row(self._spinner, text)
@@ -96,10 +98,10 @@ class Bar:
     def _write_lines(self) -> None:
         while not self._ended.wait(SECONDS_BETWEEN_LINES):
             sight = self._look()
-            numbers = "" if sight.share is None else f": {_numbers(sight)}"
-            self._console.print(
-                f"{sight.text}{numbers}", markup=False, highlight=False, soft_wrap=True
-            )
+            if sight.text:
+                numbers = "" if sight.share is None else f": {_numbers(sight)}"
+                line = f"{sight.text}{numbers}"
+                self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def _numbers(sight: Sight) -> str:

@@ -35,7 +35,7 @@ def classifier_costs(
     else:
         regression = (2.9e-4 if m <= DOUBLE_ROWS else 1.5e-4) * m
         matching = 1.3 + (1.6e-4 + 2.2e-6 * q) * m
-        feedback = (1.5e-4 + 2e-6 * q) * m
+        feedback = ((1.5e-4 if m <= DOUBLE_ROWS else 7e-5) + 2e-6 * q) * m
     return {
         "features": 2.6e-7 * m * d,
         "neighbours": 2 * _neighbor_cost(m, d),  # in two views

@@ -144,10 +144,10 @@ def model_file(path: str | Path) -> Path:
 
 def load_model(path: str | Path) -> SavedModel:
     """Load the model in a file, or in an output folder of ``gmpll disambiguate``."""
+    begin(LOADING)
     from skops.io import get_untrusted_types, load
 
     path = model_file(path)
-    begin(LOADING)
     if not path.is_file():
         raise InputError(
             f"There is no model {path}: name the folder that gmpll disambiguate wrote."

@@ -18,7 +18,7 @@ PREDICTING = "predicting"
 
 def reading_steps(input: Path) -> dict[str, float]:
     """Return the steps of reading a table."""
-    return {READING: 5e-8 * _size(input)}
+    return {READING: 0.3 + 5e-8 * _size(input)}
 
 
 def candidate_steps(n_rows: int, n_columns: int) -> dict[str, float]:
@@ -32,19 +32,20 @@ def disambiguation_steps(n_rows: int, n_columns: int) -> dict[str, float]:
         ENCODING: 1e-7 * n_rows * n_columns,
         MATCHING: UNKNOWN,
         WRITING: n_rows * (5e-6 + 4e-7 * n_columns),
-        SAVING: 2.0 + 1.7e-6 * n_rows * n_columns,
+        SAVING: 2.0 + 1e-4 * n_rows,
         REPORTING: 0.3,
     }
 
 
 def loading_steps(model: Path) -> dict[str, float]:
     """Return the steps of loading a model."""
-    return {LOADING: 2e-8 * _size(model)}
+    return {LOADING: 2.0 + 2e-8 * _size(model)}
 
 
 def prediction_steps(model: Path, input: Path) -> dict[str, float]:
     """Return the steps of predicting the rows of a table."""
-    return {**loading_steps(model), **reading_steps(input), **steps_of_rows(0, 0)}
+    unknown = {PREDICTING: UNKNOWN, WRITING: UNKNOWN}  # rows and columns are not counted yet
+    return {**loading_steps(model), **reading_steps(input), **unknown}
 
 
 def steps_of_rows(n_rows: int, n_columns: int) -> dict[str, float]:
