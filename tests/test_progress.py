@@ -224,6 +224,17 @@ def test_the_time_left_follows_from_the_pace():
     assert outlook.seconds == 4000.0
 
 
+def test_a_stage_that_takes_longer_than_planned_slows_the_rest():
+    clock = Clock()
+    outlook = Outlook(clock)
+    with listening(outlook), plan({"one": 100.0, "two": 100.0}):
+        begin("one")
+        clock.now = 300.0
+        share, left = outlook.look()
+    assert share == 0.5
+    assert left == pytest.approx(300.0, rel=0.02)
+
+
 def test_of_what_is_unknown_there_is_no_time_left():
     clock = Clock()
     outlook = Outlook(clock)

@@ -215,7 +215,7 @@ class Outlook:
     """What the standing of a piece of work says of now: the share that is over, the time left.
 
     Between two messages the work is taken to go on as fast as so far, but not beyond the stage that
-    runs.
+    runs: where that takes longer than was planned, everything is slower than was thought.
 
     Parameters
     ----------
@@ -255,10 +255,14 @@ class Outlook:
         (_, done, running, left), at = heard
         if math.isnan(left) or done + left == 0:
             return None
-        planned = max(at - self.start - self._unplanned, 0.0)
-        pace = (planned + PRIOR_SECONDS) / (done + PRIOR_SECONDS)
-        since = min((self._clock() - at) / pace, running)
-        return (done + since) / (done + left), (left - since) * pace
+        spent, since = (
+            PRIOR_SECONDS + max(at - self.start - self._unplanned, 0.0),
+            self._clock() - at,
+        )
+        gained = PRIOR_SECONDS + done
+        pace = max(spent / gained, (spent + since) / (gained + running))
+        over = min(since / pace, running)
+        return (done + over) / (done + left), (left - over) * pace
 
 
 def duration(seconds: float) -> str:
