@@ -71,8 +71,6 @@ class LocalGraph:
            [0.   , 0.368, 0.   ]])
     """
 
-    near: Neighbors | None = None  # the neighbours of all rows, where the graph has grown
-
     def __init__(
         self,
         given: Array | View,
@@ -93,19 +91,14 @@ class LocalGraph:
         self.recall = 1.0
         if self.search != "exact":
             self.recall = engine.recall(rows, near, **options)
-        self.relate(near)
+        # A copy, which does not hold all distances in memory.
+        (self.scales,) = engine.keep(engine.xp.asarray(row_scales(near.distances), copy=True))
+        self.weights = engine.symmetric_weights(near.indices, self._edge_values(near))
 
     @property
     def rows(self) -> Array:
         """The instances."""
         return self.given.rows if hasattr(self.given, "transform") else self.given
-
-    def relate(self, near: Neighbors) -> None:
-        """Set scales and weights by the neighbours of all rows."""
-        engine = engine_of(self.rows)
-        # A copy, which does not hold all distances in memory.
-        (self.scales,) = engine.keep(engine.xp.asarray(row_scales(near.distances), copy=True))
-        self.weights = engine.symmetric_weights(near.indices, self.edge_values(near))
 
     def to_queries(self, queries: Array, near: Neighbors | None = None) -> Any:
         """Weights from unseen rows to the rows of the graph, (n_queries, n_samples).
@@ -119,9 +112,9 @@ class LocalGraph:
         if near is None:
             near = engine.nearest_neighbors(self.rows, k, queries, n_jobs=self.n_jobs)
         near = Neighbors(near.distances[:, :k], near.indices[:, :k])
-        return engine.query_weights(near.indices, self.edge_values(near), self.rows.shape[0])
+        return engine.query_weights(near.indices, self._edge_values(near), self.rows.shape[0])
 
-    def edge_values(self, near: Neighbors) -> Array:
+    def _edge_values(self, near: Neighbors) -> Array:
         """Return the weights, (n_queries, k), of edges to neighbours in the graph."""
         engine = engine_of(self.rows)
         return engine.map_neighbors(self_tuning_weights, self.scales, near.indices, near.distances)
@@ -136,10 +129,6 @@ class LocalGraphs:
 
     def __init__(self, views: Sequence[Array | View], n_neighbors: int, **options: Any) -> None:
         self.graphs = [LocalGraph(rows, n_neighbors, **options) for rows in views]
-        self.combine()
-
-    def combine(self) -> None:
-        """Add up the weights of the graphs, which keep what is needed for unseen rows."""
         self.weights = self._sum([graph.weights for graph in self.graphs])
         if len(self.graphs) > 1:
             for graph in self.graphs:
