@@ -37,7 +37,7 @@ NEEDS = {
     "gmpll.apps.review": "review",
     "gmpll.apps.serving": "review",
     "gmpll.apps.web": "review",
-    "gmpll.apps.tables.page": "tables",
+    "gmpll.apps.tables": "tables",
     "gmpll.experiments": "experiments",
     "gmpll.deep": "torch",
     "gmpll.engines.cells": "neighbors",

@@ -101,11 +101,15 @@ def test_failed_jobs_make_the_command_fail_but_not_the_table(tmp_path, no_data):
     assert table["status"].value_counts().to_dict() == {"ok": 2, "failed": 2}
 
 
-def test_without_a_report_the_scores_are_still_written(tmp_path, no_data, monkeypatch):
-    monkeypatch.setitem(sys.modules, "gmpll.apps.report", None)
-    output = call("--quick", *FAST, "--datasets", "iris", "--out", tmp_path / "run")
-    assert "No report is written" in output
-    assert (tmp_path / "run" / "scores.csv").exists()
+def test_a_missing_library_is_named_before_any_work(tmp_path):
+    code = (
+        "import sys; sys.modules['matplotlib'] = None; from gmpll.apps.cli import main;"
+        f"sys.argv[1:] = ['reproduce', '--quick', '--out', {str(tmp_path / 'run')!r}]; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "This needs matplotlib: pip install 'gmpll[experiments,tables]'" in done.stderr
+    assert not (tmp_path / "run").exists()
 
 
 PROGRAM = """

@@ -13,7 +13,7 @@ from gmpll.apps.cli import options
 from gmpll.apps.cli.errors import UserError
 
 if TYPE_CHECKING:
-    from gmpll.apps.experiments import Declaration, Experiment, RunSummary
+    from gmpll.apps.experiments import Declaration, Experiment
 
 #: The experiments of the paper, and one with votes of annotators, which has to be named.
 Kind = Literal["real-world", "controlled", "sensitivity", "timing", "crowd"]
@@ -49,10 +49,6 @@ def reproduce(
     Every result is saved at once: a run that is stopped, or killed, goes on where it was when the
     same command is given again.
     """
-    import joblib
-
-    from gmpll.apps.experiments import run
-    from gmpll.apps.experiments.selection import restricted
 
     def changed(experiment: Experiment) -> Experiment:
         if seed is not None:
@@ -67,12 +63,19 @@ def reproduce(
         return experiment
 
     def cut(declaration: Declaration) -> Declaration:
+        from gmpll.apps.experiments.selection import restricted
+
         kept = restricted(
             declaration, datasets=options.names_in(datasets), methods=options.names_in(methods)
         )
         return kept.change(changed)
 
     with options.run_errors(out):
+        import joblib
+
+        from gmpll.apps.experiments import run, write_scores
+        from gmpll.apps.report import write_run_report
+
         declared = cut(_declared(declaration, only, quick, embedded=datasets is not None))
         stand_in = cut if quick and datasets is None else None
         summary = run(
@@ -83,7 +86,9 @@ def reproduce(
             data_home=data_home,
             scheduler=scheduler,
         )
-        _write_results(out, data_home, summary)
+        scores = write_scores(out, data_home=data_home)
+        _say(f"{summary.done} of {summary.total} jobs are done; scores: {out / 'scores.csv'}")
+        _say(f"Report: {write_run_report(out, scores)}")
     options.end_with(summary.failed)
 
 
@@ -129,25 +134,6 @@ def _at_hand(
         "None of the data sets is at hand: name their folder with --data-home or GMPLL_DATA, see "
         "`gmpll datasets`, or try --quick, which can do without."
     )
-
-
-def _write_results(out: Path, data_home: Path | None, summary: RunSummary) -> None:
-    from gmpll.apps.experiments import write_scores
-
-    try:
-        scores = write_scores(out, data_home=data_home)
-    except ImportError as error:
-        raise UserError(
-            f"The predictions are saved, but scoring them needs pandas ({error}): "
-            "pip install 'gmpll[experiments]' and give the same command again."
-        ) from error
-    _say(f"{summary.done} of {summary.total} jobs are done; scores: {out / 'scores.csv'}")
-    try:
-        from gmpll.apps.report import write_run_report
-    except ImportError as error:
-        _say(f"No report is written, because it cannot be imported: {error}.")
-        return
-    _say(f"Report: {write_run_report(out, scores)}")
 
 
 def _say(text: str) -> None:

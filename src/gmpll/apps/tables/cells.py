@@ -11,12 +11,11 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from gmpll._typing import Floats
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from gmpll.apps.tables.tables import Table
 
 #: What formulas begin with; some spreadsheets take the wide characters, too. The apostrophe is
@@ -65,8 +64,6 @@ def sampled(column: pd.Series, size: int = SAMPLE) -> pd.Series:
 
 def is_missing(value: Any) -> bool:
     """Whether a value of a DataFrame stands for none: None, NaN, NaT or NA."""
-    import pandas as pd
-
     return bool(pd.api.types.is_scalar(value) and pd.isna(value))
 
 

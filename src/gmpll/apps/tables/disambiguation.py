@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
+
 from gmpll._atomic_io import atomic_write
 from gmpll.apps.tables.summary import annotator_table, display_cells, wrong_probability
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from gmpll.apps.tables.resolving import Resolution
 
 

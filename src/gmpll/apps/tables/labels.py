@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from gmpll._typing import Places
 from gmpll.apps.tables.cells import is_missing, parse_list
@@ -80,8 +81,6 @@ def options_of(
 
 def parse_cells(table: Table, column: str, separator: str) -> tuple[Places, list[list[str] | None]]:
     """Return which of the different cells every row has, and their labels; None if unreadable."""
-    import pandas as pd
-
     if separator == "list":
         keys = table.frame[column].map(lambda value: "\x1f".join(_names_in(value)))
     else:
