@@ -65,7 +65,6 @@ def predict(
         if target != STDOUT:
             check_suffix(target, table)
             check_file(target, force=force)
-            target.parent.mkdir(parents=True, exist_ok=True)
         files = [Path(name) for name in options.split(features)]
         found = judged(saved, *predictions(saved, table, files, id or ""))
         columns = result_columns(found, saved.model.classes_, set(table.frame.columns))

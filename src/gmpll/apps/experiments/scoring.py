@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from gmpll._atomic_io import write_atomically
 from gmpll._typing import Mask
 from gmpll.apps.experiments.errors import ExperimentError
 from gmpll.apps.experiments.jobs import Job, canonical_json
 from gmpll.apps.experiments.protocol import Truth, load_problem, load_truth
-from gmpll.apps.experiments.store import Result, RunFolder, write_atomically
+from gmpll.apps.experiments.store import Result, RunFolder
 from gmpll.apps.experiments.tuning import CRITERIA
 from gmpll.metrics import mean_absolute_label_error
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from gmpll._atomic_io import atomic_write
+from gmpll._atomic_io import write_atomically
 from gmpll.apps.tables.summary import annotator_table, display_cells, wrong_probability
 
 if TYPE_CHECKING:
@@ -84,8 +84,7 @@ class Disambiguation:
         facts = page_facts(self._resolution, display_cells(self._resolution))
         page = render_page(facts | {"notes": self.notes})
         if path is not None:
-            with atomic_write(Path(path)) as file:
-                file.write_text(page, encoding="utf-8")
+            write_atomically(Path(path), page.encode())
         return page
 
     def __getitem__(self, key: Any) -> Any:
