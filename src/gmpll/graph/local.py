@@ -28,38 +28,23 @@ SCALE_NEIGHBOR = 7
 
 
 class LocalGraph:
-    r"""Nearest-neighbour graph with self-tuning weights.
+    r"""Nearest-neighbour graph of rows, or of a view, with self-tuning weights.
 
-    Parameters
-    ----------
-    given : array of shape (n_samples, n_features), or view
-        Instances. A view is kept instead of its rows, and files of models do not hold them twice.
-    n_neighbors : int
-        Neighbours of each instance before the graph is made symmetric.
-    neighbor_search : {"auto", "exact", "approximate"} or k-NN estimator, default="auto"
-        How they are searched for. An estimator has ``fit(rows)`` and
-        ``kneighbors(rows, n_neighbors)`` as :class:`sklearn.neighbors.NearestNeighbors` has.
-        ``"auto"`` is approximate for many NumPy rows; tensors and Dask arrays are always searched
-        exactly.
-    random_state : int or RandomState, default=0
-        Seed of the approximate search.
-    n_jobs : int, default=None
-        Parallel search, as in scikit-learn.
+    A view is kept instead of its rows, and files of models do not hold them twice. How neighbours
+    are searched for, and by how many jobs, is said as in :class:`gmpll.GMPLL`.
 
     Attributes
     ----------
     rows : array of shape (n_samples, n_features)
         The instances.
-    weights : weights of shape (n_samples, n_samples)
-        Symmetric weights in [0, 1], no self-loops; a csr_array, a sparse CSR tensor or
-        :class:`gmpll.engines.dask.BlockWeights`.
+    weights : csr_array, sparse CSR tensor or :class:`gmpll.engines.dask.BlockWeights`
+        Symmetric, in [0, 1], no self-loops; (n_samples, n_samples).
     scales : array of shape (n_samples,)
         :math:`\sigma_i`.
     search : {"exact", "approximate"} or estimator
         How neighbours were searched for.
     recall : float
-        Share of the true neighbours that were found: 1.0 for an exact search, otherwise
-        estimated on a sample of the rows.
+        Share of the true neighbours that were found, estimated unless the search is exact.
 
     Examples
     --------

@@ -67,18 +67,7 @@ class Disambiguation:
         )
 
     def report(self, path: str | Path | None = None) -> str:
-        """Return the report as one HTML page.
-
-        Parameters
-        ----------
-        path : path, default=None
-            Where to write it, too.
-
-        Returns
-        -------
-        str
-            The page.
-        """
+        """Return the report as one HTML page; with a path, write it there too."""
         from gmpll.apps.tables.page import page_facts, render_page
 
         facts = page_facts(self._resolution, display_cells(self._resolution))
