@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from gmpll._typing import Floats
+from gmpll.candidates import is_missing
 
 if TYPE_CHECKING:
     from gmpll.apps.tables.tables import Table
@@ -60,11 +61,6 @@ def escape_formula(cell: str) -> str:
 def sampled(column: pd.Series, size: int = SAMPLE) -> pd.Series:
     """Return about so many cells from the whole of a column."""
     return column.iloc[:: max(1, len(column) // size)]
-
-
-def is_missing(value: Any) -> bool:
-    """Whether a value of a DataFrame stands for none: None, NaN, NaT or NA."""
-    return bool(pd.api.types.is_scalar(value) and pd.isna(value))
 
 
 def is_absent(value: Any) -> bool:

@@ -9,9 +9,10 @@ import numpy as np
 import pandas as pd
 
 from gmpll._typing import Places
-from gmpll.apps.tables.cells import is_missing, parse_list
+from gmpll.apps.tables.cells import parse_list
 from gmpll.apps.tables.errors import InputError, counted, listed, quoted
 from gmpll.apps.tables.tables import Table, read_table, table_from_frame
+from gmpll.candidates import is_missing
 
 #: Given for a column, it means that there is none, whatever a guess would say.
 NONE = "none"

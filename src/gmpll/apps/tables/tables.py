@@ -23,9 +23,10 @@ import pyarrow as pa
 from pyarrow import compute, parquet
 from pyarrow import csv as arrow_csv
 
-from gmpll.apps.tables.cells import MISSING, as_text, is_missing
+from gmpll.apps.tables.cells import MISSING, as_text
 from gmpll.apps.tables.errors import InputError, counted, listed, quoted
 from gmpll.apps.tables.exports import Votes, flatten_export, records_in
+from gmpll.candidates import is_missing
 
 #: File name endings and the format they stand for.
 FORMATS = {
