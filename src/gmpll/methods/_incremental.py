@@ -58,8 +58,7 @@ class IncrementalMixin:
 
         The new rows are matched against the training rows, whose confidences stay as they are,
         and among themselves: rows that come together support each other. The scores of the
-        predictor multiply the support. The
-        model does not change.
+        predictor multiply the support. The model does not change.
 
         Only available with the default disambiguator and learner.
 
@@ -138,11 +137,10 @@ class IncrementalMixin:
         matching starts from what the model of all candidate sets says, so that early mistakes are
         not carried on, unless ``warm_start=True``.
 
-        What the first call chose stays as it is until the next ``fit``: the setting in
-        ``selected_``, ``weight_exponent_``, whether labels are ordered, and the
-        scaling of the features, so that rows which come later are scaled by the statistics of
-        the first ones. Call ``fit`` with all rows when
-        the first ones are not typical of the later ones.
+        What the first call chose stays as it is until the next ``fit``: the hyperparameters in
+        ``selected_``, ``weight_exponent_``, whether labels are ordered, and the scaling of the
+        features by the statistics of the first rows. Call ``fit`` with all rows when the first ones
+        are not typical of the later ones.
 
         Only available with the default disambiguator and learner.
 

@@ -229,9 +229,9 @@ class FeatureEncoder(BaseEstimator):
     """Numbers, texts and categories as one table of numbers; embeddings are put beside them.
 
     Missing numbers become the median of their column, and where many are missing a feature tells
-    which; a text becomes TF-IDF of its words and
-    pairs of words, reduced by a truncated SVD; a category becomes one column for each of its
-    values. The styles tell how the numbers of a column are written in files, unless with a point.
+    which; a text becomes TF-IDF of its words and pairs of words, reduced by a truncated SVD; a
+    category becomes one column for each of its values. The styles tell how the numbers of a column
+    are written in files, unless with a point.
     """
 
     numeric: Any = ()
