@@ -77,7 +77,8 @@ class Explanation:
     :class:`gmpll.GMPLL`. ``neighbors`` come heaviest first, with those that vote for no candidate
     of the row. ``iterations`` are the first of the matching that moved something, and
     ``afterwards`` is the change after them: by further iterations and, where the model has them, by
-    the regression over all rows and the forest. ``tipping`` is what would have changed the decision; None for a row with one candidate.
+    the regression over all rows and the forest. ``tipping`` is what would have changed the
+    decision; None for a row with one candidate.
     """
 
     row: int
