@@ -108,7 +108,8 @@ def is_package(module: str) -> bool:
 
 def application_of(module: str) -> str | None:
     parts = module.split(".")
-    return parts[2] if parts[1:2] == ["apps"] and len(parts) > 2 else None
+    is_one = parts[1:2] == ["apps"] and len(parts) > 2 and parts[2] != "errors"
+    return parts[2] if is_one else None
 
 
 def is_private(name: str) -> bool:

@@ -103,9 +103,6 @@ def interruption_told() -> Iterator[None]:
 def plain_errors(target: Path, extra: str = "tables") -> Iterator[None]:
     """Turn what a user can put right, and an interruption, into one sentence."""
     try:
-        from gmpll.apps.decisions.errors import ReviewError
-        from gmpll.apps.tables.errors import InputError
-
         with interruption_told():
             yield
     except ImportError as error:
@@ -116,8 +113,6 @@ def plain_errors(target: Path, extra: str = "tables") -> Iterator[None]:
             f"{what.get(extra, 'Reports')} need {error.name}: install it with pip install "
             f"'gmpll[{extra}]'."
         ) from error
-    except (InputError, ReviewError) as error:
-        raise UserError(" ".join(str(error).split())) from error
     except MemoryError as error:
         raise UserError("The data do not fit into memory: resolve a part of the rows.") from error
     except UnicodeEncodeError as error:
@@ -160,15 +155,13 @@ def progress_steps(console: Console) -> Iterator[Callable[[str], None]]:
 def run_errors(out: Path) -> Iterator[None]:
     """Turn what a user can put right, and an interruption of a run, into one sentence."""
     try:
-        from gmpll.apps.experiments import ExperimentError
-
         yield
     except ImportError as error:
         raise UserError(
             f"This needs {error.name}: pip install 'gmpll[experiments,tables]' and give the same "
             "command again."
         ) from error
-    except (ExperimentError, OSError) as error:
+    except OSError as error:
         raise UserError(str(error)) from error
     except KeyboardInterrupt:
         typer.echo(f"Stopped; give the same command (--out {out}) again to go on.", err=True)

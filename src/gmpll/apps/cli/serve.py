@@ -29,7 +29,6 @@ def serve(
         from gmpll.apps.serving.app import make_server
         from gmpll.apps.tables.loaded import load
         from gmpll.apps.web.security import is_loopback
-        from gmpll.apps.web.server import PortError
 
         loaded = load(model)
         if loaded.n_files_:
@@ -37,10 +36,7 @@ def serve(
                 f"{model} needs embedding files, which requests cannot bring: resolve again with "
                 "the embeddings in a column of the table."
             )
-        try:
-            server = make_server(loaded, host, port, token)
-        except PortError as error:
-            raise UserError(str(error)) from error
+        server = make_server(loaded, host, port, token)
     if not is_loopback(host):
         typer.echo(
             f"Warning: the service listens on {host}. Whoever reaches it and learns the token can "
