@@ -21,7 +21,7 @@ from gmpll.evidence.pipeline import (
     Pipeline,
     set_regression,
 )
-from gmpll.graph.growing import edges_of_new_rows, grown_graphs
+from gmpll.graph.new_rows import edges_of_new_rows
 from gmpll.matching import match
 from gmpll.matching.clamped import ClampedAffinity
 from gmpll.methods._fit_state import Resolution, grown_views, warm_probabilities
@@ -59,8 +59,7 @@ class IncrementalMixin:
 
         The new rows are matched against the training rows, whose confidences stay as they are,
         and among themselves: rows that come together support each other. The scores of the
-        predictor multiply the support. The
-        model does not change.
+        predictor multiply the support. The model does not change.
 
         Only available with the default disambiguator and learner.
 
@@ -133,18 +132,16 @@ class IncrementalMixin:
     ) -> Any:
         """Learn from more rows with candidate labels; those learned from before are kept.
 
-        The first call is ``fit``. Later calls add the rows to the graph, where only the neighbours
-        of the new rows are searched, match all rows again and train regression and forest on what
-        is found. The result is that of a ``fit`` with all rows in which everything that the first
-        call chose is given, but for the trees, which are drawn anew. The matching starts from
-        what the model of all candidate sets says, so that early mistakes are not carried on, unless
-        ``warm_start=True``.
+        The first call is ``fit``. Later calls match all rows, old and new, and train regression
+        and forest on what is found. The result is that of a ``fit`` with all rows in which
+        everything that the first call chose is given, but for the trees, which are drawn anew. The
+        matching starts from what the model of all candidate sets says, so that early mistakes are
+        not carried on, unless ``warm_start=True``.
 
-        What the first call chose stays as it is until the next ``fit``: the setting in
-        ``selected_``, whether labels are ordered, and the
-        scaling of the features, so that rows which come later are scaled by the statistics of
-        the first ones. Call ``fit`` with all rows when
-        the first ones are not typical of the later ones.
+        What the first call chose stays as it is until the next ``fit``: the hyperparameters in
+        ``selected_``, whether labels are ordered, and the scaling of the
+        features by the statistics of the first rows. Call ``fit`` with all rows when the first ones
+        are not typical of the later ones.
 
         Only available with the default disambiguator and learner.
 
@@ -203,11 +200,11 @@ class IncrementalMixin:
     def _grow(self: Any, X: Floats, sets: CandidateSets, prior: Floats | None) -> Any:
         """Learn from all rows where X is new, with the views and the setting that there are."""
         rng = check_random_state(self.random_state)
-        views, added = grown_views(self._views, X)
-        graph = grown_graphs(self._graph, added[:N_GRAPH_VIEWS], random_state=rng)
+        views = grown_views(self._views, X)
+        graph = self._options.graph(views[:N_GRAPH_VIEWS], rng)
         table = self._table
         if table is not None:
-            (table,), _ = grown_views([table], X)
+            (table,) = grown_views([table], X)
         self._seen = self._seen | sets.mask.any(axis=0)
         self._priority = rng.permutation(int(self._seen.sum()))
         labels = self.classes_[self._seen]
