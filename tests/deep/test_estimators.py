@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
+from sklearn.datasets import make_moons
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 torch = pytest.importorskip("torch")
@@ -42,7 +43,9 @@ def case(seed=0, m=60, d=4, q=4):
 @every_method
 def test_confidences_live_on_the_candidates_and_fits_repeat(method):
     X, mask = case()
+    users_own = torch.random.get_rng_state()
     model = clone(method).fit(X, mask)
+    assert torch.equal(torch.random.get_rng_state(), users_own)
     assert (model.label_confidences_[~mask] == 0).all()
     np.testing.assert_allclose(model.label_confidences_.sum(axis=1), 1.0)
     assert mask[np.arange(len(mask)), model.labels_].all()
@@ -65,6 +68,16 @@ def test_clusters_are_found(method):
     model = clone(method).set_params(module="mlp", max_iter=15).fit(X[:90], mask[:90])
     assert (model.labels_ == y[:90]).mean() > 0.9
     assert model.score(X[90:], y[90:]) > 0.9
+
+
+@every_method
+def test_two_moons_are_told_apart(method):
+    X, y = make_moons(200, noise=0.1, random_state=0)
+    mask = np.eye(3, dtype=bool)[y]
+    mask |= np.random.RandomState(0).rand(200, 3) < 0.3
+    model = clone(method).set_params(module="mlp", learning_rate=0.01, max_iter=40)
+    model.fit(X[:150], mask[:150])
+    assert model.score(X[150:], y[150:]) > 0.9
 
 
 @every_method

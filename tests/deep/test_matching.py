@@ -19,6 +19,12 @@ def targets_of(mask, **settings):
     return objective
 
 
+def after_warmup(mask, **settings):
+    objective = targets_of(mask, **settings)
+    objective.all_alike = False
+    return objective
+
+
 def test_the_matching_is_that_of_the_library_on_the_embeddings():
     X, mask, _ = random_problem(0, m=60)
     objective = targets_of(mask, n_neighbors=10, balance=0.5, max_iter=3, start_exponent=0.0)
@@ -29,7 +35,7 @@ def test_the_matching_is_that_of_the_library_on_the_embeddings():
 
 def test_targets_are_posterior_times_a_power_of_the_matching():
     _, mask, _ = random_problem(0, m=6)
-    objective = targets_of(mask, exponent=0.5, warmup=0)
+    objective = after_warmup(mask, exponent=0.5)
     objective.matched = torch.where(objective.mask, torch.rand(mask.shape), 0.0)
     logits = torch.randn(mask.shape, requires_grad=True)
     objective.loss(logits, torch.arange(6)).backward()
@@ -46,27 +52,30 @@ def test_targets_are_posterior_times_a_power_of_the_matching():
             assert float(objective.weights[row, label]) == pytest.approx(expected, abs=1e-6)
 
 
-def test_all_candidates_count_alike_until_the_first_matching():
+@pytest.mark.parametrize(
+    ("n_epochs", "matched_after"), [(150, [2, 5, 8]), (250, [3, 6]), (15, [1, 4, 7])]
+)
+def test_all_candidates_count_alike_until_the_first_matching(n_epochs, matched_after):
     X, mask, _ = random_problem(0, m=30)
-    objective = targets_of(mask, warmup=2, interval=3)
+    objective = targets_of(mask, interval=3)
     logits, rows = torch.randn(mask.shape), torch.arange(30)
     asked = []
 
     def network():
-        asked.append(epoch)
+        asked.append(epoch + 1)
         return logits, torch.tensor(X)
 
     for epoch in range(8):
         objective.loss(logits, rows)
-        if epoch < 2:
-            assert torch.equal(objective.weights, uniform_weights(objective.mask))
-        objective.after_epoch(epoch, 8, network)
-    assert asked == [1, 4, 7]
+        alike = torch.equal(objective.weights, uniform_weights(objective.mask))
+        assert alike == (epoch < matched_after[0])
+        objective.after_epoch(epoch, n_epochs, network)
+    assert asked == matched_after
 
 
 def test_exponent_zero_is_cc_after_the_warm_up():
     _, mask, _ = random_problem(0, m=6)
-    objective = targets_of(mask, exponent=0.0, warmup=0)
+    objective = after_warmup(mask, exponent=0.0)
     gradients = []
     for loss in (
         lambda z: objective.loss(z, torch.arange(6)),
@@ -110,6 +119,6 @@ def test_neighbours_overrule_what_a_network_would_memorise():
 def test_few_rows_and_any_module():
     X, mask = torch.randn(2, 1, 4, 4), torch.ones(2, 3, dtype=torch.bool)
     module = torch.nn.Sequential(torch.nn.Conv2d(1, 3, 4), torch.nn.Flatten())  # no linear layer
-    objective = MatchingTargets(warmup=0)
+    objective = MatchingTargets(interval=1)
     Trainer(max_iter=2).train(module, objective, X, mask)
     assert torch.isfinite(objective.confidences(*Trainer().evaluate(module, X))).all()

@@ -668,8 +668,9 @@ class DeepGMPLL(_Network):
 
     Parameters
     ----------
-    interval, warmup, n_neighbors, balance, exponent, start_exponent
-        See :class:`gmpll.deep.MatchingTargets`; ``exponent=0`` is :class:`CC` after a warm-up.
+    interval, n_neighbors, balance, exponent, start_exponent
+        See :class:`gmpll.deep.MatchingTargets`; ``exponent=0`` is :class:`CC` after the first
+        hundredth of the epochs.
     module, optimizer, ..., random_state
         See :class:`gmpll.deep.PartialLabelNetwork`. What goes into the last linear layer of the
         module is the embedding.
@@ -683,7 +684,6 @@ class DeepGMPLL(_Network):
     """
 
     interval: Count = 3
-    warmup: NotNegativeCount = 3
     n_neighbors: Count = 20
     balance: NotNegative = 0.5
     exponent: NotNegative = 0.25
