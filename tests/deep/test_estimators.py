@@ -235,11 +235,35 @@ def test_parameter_tables_cover_the_constructors():
         assert set(Method._parameter_constraints) == set(Method().get_params()), Method
 
 
-def test_torch_is_loaded_late_and_missed_in_one_sentence():
-    code = (
-        "import sys, gmpll, gmpll.methods; assert 'torch' not in sys.modules;"
-        "sys.modules['torch'] = None; from gmpll.deep import PRODEN"
+WITHOUT_TORCH = """
+import sys
+
+class Hidden:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "torch":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Hidden())
+from gmpll import LALO, PLAGGD, PLCL, SURE
+for Method in (LALO, PLAGGD, PLCL, SURE):
+    print(*Method(random_state=0).fit([[0.0], [5.0]], [{"a"}, {"a", "b"}]).labels_)
+from gmpll.deep import PRODEN
+"""
+
+
+def test_torch_is_loaded_late():
+    code = "import sys, gmpll, gmpll.methods; print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
+def test_torch_is_missed_in_one_sentence_and_by_networks_alone():
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", WITHOUT_TORCH],
+        capture_output=True,
+        text=True,
+        check=False,
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert len(done.stdout.split()) == 8
     sentence = "ImportError: gmpll.deep needs PyTorch: pip install 'gmpll[torch]'."
     assert done.stderr.splitlines()[-1] == sentence
