@@ -116,8 +116,12 @@ def test_a_stream_learns_and_goes_on_from_a_fit():
     assert 0 < np.abs(fitted.predict_proba(X[1000:]) - before).max() < 0.2
     with pytest.raises(ValueError, match="which is none of the 3 labels"):
         fitted.partial_fit(X[:2], [{"z"}, {"a"}])
-    with pytest.raises(ValueError, match="classes differ"):
+    with pytest.raises(ValueError, match="but the labels of this model are"):
         fitted.partial_fit(X[:2], sets[:2], classes=["a", "b"])
+    in_their_order = CC("linear", random_state=0)
+    for _ in range(2):
+        in_their_order.partial_fit(X[:50], sets[:50], classes=["c", "a", "b"])
+    assert in_their_order.classes_.tolist() == ["c", "a", "b"]
 
 
 def test_the_model_is_chosen_by_held_out_candidates():
