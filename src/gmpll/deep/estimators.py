@@ -668,8 +668,8 @@ class DeepGMPLL(_Network):
     Parameters
     ----------
     interval, n_neighbors, balance, exponent, start_exponent
-        See :class:`gmpll.deep.MatchingTargets`; ``exponent=0`` is :class:`CC` after the first
-        hundredth of the epochs.
+        See :class:`gmpll.deep.MatchingTargets`; ``exponent=0`` is :class:`PRODEN` after the
+        first hundredth of the epochs.
     module, optimizer, ..., random_state
         See :class:`gmpll.deep.PartialLabelNetwork`. What goes into the last linear layer of the
         module is the embedding.

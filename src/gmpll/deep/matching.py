@@ -1,13 +1,18 @@
 """Matching inside training: graph matching on the embeddings of the network that is trained."""
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from gmpll.deep.objectives import Network, WeightedCandidates, posterior, uniform_weights
+from gmpll.deep.objectives import (
+    Network,
+    WeightedCandidates,
+    cross_entropy,
+    posterior,
+    uniform_weights,
+)
 from gmpll.graph.local import LocalGraph
 from gmpll.graph.views import CosineView
 from gmpll.matching import LocalAffinity, match
@@ -24,8 +29,8 @@ class MatchingTargets(WeightedCandidates):
 
     Every ``interval`` epochs the training rows are matched to their candidates on the local graph
     of their embeddings, as by :class:`gmpll.GMPLL` with ``graph="local"``. The matching starts from
-    a power of the network's posterior. The targets of a step are the posterior of that moment times
-    a power of the matching probabilities: with the power 0 this is CC. In the first hundredth of
+    a power of the network's posterior. The targets of a row are those of PRODEN, the posterior when
+    the row was last seen, times a power of the matching probabilities. In the first hundredth of
     the epochs, one at least, all candidates count alike, so that no label gets ahead before rows
     have found their like.
 
@@ -76,18 +81,15 @@ class MatchingTargets(WeightedCandidates):
         super().next_rows(mask, logits)
 
     def loss(self, logits: Tensor, rows: Tensor) -> Tensor:
-        """Cross-entropy against the targets of this moment."""
-        if not self.all_alike:
-            self.weights[rows] = self.posterior(logits.detach(), rows).to(self.weights.dtype)
-        return super().loss(logits, rows)
+        """Cross-entropy against the targets."""
+        if self.all_alike:
+            return cross_entropy(logits, uniform_weights(self.mask[rows]))
+        return cross_entropy(logits, self.with_matching(self.weights[rows].log(), rows))
 
-    def posterior(self, logits: Tensor, rows: Tensor) -> Tensor:
-        """Return the posterior times a power of the matching probabilities."""
-        matched = (self.matched[rows] + MIN_PROBABILITY).to(logits.dtype)
+    def with_matching(self, logits: Tensor, rows: Tensor) -> Tensor:
+        """Return the posterior of logits times a power of the matching probabilities."""
+        matched = self.matched[rows] + MIN_PROBABILITY
         return posterior(logits + self.exponent * matched.log(), self.mask[rows])
-
-    def after_step(self, rows: Tensor, before: Tensor, fresh: Callable[[], Tensor]) -> None:
-        """Leave the targets as they are: the next step makes its own."""
 
     def after_epoch(self, epoch: int, n_epochs: int, network: Network) -> None:
         """Match the rows anew."""
@@ -116,4 +118,4 @@ class MatchingTargets(WeightedCandidates):
     def confidences(self, logits: Tensor, embeddings: Tensor) -> Tensor:
         """Return the posterior of the final model times the matching of its embeddings."""
         self.rematch(logits, embeddings)
-        return self.posterior(logits, torch.arange(len(logits), device=logits.device))
+        return self.with_matching(logits, torch.arange(len(logits), device=logits.device))
