@@ -15,9 +15,9 @@ def confident(n=150, q=4, d=5, seed=0):
     return rows, rng.dirichlet(np.ones(q), size=n)
 
 
-def scikit_learn_forest(rows, confidences, seed):
+def scikit_learn_forest(rows, confidences, seed, n_trees):
     forest = ExtraTreesRegressor(
-        module.N_TREES,
+        n_trees,
         min_samples_leaf=module.LEAF_ROWS,
         bootstrap=True,
         max_samples=min(module.TREE_ROWS, len(rows)),
@@ -33,10 +33,11 @@ def test_packed_trees_say_what_scikit_learns_say(q):
     confidences = confidences.round(module.TARGET_DECIMALS)
     forest = grow_forest(rows, confidences, seed=3)
     prediction = oob_prediction(rows, confidences, seed=3)
-    reference = scikit_learn_forest(rows, confidences, seed=3)
+    reference = scikit_learn_forest(rows, confidences, 3, module.N_TREES)
     unseen = np.random.RandomState(1).randn(40, rows.shape[1])
     for asked in (unseen, rows):
         np.testing.assert_allclose(forest(asked), reference.predict(asked), atol=1e-6)
+    reference = scikit_learn_forest(rows, confidences, 3, module.N_OOB_TREES)
     np.testing.assert_allclose(prediction, reference.oob_prediction_, atol=1e-12)
 
 
@@ -74,11 +75,12 @@ def test_rows_of_any_size_are_scored():
     assert np.isfinite(oob_prediction(rows, confidences, seed=0)).all()
 
 
-def test_a_split_looks_at_no_more_features_than_a_limit(monkeypatch):
-    rows, _ = confident(d=10)
-    assert module._trees(rows, seed=0, n_trees=10).max_features == 1.0
-    monkeypatch.setattr(module, "MAX_FEATURES", 2)
-    assert module._trees(rows, seed=0, n_trees=10).max_features == 0.2
+@pytest.mark.parametrize(
+    ("n_features", "searched"), [(1, 1), (10, 10), (16, 16), (36, 24), (100, 40), (4000, 64)]
+)
+def test_a_split_looks_at_a_part_of_many_features(n_features, searched):
+    rows, _ = confident(d=n_features)
+    assert module._trees(rows, seed=0, n_trees=10).max_features == searched
 
 
 def test_constant_features_and_one_label_do_no_harm():
@@ -107,7 +109,7 @@ def test_it_learns():
 def test_it_is_smaller_than_scikit_learns():
     rows, confidences = confident(n=300, q=10)
     forest = grow_forest(rows, confidences, seed=0)
-    theirs = scikit_learn_forest(rows, confidences, seed=0)
+    theirs = scikit_learn_forest(rows, confidences, 0, module.N_TREES)
     assert 3 * len(pickle.dumps(forest)) < len(pickle.dumps(theirs))
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.optimize import minimize
 from sklearn.datasets import load_digits, make_blobs
 from sklearn.metrics import roc_auc_score
 from sklearn.metrics.pairwise import rbf_kernel
@@ -136,6 +137,44 @@ def test_weights_maximise_the_likelihood(some_scores):
     for change in ([0.05, 0.0], [0.0, 0.05]):
         moved = SetModel(0.5, best.class_prior, best.weights + change, best.outside)
         assert row_log_likelihood(moved, scores, mask).mean() <= top + 1e-6
+
+
+@pytest.mark.parametrize("outside", [False, True])
+def test_derivatives_of_the_likelihood_are_those_of_its_value(some_scores, outside):
+    scores, mask = some_scores
+    model = SetModel(0.5, np.array([0.4, 0.3, 0.2, 0.1]), np.full(2, 0.5), 0.02)
+    likelihood = set_model._SetLikelihood(model, scores, mask)
+    x = np.array([0.7, 1.3, np.log(0.05)])[: 3 if outside else 2]
+    value, slope, curvature = likelihood(x)
+    at_x = SetModel(0.5, model.class_prior, x[:2], 0.05 if outside else 0.02)
+    assert value == pytest.approx(-row_log_likelihood(at_x, scores, mask).mean())
+    for i, step in enumerate(1e-5 * np.eye(len(x))):
+        after, before = likelihood(x + step), likelihood(x - step)
+        assert (after[0] - before[0]) / 2e-5 == pytest.approx(slope[i], abs=1e-7)
+        np.testing.assert_allclose((after[1] - before[1]) / 2e-5, curvature[i], atol=1e-7)
+
+
+@pytest.mark.parametrize("outside", [False, True])
+def test_newtons_method_finds_what_a_general_solver_finds(digits, outside):
+    X, _, mask = digits
+    rows = Rows(X, mask)
+    P = confidences_within(rows.regression(mask / mask.sum(axis=1, keepdims=True)) + 1.0, mask)
+    scores = rows.without_own_set(P)
+    likelihood = set_model._SetLikelihood(SetModel(0.5, P.mean(axis=0), np.ones(2)), scores, mask)
+    start = np.array([1.0, 1.0, np.log(0.1)])[: 3 if outside else 2]
+    bounds = [(0, most) for most in set_model.MAX_WEIGHTS]
+    bounds.append(tuple(np.log(set_model.OUTSIDE_BOUNDS)))
+    found = minimize(
+        lambda x: likelihood(x)[:2],
+        start,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=bounds[: len(start)],
+        options={"ftol": 1e-14, "gtol": 1e-10},
+    )
+    x, value = likelihood.maximised(start)
+    assert value <= found.fun + 1e-4
+    np.testing.assert_allclose(x[:2], found.x[:2], atol=0.05)
 
 
 def test_labels_and_their_shares_are_found(digits):

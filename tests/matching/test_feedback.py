@@ -40,18 +40,30 @@ def test_no_iteration_changes_nothing_and_silence_is_uniform(library):
     np.testing.assert_allclose(silent, P)
 
 
-def test_the_regression_is_asked_ten_times_by_default():
+def test_the_regression_is_asked_ten_times_at_most():
     asked = []
 
     def predict(P):
         asked.append(P)
-        return P
+        return np.eye(3)[:, :: (-1) ** len(asked)]  # never settles
 
     P = MASK / MASK.sum(axis=1, keepdims=True)
     feedback(predict, MASK, P, balance=0.5)
     assert len(asked) == 10
     assert asked[0] is P
     assert asked[1] is not P
+
+
+def test_nothing_is_asked_any_more_when_it_has_settled(library):
+    asked = []
+
+    def predict(P):
+        asked.append(P)
+        return library.array(np.eye(3))
+
+    P = library.array(MASK / MASK.sum(axis=1, keepdims=True))
+    feedback(predict, library.array(MASK), P)
+    assert len(asked) == 2
 
 
 def test_a_candidate_that_gets_nothing_keeps_a_millionth(library):

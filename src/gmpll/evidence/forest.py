@@ -17,9 +17,11 @@ from gmpll._typing import Floats
 
 __all__ = ["Forest", "grow_forest", "is_forest_feasible", "oob_prediction"]
 
-#: Number of trees.
+#: Trees that score unseen rows, and trees that are asked for rows they did not draw.
 N_TREES = 100
-#: Features among which a split is searched, at most.
+N_OOB_TREES = 50
+#: A split is searched among so many times the square root of the features, and at most so many.
+FEATURES_PER_ROOT = 4.0
 MAX_FEATURES = 64
 #: Fewest rows in a leaf.
 LEAF_ROWS = 2
@@ -159,7 +161,7 @@ def oob_prediction(rows: Floats, confidences: Floats, seed: int) -> Floats:
     with warnings.catch_warnings():
         # R^2 of a label that is the same for all rows; a row that every tree drew, of very few.
         warnings.simplefilter("ignore")
-        trees = _trees(rows, seed, N_TREES).set_params(oob_score=True)
+        trees = _trees(rows, seed, N_OOB_TREES).set_params(oob_score=True)
         found = trees.fit(_single_precision(rows), _target(confidences)).oob_prediction_
     return np.nan_to_num(found).reshape(confidences.shape)
 
@@ -171,7 +173,7 @@ def _trees(rows: Floats, seed: int, n_trees: int, n_jobs: int | None = None) -> 
         n_jobs = n_threads() if rows.size > ONE_THREAD_SIZE else 1
     return ExtraTreesRegressor(
         n_trees,
-        max_features=min(1.0, MAX_FEATURES / n_features),
+        max_features=int(min(n_features, FEATURES_PER_ROOT * n_features**0.5, MAX_FEATURES)),
         min_samples_leaf=LEAF_ROWS,
         bootstrap=True,
         max_samples=min(TREE_ROWS, n_rows),

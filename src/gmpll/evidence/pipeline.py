@@ -512,11 +512,9 @@ class Pipeline:
             chosen, best = further, found
         return chosen
 
-    def stacker(self, chosen: Hyperparameters, P: Array, scores: Array | None = None) -> Stacker:
+    def stacker(self, chosen: Hyperparameters, P: Array) -> Stacker:
         """Stack a logistic regression on the out-of-sample scores of the training rows."""
-        if scores is None:
-            scores = self.out_of_sample_scores(chosen, P)
-        return fit_stacker(scores, P, chosen.stacking)
+        return fit_stacker(self.out_of_sample_scores(chosen, P), P, chosen.stacking)
 
     def out_of_sample(self, chosen: Hyperparameters, P: Array) -> Array:
         """Return what the learner says of every training row without having seen it."""

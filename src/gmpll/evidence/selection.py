@@ -173,19 +173,21 @@ def select(pipeline: Pipeline, search: Search, rng: np.random.RandomState) -> Se
     ridges = [search.plain.ridge]
     if ridges == [None] and pipeline.learner is None:
         ridges = list(RIDGES)
-    stacks = any(search.stacking)
-    comparison = _Comparison({})
-    scores: dict[Hyperparameters, float] = {}
-    for ridge, fed_back in itertools.product(ridges, search.feedback):
-        setting = replace(search.plain, ridge=ridge, feedback=fed_back, tau=tau)
-        trials = _each(partial(_Fold.trial, setting=setting, stacks=stacks), folds, pipeline)
-        comparison.trials[setting] = trials
-        scores[setting] = _mean_lift(trials)
+    settings = [
+        replace(search.plain, ridge=ridge, feedback=fed_back, tau=tau)
+        for ridge, fed_back in itertools.product(ridges, search.feedback)
+    ]
+    pairs = list(itertools.product(settings, folds))
+    trials = _each(lambda pair: pair[1].trial(pair[0]), pairs, pipeline)
+    comparison = _Comparison({setting: [] for setting in settings})
+    for (setting, _), trial in zip(pairs, trials, strict=True):
+        comparison.trials[setting].append(trial)
+    scores = {setting: _mean_lift(of_folds) for setting, of_folds in comparison.trials.items()}
     chosen = max(scores, key=lambda setting: scores[setting])  # the first of equals
 
     stacking_gains: dict[float, Gain] = {}
     forest_gains: dict[float, Gain] = {}
-    if stacks:
+    if any(search.stacking):
         stacking_gains = comparison.stacking_gains(chosen, search.stacking)
         base = scores[chosen]
         for penalty, gain in stacking_gains.items():
@@ -239,8 +241,7 @@ class _Trial:
     """What hyperparameters say of rows that were held out.
 
     ``candidates`` are theirs, ``chance`` is how often a wrong prediction of a label is covered;
-    ``confidences`` were found for the other rows, of which ``out_of_sample`` are the regression's
-    leave-one-out scores, where stacking is compared.
+    ``confidences`` were found for the other rows.
     """
 
     rows: Places
@@ -250,7 +251,6 @@ class _Trial:
     fitted: Pipeline
     table: Any
     confidences: Floats
-    out_of_sample: Floats | None
 
     def lifts(self) -> Floats:
         """Return the candidate lift of every row."""
@@ -270,7 +270,7 @@ class _Fold:
         """The regression's kernel from the rows that are fitted on to those that are held out."""
         return self._whole.regression(Hyperparameters()).between(self.held_out, self._train)
 
-    def trial(self, setting: Hyperparameters, *, stacks: bool = False) -> _Trial:
+    def trial(self, setting: Hyperparameters) -> _Trial:
         """Fit on some rows and score the others."""
         P = self._fitted.confidences(setting)
         return _Trial(
@@ -281,7 +281,6 @@ class _Fold:
             fitted=self._fitted,
             table=lambda: self._whole.table.rows[self.held_out],
             confidences=P,
-            out_of_sample=self._fitted.out_of_sample_scores(setting, P) if stacks else None,
         )
 
     def scores(self, setting: Hyperparameters, P: Floats) -> Floats:
@@ -339,7 +338,7 @@ class _Comparison:
 
 
 def _stacked(trial: _Trial, setting: Hyperparameters) -> _Trial:
-    stacker = trial.fitted.stacker(setting, trial.confidences, trial.out_of_sample)
+    stacker = trial.fitted.stacker(setting, trial.confidences)
     return replace(trial, scores=stacker(trial.scores))
 
 

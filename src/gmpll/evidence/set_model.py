@@ -40,7 +40,6 @@ from functools import cached_property
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
-from scipy.optimize import minimize
 from threadpoolctl import threadpool_limits
 
 from gmpll._typing import Floats, Mask, Places
@@ -96,6 +95,12 @@ OUTSIDE_STARTS = ((1.0, 0.003), (3.0, 0.1))
 #: were found within the sets make features look unsure, and then nothing seems to be missing.
 FIRST_OUTSIDE = 0.1
 OUTSIDE_ITERATIONS = 3
+#: Steps of Newton's method at most, how often one is halved, what the next must promise to gain,
+#: and the smallest curvature that is believed.
+NEWTON_STEPS = 20
+HALVINGS = 12
+NEWTON_GAIN = 1e-6
+FLAT = 1e-3
 TINY = 1e-300
 
 
@@ -263,35 +268,102 @@ def model_with_weights(
     model: SetModel, scores: Scores, mask: Mask, *, outside: bool = False
 ) -> SetModel:
     """Fit the weights, and the share of sets that lack the right label if wanted."""
-    terms = scores.terms()
-    sure = replace(model, outside=0.0).beforehand(mask, scores.shares)
-    beyond = replace(model, outside=1.0).beforehand(mask, scores.shares)
-
-    def objective(x: Floats) -> tuple[float, Floats]:
-        rate = np.exp(x[2]) if outside else model.outside
-        r = _ratios(x[0] * terms[0] + x[1] * terms[1], scores.shares)
-        parts = (1.0 - rate) * sure * r + rate * beyond * r
-        likelihood = np.maximum(parts.sum(axis=1), TINY)
-        excess = parts / likelihood[:, None] - scores.shares * r
-        slope = [-np.vdot(excess, term) for term in terms]
-        if outside:
-            slope.append(-rate * (((beyond - sure) * r).sum(axis=1) / likelihood).sum())
-        return -float(np.log(likelihood).sum()) / len(mask), np.array(slope) / len(mask)
-
-    bounds = [(0.0, largest) for largest in MAX_WEIGHTS]
-    starts = [model.weights]
-    if outside:  # unsure features and no stray set explain much the same as the opposite
-        bounds.append((np.log(OUTSIDE_BOUNDS[0]), np.log(OUTSIDE_BOUNDS[1])))
-        starts = [
-            np.append(np.minimum(sureness * model.weights, MAX_WEIGHTS), np.log(rate))
-            for sureness, rate in OUTSIDE_STARTS
-        ]
-    trials = [
-        minimize(objective, start, jac=True, method="L-BFGS-B", bounds=bounds) for start in starts
+    likelihood = _SetLikelihood(model, scores, mask)
+    if not outside:
+        found, _ = likelihood.maximised(model.weights)
+        return replace(model, weights=found)
+    # Unsure features and no stray set explain much the same as the opposite.
+    starts = [
+        np.append(np.minimum(sureness * model.weights, MAX_WEIGHTS), np.log(rate))
+        for sureness, rate in OUTSIDE_STARTS
     ]
-    found = min(trials, key=lambda trial: trial.fun).x
-    rate = float(np.exp(found[2])) if outside else model.outside
-    return replace(model, weights=found[:2], outside=rate)
+    found, _ = min((likelihood.maximised(start) for start in starts), key=lambda end: end[1])
+    return replace(model, weights=found[:2], outside=float(np.exp(found[2])))
+
+
+class _SetLikelihood:
+    r"""The mean of -log P(S | x) / P(S) as a function of few numbers, minimised by Newton's method.
+
+    The numbers are the two weights and, perhaps, the logarithm of the share of sets without the
+    right label. With :math:`p_l \propto` share times ratio, and w the same within the set, the
+    gradient of a row's log-likelihood in the weights is :math:`E_w t - E_p t`, and its second
+    derivatives are :math:`\operatorname{Cov}_w t - \operatorname{Cov}_p t`.
+    """
+
+    def __init__(self, model: SetModel, scores: Scores, mask: Mask) -> None:
+        self._outside = model.outside
+        self._shares = scores.shares
+        self._sure = replace(model, outside=0.0).beforehand(mask, scores.shares)
+        self._beyond = replace(model, outside=1.0).beforehand(mask, scores.shares)
+        near, scored = scores.terms()
+        self._terms = np.stack([near, scored])
+        self._moments = np.stack([near, scored, near * near, near * scored, scored * scored])
+
+    def __call__(self, x: Floats) -> tuple[float, Floats, Floats]:
+        """Return value, gradient and second derivatives."""
+        has_rate = len(x) > 2
+        rate = np.exp(x[2]) if has_rate else self._outside
+        r = _ratios(np.tensordot(x[:2], self._terms, axes=1), self._shares)
+        w = ((1.0 - rate) * self._sure + rate * self._beyond) * r
+        likelihood = np.maximum(w.sum(axis=1, keepdims=True), TINY)
+        w /= likelihood
+        of_w = np.einsum("il,kil->ki", w, self._moments)
+        of_p = np.einsum("il,il,kil->ki", self._shares, r, self._moments)
+        slope = of_p[:2].mean(axis=1) - of_w[:2].mean(axis=1)
+        curvature = _covariances(of_p) - _covariances(of_w)
+        value = -float(np.log(likelihood).mean())
+        if not has_rate:
+            return value, slope, curvature
+        u = rate * (self._beyond - self._sure) * r / likelihood
+        s = u.sum(axis=1)
+        across = (s * of_w[:2]).mean(axis=1) - np.einsum("il,kil->k", u, self._terms) / len(s)
+        return (
+            value,
+            np.append(slope, -s.mean()),
+            np.block([[curvature, across[:, None]], [across, (s * s - s).mean()]]),
+        )
+
+    def maximised(self, start: Floats) -> tuple[Floats, float]:
+        """Return where the likelihood is largest within the bounds, and the value there."""
+        bounds = np.array([*((0.0, most) for most in MAX_WEIGHTS), np.log(OUTSIDE_BOUNDS)])
+        low, high = bounds[: len(start)].T
+        x = np.clip(start, low, high)
+        value, slope, curvature = self(x)
+        for _ in range(NEWTON_STEPS):
+            free = ~(((x <= low) & (slope > 0)) | ((x >= high) & (slope < 0)))
+            step = np.zeros(len(x))
+            step[free] = _newton_step(slope[free], curvature[np.ix_(free, free)])
+            if -slope @ step < NEWTON_GAIN:
+                break
+            for _ in range(HALVINGS):
+                new = np.clip(x + step, low, high)
+                trial = self(new)
+                if trial[0] < value:
+                    break
+                step /= 2.0
+            else:
+                break
+            x, (value, slope, curvature) = new, trial
+        return x, value
+
+
+def _covariances(moments: Floats) -> Floats:
+    """Return the mean covariances of two terms from their moments in every row."""
+    first, second, *products = moments
+    a, b, c = (
+        float((product - one * other).mean())
+        for product, one, other in zip(
+            products, (first, first, second), (first, second, second), strict=True
+        )
+    )
+    return np.array([[a, b], [b, c]])
+
+
+def _newton_step(slope: Floats, curvature: Floats) -> Floats:
+    """Return the step to the minimum; downhill too where the function is not convex."""
+    values, vectors = np.linalg.eigh(curvature)
+    size = np.maximum(np.abs(values), FLAT)
+    return np.asarray(-vectors @ ((vectors.T @ slope) / size))
 
 
 @threadpool_limits.wrap(limits=1, user_api="blas")  # type: ignore[untyped-decorator]

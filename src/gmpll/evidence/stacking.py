@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import logsumexp
 from threadpoolctl import threadpool_limits
 
 from gmpll._typing import Floats
@@ -114,10 +113,14 @@ def fit_stacker(scores: Array, confidences: Array, penalty: float) -> Stacker:
 
     def objective(flat: Floats) -> tuple[float, Floats]:
         scale, W = flat[0], flat[1:].reshape(-1, q)
-        logits = scale * F + asked @ W
-        logits -= logsumexp(logits, axis=1, keepdims=True)
-        excess = np.exp(logits) - confidences
-        value = -np.vdot(confidences, logits) + 0.5 * penalty * np.vdot(W, W)
+        logits = asked @ W
+        logits += scale * F
+        logits -= logits.max(axis=1, keepdims=True)
+        excess = np.exp(logits)
+        total = excess.sum(axis=1, keepdims=True)
+        value = np.log(total).sum() - np.vdot(confidences, logits) + 0.5 * penalty * np.vdot(W, W)
+        excess /= total
+        excess -= confidences
         of_W = asked.T @ excess + penalty * W
         return float(value), np.concatenate([[np.vdot(excess, F)], of_W.ravel()])
 

@@ -18,8 +18,10 @@ from gmpll.arrays import Array, array_namespace, evaluated
 from gmpll.matching.affinity import DenseLayout
 from gmpll.matching.masses import normalise_masses
 
-#: How often the regression is asked again after its last prediction was taken.
+#: How often the regression is asked again at most after its last prediction was taken, and by how
+#: much a row's probabilities change in sum, on average, where nothing moves any more.
 FEEDBACK_ITERATIONS = 10
+SETTLED = 1e-3
 #: Predictions are sharpened by this power, as an iteration of the matching multiplies two
 #: probabilities.
 SHARPNESS = 2
@@ -50,5 +52,7 @@ def feedback(
             support = support * priors
         support = xp.where(mask, support, 0.0)
         new = normalise_masses(layout, support, P, balance=balance, expected_mass=expected_mass)
-        (P,) = evaluated(new)
+        P, moved = evaluated(new, xp.sum(xp.abs(new - P)))
+        if float(moved) < SETTLED * P.shape[0]:
+            break
     return P
