@@ -4,12 +4,11 @@ import copy
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from gmpll._columns import sets_of_known_labels
+from gmpll._columns import check_same_labels, sets_of_known_labels, unique_labels
 from gmpll._progress import begin, plan, printing
 from gmpll._sklearn import fit_context
 from gmpll._typing import Floats, Mask
@@ -172,14 +171,14 @@ class IncrementalMixin:
         (['a', 'a', 'b', 'b', 'b', 'a'], 6)
         """
         knowledge = {"gold": gold, "impossible": impossible}
-        labels = self.classes_ if hasattr(self, "classes_") else _unique_labels(classes)
+        labels = self.classes_ if hasattr(self, "classes_") else unique_labels(classes)
         y, candidate_weight = votes_as_weights(self, y, candidate_weight, labels)
         if not hasattr(self, "classes_"):
             if labels is not None:
                 y = sets_of_known_labels(y, labels)
             return self.fit(X, y, **knowledge, candidate_weight=candidate_weight)
         self._check_grows()
-        _check_same_labels(classes, self.classes_)
+        check_same_labels(classes, self.classes_)
         features = self._check_X(X, reset=False)
         sets = sets_of_known_labels(y, self.classes_, n_samples=len(features), possible=self._seen)
         sets = apply_constraints(sets, **knowledge)
@@ -251,21 +250,3 @@ class IncrementalMixin:
         every = np.ones(len(self.classes_), dtype=bool)
         shares = class_shares(self.class_prior, self.classes_, every)
         return Prior(classes=shares).expected_mass(n_samples)
-
-
-def _unique_labels(classes: Any) -> NDArray[Any] | None:
-    if classes is None:
-        return None
-    labels = np.asarray(classes)
-    if labels.ndim != 1 or len(set(labels.tolist())) != len(labels):
-        raise ValueError("classes must be a sequence of labels, each of them once.")
-    return labels
-
-
-def _check_same_labels(classes: Any, settled: NDArray[Any]) -> None:
-    labels = _unique_labels(classes)
-    if labels is not None and labels.tolist() != settled.tolist():
-        raise ValueError(
-            f"classes is {labels.tolist()}, but the labels of this model are "
-            f"{settled.tolist()} since the first call: leave classes out, or call fit."
-        )
