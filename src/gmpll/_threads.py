@@ -11,6 +11,8 @@ from typing import Any, TypeVar
 import joblib
 from threadpoolctl import ThreadpoolController
 
+from gmpll._progress import unheard
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -30,7 +32,8 @@ def in_threads(function: Callable[[Item], Result], items: Iterable[Item]) -> lis
     items = list(items)
     workers = 1 if getattr(_here, "is_worker", False) else min(n_threads(), len(items))
     if workers <= 1:
-        return [function(item) for item in items]
+        with unheard():  # as in other threads
+            return [function(item) for item in items]
     with one_blas_thread(), ThreadPoolExecutor(workers, initializer=_become_worker) as pool:
         return list(pool.map(function, items))
 

@@ -48,7 +48,7 @@ def test_truth_plays_no_part_in_fitting():
     mask = random_candidates(y, 0.7, 1, random_state=0)
     model = PartialLabelClassifier(random_state=0).fit(X, mask)
     assert set(model.selected_) == {
-        "views", "ridge", "stacking", "forest", "feedback", "tau",
+        "views", "ridge", "stacking", "forest", "feedback", "tau", "weight_exponent",
     }  # fmt: skip
     settings = [setting for setting, _ in model.selection_.scores]
     assert {setting.stacking for setting in settings} == set(STACKING)

@@ -113,7 +113,7 @@ class NumpyEngine(Engine):
         else:
             estimator = clone(search, safe=False).fit(rows)
             with_self = Neighbors(*estimator.kneighbors(rows, n_neighbors=k + 1))
-            found = _without_self(with_self, np.arange(len(rows)))
+            found = without_self(with_self, np.arange(len(rows)))
         return _completed(found, rows, n_jobs)
 
     def symmetric_weights(self, indices: Array, values: Array) -> sp.csr_array:
@@ -174,12 +174,12 @@ def _completed(found: Neighbors, rows: AnyFloats, n_jobs: int | None) -> Neighbo
     missed = np.flatnonzero((found.indices < 0).any(axis=1))
     if missed.size:
         search = NearestNeighbors(n_neighbors=found.indices.shape[1] + 1, n_jobs=n_jobs).fit(rows)
-        exact = _without_self(Neighbors(*search.kneighbors(rows[missed])), missed)
+        exact = without_self(Neighbors(*search.kneighbors(rows[missed])), missed)
         found.distances[missed], found.indices[missed] = exact
     return found
 
 
-def _without_self(found: Neighbors, own: Places) -> Neighbors:
+def without_self(found: Neighbors, own: Places) -> Neighbors:
     """Take every row out of its own neighbours, or else the farthest of them."""
     distances, indices = found
     others = indices != own[:, None]
