@@ -38,7 +38,7 @@ NEEDS = {
     "gmpll.apps.serving": "review",
     "gmpll.apps.web": "review",
     "gmpll.apps.progress": "cli",
-    "gmpll.apps.tables.page": "tables",
+    "gmpll.apps.tables": "tables",
     "gmpll.experiments": "experiments",
     "gmpll.deep": "torch",
     "gmpll.engines.cells": "neighbors",

@@ -94,3 +94,23 @@ def _with_full_sets(y: Any, labels: list[Any]) -> Any:
     if has_rows and all(row is None or isinstance(row, SET_TYPES) for row in y):
         return [labels if row is None else row for row in y]
     return y
+
+
+def unique_labels(classes: Any) -> NDArray[Any] | None:
+    """Return the labels that a user names, or None; each of them must be there once."""
+    if classes is None:
+        return None
+    labels = np.asarray(classes)
+    if labels.ndim != 1 or len(set(labels.tolist())) != len(labels):
+        raise ValueError("classes must be a sequence of labels, each of them once.")
+    return labels
+
+
+def check_same_labels(classes: Any, settled: NDArray[Any]) -> None:
+    """Refuse labels that are not those of the first call to ``partial_fit``, in their order."""
+    labels = unique_labels(classes)
+    if labels is not None and labels.tolist() != settled.tolist():
+        raise ValueError(
+            f"classes is {labels.tolist()}, but the labels of this model are "
+            f"{settled.tolist()} since the first call: leave classes out, or call fit."
+        )

@@ -104,8 +104,7 @@ class BasePartialLabelClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMe
             A 0/1 matrix, sparse matrix or DataFrame with a column per label, a sequence of label
             sets, or a label vector; see :func:`gmpll.as_candidates`. Of what
             :func:`gmpll.candidates_from_votes` returns the weights count as well in methods that
-            take them, see
-            :meth:`gmpll.PartialLabelClassifier.fit`.
+            take them, see :meth:`gmpll.PartialLabelClassifier.fit`.
         gold : array-like of shape (n_samples,), default=None
             Labels that are known for certain; None, NaN or -1 where there is none (-1 is a label
             if y has it). A known label becomes the only candidate of its row, also if it was

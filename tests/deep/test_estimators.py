@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
+from sklearn.datasets import make_moons
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 torch = pytest.importorskip("torch")
@@ -42,7 +43,9 @@ def case(seed=0, m=60, d=4, q=4):
 @every_method
 def test_confidences_live_on_the_candidates_and_fits_repeat(method):
     X, mask = case()
+    users_own = torch.random.get_rng_state()
     model = clone(method).fit(X, mask)
+    assert torch.equal(torch.random.get_rng_state(), users_own)
     assert (model.label_confidences_[~mask] == 0).all()
     np.testing.assert_allclose(model.label_confidences_.sum(axis=1), 1.0)
     assert mask[np.arange(len(mask)), model.labels_].all()
@@ -65,6 +68,16 @@ def test_clusters_are_found(method):
     model = clone(method).set_params(module="mlp", max_iter=15).fit(X[:90], mask[:90])
     assert (model.labels_ == y[:90]).mean() > 0.9
     assert model.score(X[90:], y[90:]) > 0.9
+
+
+@every_method
+def test_two_moons_are_told_apart(method):
+    X, y = make_moons(200, noise=0.1, random_state=0)
+    mask = np.eye(3, dtype=bool)[y]
+    mask |= np.random.RandomState(0).rand(200, 3) < 0.3
+    model = clone(method).set_params(module="mlp", learning_rate=0.01, max_iter=40)
+    model.fit(X[:150], mask[:150])
+    assert model.score(X[150:], y[150:]) > 0.9
 
 
 @every_method
@@ -103,8 +116,12 @@ def test_a_stream_learns_and_goes_on_from_a_fit():
     assert 0 < np.abs(fitted.predict_proba(X[1000:]) - before).max() < 0.2
     with pytest.raises(ValueError, match="which is none of the 3 labels"):
         fitted.partial_fit(X[:2], [{"z"}, {"a"}])
-    with pytest.raises(ValueError, match="classes differ"):
+    with pytest.raises(ValueError, match="but the labels of this model are"):
         fitted.partial_fit(X[:2], sets[:2], classes=["a", "b"])
+    in_their_order = CC("linear", random_state=0)
+    for _ in range(2):
+        in_their_order.partial_fit(X[:50], sets[:50], classes=["c", "a", "b"])
+    assert in_their_order.classes_.tolist() == ["c", "a", "b"]
 
 
 def test_the_model_is_chosen_by_held_out_candidates():
@@ -222,11 +239,35 @@ def test_parameter_tables_cover_the_constructors():
         assert set(Method._parameter_constraints) == set(Method().get_params()), Method
 
 
-def test_torch_is_loaded_late_and_missed_in_one_sentence():
-    code = (
-        "import sys, gmpll, gmpll.methods; assert 'torch' not in sys.modules;"
-        "sys.modules['torch'] = None; from gmpll.deep import PRODEN"
+WITHOUT_TORCH = """
+import sys
+
+class Hidden:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "torch":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Hidden())
+from gmpll import LALO, PLAGGD, PLCL, SURE
+for Method in (LALO, PLAGGD, PLCL, SURE):
+    print(*Method(random_state=0).fit([[0.0], [5.0]], [{"a"}, {"a", "b"}]).labels_)
+from gmpll.deep import PRODEN
+"""
+
+
+def test_torch_is_loaded_late():
+    code = "import sys, gmpll, gmpll.methods; print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
+def test_torch_is_missed_in_one_sentence_and_by_networks_alone():
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", WITHOUT_TORCH],
+        capture_output=True,
+        text=True,
+        check=False,
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert len(done.stdout.split()) == 8
     sentence = "ImportError: gmpll.deep needs PyTorch: pip install 'gmpll[torch]'."
     assert done.stderr.splitlines()[-1] == sentence

@@ -7,7 +7,12 @@ torch = pytest.importorskip("torch")
 
 from gmpll import GMPLL  # noqa: E402
 from gmpll.deep import DeepGMPLL, MatchingTargets, Trainer  # noqa: E402
-from gmpll.deep.objectives import candidate_loss, posterior, uniform_weights  # noqa: E402
+from gmpll.deep.objectives import (  # noqa: E402
+    WeightedCandidates,
+    cross_entropy,
+    posterior,
+    uniform_weights,
+)
 from gmpll.graph.local import LocalGraph  # noqa: E402
 from gmpll.graph.views import CosineView  # noqa: E402
 from problems import random_problem  # noqa: E402
@@ -19,6 +24,12 @@ def targets_of(mask, **settings):
     return objective
 
 
+def after_warmup(mask, **settings):
+    objective = targets_of(mask, **settings)
+    objective.all_alike = False
+    return objective
+
+
 def test_the_matching_is_that_of_the_library_on_the_embeddings():
     X, mask, _ = random_problem(0, m=60)
     objective = targets_of(mask, n_neighbors=10, balance=0.5, max_iter=3, start_exponent=0.0)
@@ -27,55 +38,66 @@ def test_the_matching_is_that_of_the_library_on_the_embeddings():
     np.testing.assert_allclose(objective.matched, reference.label_confidences_, atol=1e-4)
 
 
-def test_targets_are_posterior_times_a_power_of_the_matching():
+def test_targets_are_the_last_posterior_times_a_power_of_the_matching():
     _, mask, _ = random_problem(0, m=6)
-    objective = targets_of(mask, exponent=0.5, warmup=0)
+    objective, rows = after_warmup(mask, exponent=0.5), torch.arange(6)
     objective.matched = torch.where(objective.mask, torch.rand(mask.shape), 0.0)
-    logits = torch.randn(mask.shape, requires_grad=True)
-    objective.loss(logits, torch.arange(6)).backward()
-    difference = (torch.softmax(logits, dim=1) - objective.weights).detach() / 6
-    np.testing.assert_allclose(logits.grad, difference, atol=1e-6)  # the targets are held fixed
+    last, logits = torch.randn(mask.shape), torch.randn(mask.shape, requires_grad=True)
+    objective.after_step(rows, last, None)
+    objective.loss(logits, rows).backward()
+    targets = torch.softmax(logits, dim=1).detach() - 6 * logits.grad  # they are held fixed
     for row in range(6):
         raw = {
-            label: np.exp(logits[row, label].item())
+            label: np.exp(last[row, label].item())
             * (float(objective.matched[row, label]) + 1e-4) ** 0.5
             for label in np.flatnonzero(mask[row])
         }
         for label in range(mask.shape[1]):
             expected = raw.get(label, 0.0) / sum(raw.values())
-            assert float(objective.weights[row, label]) == pytest.approx(expected, abs=1e-6)
+            assert float(targets[row, label]) == pytest.approx(expected, abs=1e-5)
 
 
-def test_all_candidates_count_alike_until_the_first_matching():
+@pytest.mark.parametrize(
+    ("n_epochs", "matched_after"), [(150, [2, 5, 8]), (250, [3, 6]), (15, [1, 4, 7])]
+)
+def test_all_candidates_count_alike_until_the_first_matching(n_epochs, matched_after):
     X, mask, _ = random_problem(0, m=30)
-    objective = targets_of(mask, warmup=2, interval=3)
+    objective = targets_of(mask, interval=3)
     logits, rows = torch.randn(mask.shape), torch.arange(30)
     asked = []
 
     def network():
-        asked.append(epoch)
+        asked.append(epoch + 1)
         return logits, torch.tensor(X)
 
+    alike = float(cross_entropy(logits, uniform_weights(objective.mask)))
     for epoch in range(8):
-        objective.loss(logits, rows)
-        if epoch < 2:
-            assert torch.equal(objective.weights, uniform_weights(objective.mask))
-        objective.after_epoch(epoch, 8, network)
-    assert asked == [1, 4, 7]
+        loss = float(objective.loss(logits, rows))
+        assert (loss == alike) == (epoch < matched_after[0])
+        objective.after_step(rows, logits, None)
+        objective.after_epoch(epoch, n_epochs, network)
+    assert asked == matched_after
 
 
-def test_exponent_zero_is_cc_after_the_warm_up():
+def test_exponent_zero_is_proden_after_the_warm_up():
     _, mask, _ = random_problem(0, m=6)
-    objective = targets_of(mask, exponent=0.0, warmup=0)
-    gradients = []
-    for loss in (
-        lambda z: objective.loss(z, torch.arange(6)),
-        lambda z: candidate_loss(z, objective.mask),
-    ):
-        logits = torch.ones(mask.shape).cumsum(dim=1).requires_grad_()
-        loss(logits).backward()
-        gradients.append(logits.grad)
-    np.testing.assert_allclose(*gradients, atol=1e-6)
+    objective, proden = after_warmup(mask, exponent=0.0), WeightedCandidates()
+    proden.start(torch.tensor(mask), None, None)
+    rows = torch.arange(6)
+    for logits in torch.randn(3, *mask.shape):
+        expected = proden.loss(logits, rows)
+        assert float(objective.loss(logits, rows)) == pytest.approx(float(expected), rel=1e-5)
+        objective.after_step(rows, logits, None)
+        proden.after_step(rows, logits, None)
+
+
+def test_a_candidate_that_underflows_does_no_harm():
+    objective, rows = after_warmup(np.array([[True, True, False]]), exponent=50.0), torch.arange(1)
+    objective.after_step(rows, torch.tensor([[500.0, -500.0, 0.0]]), None)
+    objective.matched = torch.tensor([[0.0, 1.0, 0.0]])
+    logits = torch.zeros(1, 3, requires_grad=True)
+    objective.loss(logits, rows).backward()
+    np.testing.assert_allclose(logits.grad, [[1 / 3 - 1, 1 / 3, 1 / 3]], rtol=1e-5)
 
 
 def test_the_matching_starts_from_a_power_of_the_posterior():
@@ -110,6 +132,6 @@ def test_neighbours_overrule_what_a_network_would_memorise():
 def test_few_rows_and_any_module():
     X, mask = torch.randn(2, 1, 4, 4), torch.ones(2, 3, dtype=torch.bool)
     module = torch.nn.Sequential(torch.nn.Conv2d(1, 3, 4), torch.nn.Flatten())  # no linear layer
-    objective = MatchingTargets(warmup=0)
+    objective = MatchingTargets(interval=1)
     Trainer(max_iter=2).train(module, objective, X, mask)
     assert torch.isfinite(objective.confidences(*Trainer().evaluate(module, X))).all()

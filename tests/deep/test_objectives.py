@@ -96,7 +96,9 @@ def test_all_labels_as_candidates_say_nothing():
     z = Z.clone().requires_grad_()
     cross_entropy(z, posterior(Z, every)).backward()
     close(z.grad, np.zeros((1, 4)), 1e-12)
-    assert torch.isfinite(leveraged_loss(Z, every, leverage_weights(Z, every), 1.0))
+    weights = leverage_weights(Z, every)
+    alone = (weights * torch.sigmoid(-Z)).sum()  # there is no other side
+    close(leveraged_loss(Z, every, weights, 1.0), alone.numpy(), 1e-12)
 
 
 def literal_path(X, mask, n_steps, rate, method):
@@ -208,6 +210,7 @@ def test_worked_numbers_of_cavl():
     close(activation_values(Z)[0], [0.0, 0.0, -2.0, 0.25])
     cases = [
         (Z, S, 3),  # the largest logit is another
+        (torch.tensor([[0.5, 1.2, 2.0]]), torch.tensor([[True, True, False]]), 0),  # not monotone
         (torch.tensor([[3.0, 2.0, -4.0]]), torch.tensor([[True, True, False]]), 0),
         (torch.tensor([[-1.0, -0.5, 2.0]]), torch.tensor([[True, True, False]]), 1),  # all below 0
     ]
@@ -246,6 +249,12 @@ def test_pop_strikes_exactly_what_is_below_the_threshold():
     assert objective.theta == 1e-3  # one of nine is many
 
 
+def test_pop_does_not_compare_with_a_candidate_that_is_struck_already():
+    objective = started(Purification(theta=0.5), torch.tensor([[False, True, True]]))
+    objective.strike(torch.tensor([[0.9, 0.06, 0.04]]))
+    assert objective.mask.tolist() == [[False, True, True]]
+
+
 def test_pop_never_empties_a_row_and_theta_stops():
     _, mask, _ = problem(m=30)
     objective = Purification(
@@ -281,6 +290,29 @@ def test_pop_without_threshold_is_proden():
         Trainer(batch_size=16, max_iter=12, learning_rate=0.1).train(module, objective, X, mask)
         trained.append(module.weight.detach().numpy())
     np.testing.assert_array_equal(*trained)
+
+
+@pytest.mark.parametrize(
+    "objective",
+    [
+        Objective,
+        WeightedCandidates,
+        lambda: WeightedCandidates(second_pass=True),
+        Activation,
+        Purification,
+    ],
+)
+def test_certain_rows_are_learned_as_by_cross_entropy(objective):
+    X, _, y = problem()
+    expected = zero_linear(3, 4)
+    optimizer = torch.optim.Adam(expected.parameters(), 0.1)
+    for _ in range(10):
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(expected(X), y).backward()
+        optimizer.step()
+    module, mask = zero_linear(3, 4), torch.nn.functional.one_hot(y, 4).bool()
+    Trainer(max_iter=10, learning_rate=0.1, weight_decay=0.0).train(module, objective(), X, mask)
+    close(module.weight, expected.weight.detach().numpy(), 1e-5)
 
 
 @pytest.mark.parametrize(

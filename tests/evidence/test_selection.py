@@ -194,7 +194,7 @@ class TestForestShare:
 
     def test_no_forest_where_it_would_take_long(self, monkeypatch):
         X, mask, _ = self.problem()
-        monkeypatch.setattr("gmpll.evidence.forest.MAX_ROWS", 399)
+        monkeypatch.setattr("gmpll.evidence.forest.MAX_VALUES", 399)
         model = PartialLabelClassifier(random_state=0).fit(X, mask)
         assert model.selected_["forest"] == 0
         assert {setting.forest for setting, _ in model.selection_.scores} == {0.0}

@@ -405,7 +405,7 @@ def test_sets_are_modelled_at_every_size(monkeypatch):
 
     exact = fitted()
     monkeypatch.setattr(stages, "EXACT_ROWS", 400)
-    monkeypatch.setattr(stages, "SET_MODEL_ROWS", 300)
+    monkeypatch.setattr(stages, "number_of_landmarks", lambda n_samples: 300)
     sampled = fitted()
     assert exact.evidence_ != sampled.evidence_
     assert sampled.selected_["tau"] == exact.selected_["tau"]

@@ -15,7 +15,7 @@ from sklearn.naive_bayes import GaussianNB
 from gmpll import GMPLL, PLKNN, PartialLabelClassifier
 from gmpll._columns import sets_of_known_labels
 from gmpll.evidence.pipeline import N_GRAPH_VIEWS, GraphMatching, Pipeline, set_regression
-from gmpll.graph.growing import edges_of_new_rows
+from gmpll.graph.new_rows import edges_of_new_rows
 from gmpll.methods._incremental import SCORE_FLOOR
 from problems import random_problem
 

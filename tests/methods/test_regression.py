@@ -22,6 +22,7 @@ def test_the_six_rows():
     np.testing.assert_allclose(intercept, [0.229786, 0.053388, 0.716827], atol=1e-6)
     fitted = regression.fitted(UNIFORM)
     np.testing.assert_allclose(fitted[0], [0.377913, 0.382353, 0.239734], atol=1e-6)
+    np.testing.assert_allclose(fitted[2], [0.087575, 0.644385, 0.268041], atol=1e-6)
     np.testing.assert_allclose(fitted[4], [0.424794, 0.069023, 0.506183], atol=1e-6)
 
 

@@ -15,7 +15,7 @@ from numpy.random import RandomState
 from sklearn.utils import check_random_state
 from torch import Tensor, nn
 
-from gmpll._columns import sets_of_known_labels
+from gmpll._columns import check_same_labels, sets_of_known_labels, unique_labels
 from gmpll._parameters import Count, NotNegative, Positive, Seed, Switch, with_parameters
 from gmpll._sklearn import Integral, Interval, Real, StrOptions, fit_context
 from gmpll._typing import Floats, Mask
@@ -111,13 +111,11 @@ class _Network(ProbabilityMixin, BasePartialLabelClassifier):
         return found / found.sum(axis=1, keepdims=True)
 
     def _scores(self, X: Floats) -> Floats:
-        device = self._device
-        own = self.module_name_ == "own"
-        module = self.module_
-        if not own or device.type != "cpu":  # a row's answer must not depend on its batch
-            module = copy.deepcopy(module).to(device, None if own else torch.float64)
-        inputs = self._inputs(X).to(torch.float32 if own else torch.float64)
-        logits, _ = Trainer().evaluate(module, inputs)
+        # In double precision a row's answer does not depend on its batch; a user's own module may
+        # have no double precision.
+        precision = torch.float32 if self.module_name_ == "own" else torch.float64
+        module = copy.deepcopy(self.module_).to(self._device, precision)
+        logits, _ = Trainer().evaluate(module, self._inputs(X).to(precision))
         return torch.softmax(logits.double(), dim=1).cpu().numpy()
 
     # Inputs
@@ -246,10 +244,10 @@ class _Network(ProbabilityMixin, BasePartialLabelClassifier):
         X, y = (v.numpy(force=True) if isinstance(v, Tensor) else v for v in (X, y))
         first = self._stream is None
         features = self._check_X(X, reset=first)
+        if hasattr(self, "classes_"):
+            check_same_labels(classes, self.classes_)
         if first:
             self._begin_stream(features, y, classes)
-        elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
-            raise ValueError("classes differ from those of the first call to partial_fit.")
         sets = sets_of_known_labels(y, self.classes_, n_samples=len(features))
         inputs, candidates = self._inputs(features), self._tensor(sets.mask)
         trainer, module, objective, optimizer, rng = self._stream
@@ -281,7 +279,8 @@ class _Network(ProbabilityMixin, BasePartialLabelClassifier):
             module = copy.deepcopy(self.module_).to(self._device)
             inputs, n_labels = self._inputs(X), len(self.classes_)
         else:
-            self.classes_ = as_candidates(y).classes if classes is None else np.asarray(classes)
+            labels = unique_labels(classes)
+            self.classes_ = as_candidates(y).classes if labels is None else labels
             n_labels = len(self.classes_)
             self._library, self._seen = "numpy", np.ones(n_labels, dtype=bool)
             self._priority = rng.permutation(n_labels)
@@ -668,8 +667,9 @@ class DeepGMPLL(_Network):
 
     Parameters
     ----------
-    interval, warmup, n_neighbors, balance, exponent, start_exponent
-        See :class:`gmpll.deep.MatchingTargets`; ``exponent=0`` is :class:`CC` after a warm-up.
+    interval, n_neighbors, balance, exponent, start_exponent
+        See :class:`gmpll.deep.MatchingTargets`; ``exponent=0`` is :class:`PRODEN` after the
+        first hundredth of the epochs.
     module, optimizer, ..., random_state
         See :class:`gmpll.deep.PartialLabelNetwork`. What goes into the last linear layer of the
         module is the embedding.
@@ -683,7 +683,6 @@ class DeepGMPLL(_Network):
     """
 
     interval: Count = 3
-    warmup: NotNegativeCount = 3
     n_neighbors: Count = 20
     balance: NotNegative = 0.5
     exponent: NotNegative = 0.25

@@ -1,18 +1,26 @@
 """Matching inside training: graph matching on the embeddings of the network that is trained."""
 
-from collections.abc import Callable
+import math
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from gmpll.deep.objectives import Network, WeightedCandidates, posterior, uniform_weights
+from gmpll.deep.objectives import (
+    Network,
+    WeightedCandidates,
+    cross_entropy,
+    posterior,
+    uniform_weights,
+)
 from gmpll.graph.local import LocalGraph
 from gmpll.graph.views import CosineView
 from gmpll.matching import LocalAffinity, match
 
 #: Added to the matching probabilities: a candidate with a posterior must not be lost by them.
 MIN_PROBABILITY = 1e-4
+#: Part of the epochs, at least one of them, before the first matching.
+WARMUP = 0.01
 
 
 @dataclass(eq=False, kw_only=True)
@@ -21,16 +29,15 @@ class MatchingTargets(WeightedCandidates):
 
     Every ``interval`` epochs the training rows are matched to their candidates on the local graph
     of their embeddings, as by :class:`gmpll.GMPLL` with ``graph="local"``. The matching starts from
-    a power of the network's posterior. The targets of a step are the posterior of that moment times
-    a power of the matching probabilities: with the power 0 this is CC. In the first epochs all
-    candidates count alike, so that no label gets ahead before rows have found their like.
+    a power of the network's posterior. The targets of a row are those of PRODEN, the posterior when
+    the row was last seen, times a power of the matching probabilities. In the first hundredth of
+    the epochs, one at least, all candidates count alike, so that no label gets ahead before rows
+    have found their like.
 
     Parameters
     ----------
     interval : int, default=3
         Epochs between two matchings.
-    warmup : int, default=3
-        Epochs before the first one, in which all candidates of a row count alike.
     n_neighbors : int, default=20
         Neighbours of a row in the graph.
     balance : float, default=0.5
@@ -61,7 +68,6 @@ class MatchingTargets(WeightedCandidates):
     """
 
     interval: int = 3
-    warmup: int = 3
     n_neighbors: int = 20
     balance: float = 0.5
     exponent: float = 0.25
@@ -71,27 +77,26 @@ class MatchingTargets(WeightedCandidates):
     def next_rows(self, mask: Tensor, logits: Tensor | None) -> None:
         """Begin without a matching; rows of a stream have no graph, and need no warm-up."""
         self.matched = uniform_weights(mask)
-        self.epoch = self.epoch if logits is None else self.warmup
-        super().next_rows(mask, None)
+        self.all_alike = logits is None
+        super().next_rows(mask, logits)
 
     def loss(self, logits: Tensor, rows: Tensor) -> Tensor:
-        """Cross-entropy against the targets of this moment."""
-        if self.epoch >= self.warmup:
-            self.weights[rows] = self.posterior(logits.detach(), rows).to(self.weights.dtype)
-        return super().loss(logits, rows)
+        """Cross-entropy against the targets."""
+        if self.all_alike:
+            return cross_entropy(logits, uniform_weights(self.mask[rows]))
+        return cross_entropy(logits, self.with_matching(self.weights[rows].log(), rows))
 
-    def posterior(self, logits: Tensor, rows: Tensor) -> Tensor:
-        """Return the posterior times a power of the matching probabilities."""
-        matched = (self.matched[rows] + MIN_PROBABILITY).to(logits.dtype)
+    def with_matching(self, logits: Tensor, rows: Tensor) -> Tensor:
+        """Return the posterior of logits times a power of the matching probabilities."""
+        matched = self.matched[rows] + MIN_PROBABILITY
         return posterior(logits + self.exponent * matched.log(), self.mask[rows])
-
-    def after_step(self, rows: Tensor, before: Tensor, fresh: Callable[[], Tensor]) -> None:
-        """Leave the targets as they are: the next step makes its own."""
 
     def after_epoch(self, epoch: int, n_epochs: int, network: Network) -> None:
         """Match the rows anew."""
         super().after_epoch(epoch, n_epochs, network)
-        if self.epoch >= self.warmup and (self.epoch - self.warmup) % self.interval == 0:
+        since_first = self.epoch - max(1, math.ceil(WARMUP * n_epochs))
+        if since_first >= 0 and since_first % self.interval == 0:
+            self.all_alike = False
             self.rematch(*network())
 
     @torch.no_grad()
@@ -113,4 +118,4 @@ class MatchingTargets(WeightedCandidates):
     def confidences(self, logits: Tensor, embeddings: Tensor) -> Tensor:
         """Return the posterior of the final model times the matching of its embeddings."""
         self.rematch(logits, embeddings)
-        return self.posterior(logits, torch.arange(len(logits), device=logits.device))
+        return self.with_matching(logits, torch.arange(len(logits), device=logits.device))

@@ -146,9 +146,13 @@ class WeightedCandidates(Objective):
     second_pass: bool = False
 
     def next_rows(self, mask: Tensor, logits: Tensor | None) -> None:
-        """Begin with equal weights, or with the posterior of the model as it is."""
-        self.weights = uniform_weights(mask)
+        """Begin with the first weights, or with the posterior of the model as it is."""
+        self.weights = self.first_weights(mask)
         super().next_rows(mask, logits)
+
+    def first_weights(self, mask: Tensor) -> Tensor:
+        """Return the weights before anything is known of the rows."""
+        return uniform_weights(mask)
 
     def loss(self, logits: Tensor, rows: Tensor) -> Tensor:
         """Cross-entropy against the weights."""
@@ -193,11 +197,9 @@ class Leverage(WeightedCandidates):
     leverage: float = 1.0
     kind: str = "sigmoid"
 
-    def next_rows(self, mask: Tensor, logits: Tensor | None) -> None:
-        """Begin with 1/q for each of q labels."""
-        super().next_rows(mask, None)
-        self.weights = torch.full_like(self.weights, 1.0 / mask.shape[1])
-        Objective.next_rows(self, mask, logits)
+    def first_weights(self, mask: Tensor) -> Tensor:
+        """Return 1/q for each of q labels."""
+        return torch.full_like(mask, 1.0 / mask.shape[1], dtype=torch.float32)
 
     def loss(self, logits: Tensor, rows: Tensor) -> Tensor:
         """Return the leveraged weighted loss."""

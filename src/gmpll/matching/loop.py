@@ -53,13 +53,6 @@ class Matching(NamedTuple):
 def uniform_start(mask: Array, dtype: Any = None) -> Array:
     """Return the paper's start: every candidate of an instance is equally likely.
 
-    Parameters
-    ----------
-    mask : array of shape (n_samples, n_classes), bool
-        Candidates.
-    dtype : dtype, default=None
-        Precision; by default that of the array library.
-
     Examples
     --------
     >>> import numpy as np

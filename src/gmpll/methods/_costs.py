@@ -5,7 +5,8 @@ of them beside the time that the stage takes.
 """
 
 from gmpll.engines.numpy import APPROXIMATE_ROWS
-from gmpll.evidence.ridge import DOUBLE_ROWS, EXACT_ROWS
+from gmpll.evidence.pipeline import LEARNING_ROWS
+from gmpll.evidence.ridge import EXACT_ROWS
 
 __all__ = ["classifier_costs", "matching_costs"]
 
@@ -33,9 +34,10 @@ def classifier_costs(
     if m <= EXACT_ROWS:
         regression, matching, feedback = 8e-8 * m**2, 0.03 + 9e-8 * m**2, 8e-8 * m**2
     else:
-        regression = (2.9e-4 if m <= DOUBLE_ROWS else 1.5e-4) * m
+        n_learning = min(m, LEARNING_ROWS)
+        regression = 1.5e-4 * n_learning
         matching = 1.3 + (1.6e-4 + 2.2e-6 * q) * m
-        feedback = ((1.5e-4 if m <= DOUBLE_ROWS else 7e-5) + 2e-6 * q) * m
+        feedback = (7e-5 + 2e-6 * q) * n_learning + 7e-5 * (m - n_learning)
     return {
         "features": 2.6e-7 * m * d,
         "neighbours": 2 * _neighbor_cost(m, d),  # in two views

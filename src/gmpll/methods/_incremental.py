@@ -4,12 +4,11 @@ import copy
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from gmpll._columns import sets_of_known_labels
+from gmpll._columns import check_same_labels, sets_of_known_labels, unique_labels
 from gmpll._progress import begin, plan, printing
 from gmpll._sklearn import fit_context
 from gmpll._typing import Floats, Mask
@@ -21,7 +20,7 @@ from gmpll.evidence.pipeline import (
     Pipeline,
     set_regression,
 )
-from gmpll.graph.growing import edges_of_new_rows, grown_graphs
+from gmpll.graph.new_rows import edges_of_new_rows
 from gmpll.matching import match
 from gmpll.matching.clamped import ClampedAffinity
 from gmpll.methods._fit_state import Resolution, grown_views, warm_probabilities
@@ -59,8 +58,7 @@ class IncrementalMixin:
 
         The new rows are matched against the training rows, whose confidences stay as they are,
         and among themselves: rows that come together support each other. The scores of the
-        predictor multiply the support. The
-        model does not change.
+        predictor multiply the support. The model does not change.
 
         Only available with the default disambiguator and learner.
 
@@ -133,18 +131,16 @@ class IncrementalMixin:
     ) -> Any:
         """Learn from more rows with candidate labels; those learned from before are kept.
 
-        The first call is ``fit``. Later calls add the rows to the graph, where only the neighbours
-        of the new rows are searched, match all rows again and train regression and forest on what
-        is found. The result is that of a ``fit`` with all rows in which everything that the first
-        call chose is given, but for the trees, which are drawn anew. The matching starts from
-        what the model of all candidate sets says, so that early mistakes are not carried on, unless
-        ``warm_start=True``.
+        The first call is ``fit``. Later calls match all rows, old and new, and train regression
+        and forest on what is found. The result is that of a ``fit`` with all rows in which
+        everything that the first call chose is given, but for the trees, which are drawn anew. The
+        matching starts from what the model of all candidate sets says, so that early mistakes are
+        not carried on, unless ``warm_start=True``.
 
-        What the first call chose stays as it is until the next ``fit``: the setting in
-        ``selected_``, whether labels are ordered, and the
-        scaling of the features, so that rows which come later are scaled by the statistics of
-        the first ones. Call ``fit`` with all rows when
-        the first ones are not typical of the later ones.
+        What the first call chose stays as it is until the next ``fit``: the hyperparameters in
+        ``selected_``, whether labels are ordered, and the scaling of the
+        features by the statistics of the first rows. Call ``fit`` with all rows when the first ones
+        are not typical of the later ones.
 
         Only available with the default disambiguator and learner.
 
@@ -175,14 +171,14 @@ class IncrementalMixin:
         (['a', 'a', 'b', 'b', 'b', 'a'], 6)
         """
         knowledge = {"gold": gold, "impossible": impossible}
-        labels = self.classes_ if hasattr(self, "classes_") else _unique_labels(classes)
+        labels = self.classes_ if hasattr(self, "classes_") else unique_labels(classes)
         y, candidate_weight = votes_as_weights(self, y, candidate_weight, labels)
         if not hasattr(self, "classes_"):
             if labels is not None:
                 y = sets_of_known_labels(y, labels)
             return self.fit(X, y, **knowledge, candidate_weight=candidate_weight)
         self._check_grows()
-        _check_same_labels(classes, self.classes_)
+        check_same_labels(classes, self.classes_)
         features = self._check_X(X, reset=False)
         sets = sets_of_known_labels(y, self.classes_, n_samples=len(features), possible=self._seen)
         sets = apply_constraints(sets, **knowledge)
@@ -203,11 +199,11 @@ class IncrementalMixin:
     def _grow(self: Any, X: Floats, sets: CandidateSets, prior: Floats | None) -> Any:
         """Learn from all rows where X is new, with the views and the setting that there are."""
         rng = check_random_state(self.random_state)
-        views, added = grown_views(self._views, X)
-        graph = grown_graphs(self._graph, added[:N_GRAPH_VIEWS], random_state=rng)
+        views = grown_views(self._views, X)
+        graph = self._options.graph(views[:N_GRAPH_VIEWS], rng)
         table = self._table
         if table is not None:
-            (table,), _ = grown_views([table], X)
+            (table,) = grown_views([table], X)
         self._seen = self._seen | sets.mask.any(axis=0)
         self._priority = rng.permutation(int(self._seen.sum()))
         labels = self.classes_[self._seen]
@@ -254,21 +250,3 @@ class IncrementalMixin:
         every = np.ones(len(self.classes_), dtype=bool)
         shares = class_shares(self.class_prior, self.classes_, every)
         return Prior(classes=shares).expected_mass(n_samples)
-
-
-def _unique_labels(classes: Any) -> NDArray[Any] | None:
-    if classes is None:
-        return None
-    labels = np.asarray(classes)
-    if labels.ndim != 1 or len(set(labels.tolist())) != len(labels):
-        raise ValueError("classes must be a sequence of labels, each of them once.")
-    return labels
-
-
-def _check_same_labels(classes: Any, settled: NDArray[Any]) -> None:
-    labels = _unique_labels(classes)
-    if labels is not None and labels.tolist() != settled.tolist():
-        raise ValueError(
-            f"classes is {labels.tolist()}, but the labels of this model are "
-            f"{settled.tolist()} since the first call: leave classes out, or call fit."
-        )

@@ -35,6 +35,8 @@ from gmpll.evidence.pipeline import (
     MatchingOptions,
     Pipeline,
     set_regression,
+    shared_scores,
+    tree_view,
 )
 from gmpll.evidence.ridge import EXACT_ROWS, KernelRidge
 from gmpll.evidence.scikit import ScikitLearner, check_learner
@@ -64,7 +66,7 @@ from gmpll.evidence.temperature import (
     sharpen,
     temper,
 )
-from gmpll.graph.views import TreeView, views_of
+from gmpll.graph.views import views_of
 from gmpll.matching.affinity import check_label_similarity
 from gmpll.methods._costs import classifier_costs
 from gmpll.methods._fit_state import FitState, batch_digest, warm_probabilities
@@ -96,7 +98,7 @@ class PartialLabelClassifier(
 
     1. *Disambiguate*: a model of how candidate sets arise, in which every row is judged by rows
        with other sets, estimates the class prior and the probability of every candidate
-       (:mod:`gmpll.evidence.set_model`; of more than 3000 rows, 2000 are modelled). From there
+       (:mod:`gmpll.evidence.set_model`; of more than 4000 rows, 2000 are modelled). From there
        rows are matched to labels on the local graph of several views of the features, as in
        :class:`gmpll.GMPLL`, with capacities: every label has as many rows as the class prior says.
        Or any other method of this library takes the place of both.
@@ -153,7 +155,7 @@ class PartialLabelClassifier(
         labels that were wrong tend to stay.
     random_state : int, RandomState instance or None, default=None
         Breaks ties, and draws the rows that are held out for choices, the landmarks of a
-        regression on many rows, and the trees.
+        regression on many rows, of very many those that it is trained on, and the trees.
     n_jobs : int, default=None
         Parallel search for neighbours, as in scikit-learn. Linear algebra and trees use all
         cores, or as many as the environment variable OMP_NUM_THREADS says.
@@ -237,8 +239,9 @@ class PartialLabelClassifier(
     -----
     With m rows, d features, q labels and k neighbours the graph takes O(m^2 d) time for an exact
     search (less in few dimensions) and O(m k q) an iteration, O(m (k + q)) memory; the regression
-    O(m c^2) time and O(m c) memory for c landmarks (all rows up to 3000, else 2000 of them). A
-    forest takes O(m d log m) for each tree, and none is grown on more than 20,000 rows.
+    O(m c^2) time and O(m c) memory for c landmarks (all rows up to 3000, then fewer, from 4000 on
+    2000 of them). A forest takes O(m d log m) for each tree. Of more than 50,000 rows so many,
+    drawn at random, train regression, stacking and forest, which predict the others in O(m c d).
 
     Features are z-scored or ranked, except in the linear part of the regression's kernel: there the
     spread of a feature counts, which tells components and embeddings that matter from those that
@@ -498,7 +501,7 @@ class PartialLabelClassifier(
         rng = np.random.RandomState(seed)
         begin("features")
         spaces = views_of(rows.X, views, rng)
-        table = partial(_tree_view, rows)
+        table = partial(tree_view, rows.X)
         learner = regression = None
         if self._learner is not None:
             learner = ScikitLearner(rows.X, self._learner, self.targets, rng)
@@ -569,7 +572,8 @@ class PartialLabelClassifier(
             confidences = sharpen(confidences, rows.mask, self._exponent)
         self._keep_matching(disambiguated, chosen.tau, confidences)
         self._views, self._similarity = pipeline.views, rows.similarity
-        self._table = pipeline.table if chosen.forest else None
+        # Only NumPy arrays can grow.
+        self._table = pipeline.table if chosen.forest and self._library == "numpy" else None
         self._state = None
         if self._library == "numpy":
             weights = rows.prior.candidates
@@ -614,25 +618,32 @@ class PartialLabelClassifier(
     def _joint_with_outside(
         self, pipeline: Pipeline, chosen: Hyperparameters, confidences: Array
     ) -> Floats:
-        """Return probabilities of all labels, those that are no candidates of the row included."""
-        rows, stage = pipeline.rows, pipeline.disambiguated
-        P, mask = to_host(confidences), to_host(rows.mask)
+        """Return probabilities of all labels, those that are no candidates of the row included.
+
+        The support of the neighbours stays that of their candidates.
+        """
+        P, mask = to_host(confidences), to_host(pipeline.rows.mask)
         if mask.shape[1] == 1:
             return P
+        on_graph = isinstance(pipeline.disambiguated, GraphMatching)
+        sample = pipeline.sample
+        stages, some = (pipeline, slice(None)) if sample is None else (sample.stages, sample.rows)
 
-        def score(P: Floats) -> Scores:
-            on_graph = isinstance(stage, GraphMatching)
-            support = pipeline.support_on_host(P) if on_graph else np.zeros(P.shape)
-            predicted = pipeline.out_of_sample(chosen, from_host(P, rows.mask))
-            scores = to_host(predicted).astype(np.float64)
-            shares = np.broadcast_to(label_shares(P.sum(axis=0), len(P)), P.shape)
-            return Scores(support, scores, shares)
+        support = pipeline.support_on_host(P) if on_graph else np.zeros(P.shape)
+
+        def score(joint: Floats) -> Scores:
+            predicted = stages.out_of_sample(chosen, from_host(joint, stages.rows.mask))
+            return _scores(support[some], predicted, joint, len(joint))
 
         shares = label_shares(P.sum(axis=0), len(P))
         tau = MIDDLE_TAU if chosen.tau is None else chosen.tau
         model = SetModel(tau, shares, np.full(2, FIRST_WEIGHT))
-        _, joint = fit_outside(score, mask, model, P)
-        return joint
+        model, joint = fit_outside(score, mask[some], model, P[some])
+        if sample is None:
+            return joint
+        predicted = pipeline.scores_by_sample(chosen, from_host(joint, stages.rows.mask))
+        predicted = shared_scores(predicted, pipeline.rows.similarity)
+        return model.joint(_scores(support, predicted, joint, len(P)), mask)
 
     def _keep_matching(
         self,
@@ -744,16 +755,19 @@ class PartialLabelClassifier(
         return super().decision_function(X)
 
 
+def _scores(support: Floats, predicted: Array, P: Floats, n_rows: int) -> Scores:
+    """Return what is said of so many rows by others whose confidences are P."""
+    shares = label_shares(P.sum(axis=0), len(P))
+    scores = to_host(predicted).astype(np.float64, copy=False)
+    return Scores(support, scores, np.broadcast_to(shares, (n_rows, P.shape[1])))
+
+
 def _are_ordinal(rows: CandidateRows) -> bool:
     """Whether labels are numbers on a scale, judged by as many rows as the host holds easily."""
     some = np.linspace(0, rows.n_samples - 1, min(rows.n_samples, ORDINAL_ROWS)).astype(np.intp)
     if not labels_look_ordinal(rows.labels, mask := rows.mask_on_host(some)):
         return False
     return features_vary_with_label(rows.X_on_host(some), rows.labels, mask)
-
-
-def _tree_view(rows: CandidateRows) -> TreeView:
-    return TreeView(to_host(rows.X).astype(np.float64, copy=False))
 
 
 @dataclass(frozen=True)

@@ -1,3 +1,5 @@
+import subprocess
+import sys
 from pathlib import Path
 
 import pandas as pd
@@ -84,11 +86,14 @@ def test_tabs_can_be_named(run, tmp_path):
     assert "3 rows, 2 columns" in " ".join(out.split())
 
 
-def test_missing_libraries_are_named(run, table, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
-    code, _, error = run(table, "--dry-run")
-    assert code == 2
-    assert "pip install 'gmpll[tables]'" in error
+def test_missing_libraries_are_named(table):
+    code = (
+        "import sys; sys.modules['pyarrow'] = None; from gmpll.apps.cli import main;"
+        f"sys.argv[1:] = ['disambiguate', {str(table)!r}, '--dry-run']; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "pip install 'gmpll[tables]'" in done.stderr
 
 
 def test_force_keeps_what_a_reviewer_decided(run, table, tmp_path):

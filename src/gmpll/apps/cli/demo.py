@@ -61,7 +61,6 @@ def demo(
         names = [f"pixel_{row}_{column}" for row in range(8) for column in range(8)]
         pairs = zip(digits["X"].tolist(), _names(range(10), digits["mask"]), strict=True)
         rows = ([*pixels, candidates] for pixels, candidates in pairs)
-        table.parent.mkdir(parents=True, exist_ok=True)
         _write_csv(table, [*names, "candidates"], itertools.islice(rows, TABLE_ROWS))
         console.print(f"Written: {table}", soft_wrap=True)
         return
@@ -82,7 +81,6 @@ def demo(
     for method, seen, unseen in results:
         grid.add_row(method, "" if seen is None else f"{seen:.3f}", f"{unseen:.3f}")
     console.print(grid)
-    out.mkdir(parents=True, exist_ok=True)
     _write_csv(out / SCORES, SCORED, results)
     cells = range(len(mask)), model.classes_.searchsorted(model.labels_)
     found = model.labels_, model.label_confidences_[cells], model.label_support_[cells]

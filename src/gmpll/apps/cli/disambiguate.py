@@ -88,7 +88,7 @@ def disambiguate(
         float | None,
         typer.Option(
             help="Flag rows whose margin is smaller; by default 0.5, or 0.25 where confidences "
-            "are not calibrated (other methods, more than 20,000 rows)."
+            "are not calibrated (other methods than gmpll)."
         ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Breaks ties.")] = 0,

@@ -99,14 +99,9 @@ def interruption_told() -> Iterator[None]:
 @contextmanager
 def plain_errors(target: Path, extra: str = "tables") -> Iterator[None]:
     """Turn what a user can put right, and an interruption, into one sentence."""
-    from gmpll.apps.decisions.errors import ReviewError
-    from gmpll.apps.tables.errors import InputError
-
     try:
         with interruption_told():
             yield
-    except (InputError, ReviewError) as error:
-        raise UserError(" ".join(str(error).split())) from error
     except ImportError as error:
         if error.name is None or error.name.partition(".")[0] not in _EXTRAS:
             raise
@@ -132,11 +127,14 @@ def plain_errors(target: Path, extra: str = "tables") -> Iterator[None]:
 @contextmanager
 def run_errors(out: Path) -> Iterator[None]:
     """Turn what a user can put right, and an interruption of a run, into one sentence."""
-    from gmpll.apps.experiments import ExperimentError
-
     try:
         yield
-    except (ExperimentError, OSError) as error:
+    except ImportError as error:
+        raise UserError(
+            f"This needs {error.name}: pip install 'gmpll[experiments,tables]' and give the same "
+            "command again."
+        ) from error
+    except OSError as error:
         raise UserError(str(error)) from error
     except KeyboardInterrupt:
         typer.echo(f"Stopped; give the same command (--out {out}) again to go on.", err=True)

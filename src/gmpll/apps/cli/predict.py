@@ -70,7 +70,6 @@ def predict(
             if target != STDOUT:
                 check_suffix(target, table)
                 check_file(target, force=force)
-                target.parent.mkdir(parents=True, exist_ok=True)
             files = [Path(name) for name in options.split(features)]
             revise(steps_of_rows(*table.frame.shape))
             found = judged(saved, *predictions(saved, table, files, id or ""))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gmpll._atomic_io import atomic_write, is_stdout
+from gmpll._atomic_io import is_stdout, write_atomically
 from gmpll.apps.cli import options
 from gmpll.apps.cli.errors import UserError
 from gmpll.apps.cli.options import plain_errors
@@ -111,8 +111,7 @@ def _export(session: ReviewSession, path: Path, export_format: str | None) -> No
     if export_format not in FORMATS:
         raise UserError(f"--format {export_format} is unknown: use one of {', '.join(FORMATS)}.")
     try:
-        with atomic_write(path) as file:
-            file.write_bytes(FORMATS[export_format].write(session).encode())
+        write_atomically(path, FORMATS[export_format].write(session).encode())
     except OSError as error:
         raise UserError(f"{path} cannot be written: {error.strerror}.") from error
     typer.echo(str(path), err=is_stdout(path))

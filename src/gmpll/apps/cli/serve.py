@@ -33,7 +33,6 @@ def serve(
         from gmpll.apps.tables.saved import model_file
         from gmpll.apps.tables.steps import loading_steps
         from gmpll.apps.web.security import is_loopback
-        from gmpll.apps.web.server import PortError
 
         with shown(), plan(loading_steps(model_file(model))):
             loaded = load(model)
@@ -42,10 +41,7 @@ def serve(
                 f"{model} needs embedding files, which requests cannot bring: resolve again with "
                 "the embeddings in a column of the table."
             )
-        try:
-            server = make_server(loaded, host, port, token)
-        except PortError as error:
-            raise UserError(str(error)) from error
+        server = make_server(loaded, host, port, token)
     if not is_loopback(host):
         typer.echo(
             f"Warning: the service listens on {host}. Whoever reaches it and learns the token can "

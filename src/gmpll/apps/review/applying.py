@@ -41,29 +41,26 @@ def apply_decisions(folder: Path) -> Applied:
     The results before are kept in a folder of their own. An input that is gone or has changed, or
     a folder without decisions, is a ReviewError; nothing is written then.
     """
-    try:
-        before = read_matching(folder)
-        again = f"run gmpll disambiguate on the input with --out {folder} --force instead, which "
-        again += "takes decisions along"
-        with plan({**reading_steps(Path(before.source)), **disambiguation_steps(0, 0)}):
-            begin(READING)
-            try:
-                prepared, escape = prepare_again(before.source, json.loads(before.settings))
-            except InputError as error:
-                raise ReviewError(f"{str(error).rstrip('.')}: {again}.") from error
-            sets = prepared.sets
-            rows = Rows(prepared.ids, sets.classes, sets.mask, before.display)
-            if rows.key() != before.rows.key():
-                raise ReviewError(f"{before.source} has changed since it was resolved: {again}.")
-            held = decisions_for(folder, before.rows, prepared)
-            if not held:
-                raise ConflictError(NO_DECISION)
-            revise(disambiguation_steps(*prepared.table.frame.shape))
-            resolution = resolve_decided(prepared, held)
-            with keeping(folder) as kept:
-                files, _ = write_folder(resolution, folder, escape=escape, held=held)
-    except InputError as error:
-        raise ReviewError(str(error)) from error
+    before = read_matching(folder)
+    again = f"run gmpll disambiguate on the input with --out {folder} --force instead, which "
+    again += "takes decisions along"
+    with plan({**reading_steps(Path(before.source)), **disambiguation_steps(0, 0)}):
+        begin(READING)
+        try:
+            prepared, escape = prepare_again(before.source, json.loads(before.settings))
+        except InputError as error:
+            raise ReviewError(f"{str(error).rstrip('.')}: {again}.") from error
+        sets = prepared.sets
+        rows = Rows(prepared.ids, sets.classes, sets.mask, before.display)
+        if rows.key() != before.rows.key():
+            raise ReviewError(f"{before.source} has changed since it was resolved: {again}.")
+        held = decisions_for(folder, before.rows, prepared)
+        if not held:
+            raise ConflictError(NO_DECISION)
+        revise(disambiguation_steps(*prepared.table.frame.shape))
+        resolution = resolve_decided(prepared, held)
+        with keeping(folder) as kept:
+            files, _ = write_folder(resolution, folder, escape=escape, held=held)
     found = resolution.prepared.sets.classes[resolution.verdicts.labels]
     changed = np.flatnonzero(found != before.classes[before.labels])
     return Applied(len(held), len(np.setdiff1d(changed, list(held))), kept, files)

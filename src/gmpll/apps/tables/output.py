@@ -13,6 +13,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
+import pyarrow as pa
+from pyarrow import parquet
+
 from gmpll._atomic_io import (
     abandoned,
     nearest_folder,
@@ -29,6 +32,7 @@ from gmpll.apps.tables import saved
 from gmpll.apps.tables.cells import escape_formula
 from gmpll.apps.tables.decided import decided_columns, decisions_for
 from gmpll.apps.tables.errors import InputError
+from gmpll.apps.tables.page import page_facts, render_page
 from gmpll.apps.tables.resolving import Prepared, Resolution, result_columns
 from gmpll.apps.tables.steps import REPORTING, SAVING, WRITING
 from gmpll.apps.tables.summary import annotator_table
@@ -167,9 +171,6 @@ def write_table(
 
     Cells of delimited text that look like formulas are made harmless unless ``escape`` is off.
     """
-    import pyarrow as pa
-    from pyarrow import parquet
-
     cells = table.cells
     if cells is None:
         with path.open("w", encoding="utf-8") as file:
@@ -266,9 +267,7 @@ def write_folder(
         matching = saved.saved_matching(resolution, escape=escape, n_added=len(columns))
         saved.write_matching(matching, staging / saved.MATCHING_FILE)
         begin(REPORTING)
-        from gmpll.apps.tables import page as pages  # draws: loaded where a page is written
-
-        page = pages.render_page(pages.page_facts(resolution, matching.display, command))
+        page = render_page(page_facts(resolution, matching.display, command))
         (staging / PAGE).write_text(page, encoding="utf-8")
         archived = make_room(matching.rows)
     if archived is not None:

@@ -3,16 +3,15 @@
 :func:`disambiguate` is the whole product in three lines of Python.
 """
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from sklearn.utils.validation import has_fit_parameter
 
@@ -30,9 +29,6 @@ from gmpll.apps.tables.steps import ENCODING, MATCHING
 from gmpll.apps.tables.summary import PROBABLY, notes_of
 from gmpll.apps.tables.tables import Table, table_from_frame
 from gmpll.candidates import CandidateSets, VotedCandidates
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 #: What ``--method`` takes.
 METHODS = {
@@ -407,8 +403,6 @@ def disambiguate(
     ['a', 'a', 'b', 'b']
     """
     given = locals()
-    import pandas as pd
-
     if not isinstance(df, pd.DataFrame):
         raise TypeError(
             f"df must be a pandas DataFrame, but it is of the type {type(df).__name__}: make one "

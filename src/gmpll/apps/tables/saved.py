@@ -23,6 +23,7 @@ from typing import Annotated, Any, get_type_hints
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from skops.io import dump, get_untrusted_types, load
 
 from gmpll import __version__
 from gmpll._progress import begin, counted
@@ -121,8 +122,6 @@ class SavedModel:
 
 def save_model(saved: SavedModel, path: Path) -> None:
     """Write a model to a file; who voted how is not part of it, for prediction does not need it."""
-    from skops.io import dump
-
     model = copy.copy(saved.model)
     vars(model).pop("annotators_", None)
     content = {field.name: getattr(saved, field.name) for field in fields(saved)}
@@ -145,8 +144,6 @@ def model_file(path: str | Path) -> Path:
 def load_model(path: str | Path) -> SavedModel:
     """Load the model in a file, or in an output folder of ``gmpll disambiguate``."""
     begin(LOADING)
-    from skops.io import get_untrusted_types, load
-
     path = model_file(path)
     if not path.is_file():
         raise InputError(

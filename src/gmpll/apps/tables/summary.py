@@ -7,13 +7,12 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from gmpll._typing import Floats, Names
 from gmpll.apps.tables.errors import counted, listed, quoted
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from gmpll.apps.tables.resolving import Resolution
     from gmpll.evidence.annotators import Annotators
 
