@@ -36,7 +36,7 @@ def classifier_costs(
     else:
         n_learning = min(m, LEARNING_ROWS)
         regression = 1.5e-4 * n_learning
-        matching = 1.3 + (1.6e-4 + 2.2e-6 * q) * m
+        matching = 0.8 + (7e-5 + 1.6e-6 * q) * m
         feedback = (7e-5 + 2e-6 * q) * n_learning + 7e-5 * (m - n_learning)
     return {
         "features": 2.6e-7 * m * d,
