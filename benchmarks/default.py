@@ -2,6 +2,7 @@
 
     python benchmarks/default.py [--problems lost,digits] [--repeats 3] [--out results/default.csv]
     python benchmarks/default.py --rows 5000,20000,50000,200000,1000000 [--out results/rows.csv]
+    python benchmarks/default.py --rows 2500,5000,10000,20000,50000 --like letter [--out FILE.csv]
     SCIPY_ARRAY_API=1 python benchmarks/default.py --device cuda [--problems lost]
                                                    [--out results/gpu/default.csv]
 
@@ -13,6 +14,8 @@ they are absent.
 ``--rows``: the first rows of one problem, each number in a process of its own (peak memory), and
 10,000 unseen rows; beside the accuracies those of the rule that knows the classes' centres, which
 nothing can beat, and beside the fit the search for the neighbours in the two views of the graph.
+``--like`` takes another problem that is made up: clusters of whole numbers as of letters, skewed
+classes between thresholds of single features as of a shuttle, counts of words as of texts.
 
 ``--device``: tensors on a device, from NumPy arrays to NumPy labels, with the share of labels that
 the fit of the same rows on the host finds too, up to 10,000 rows. The first fit, which compiles, is
@@ -28,11 +31,13 @@ import sys
 import time
 
 import numpy as np
+from scipy.special import ndtri
 from sklearn import config_context
 from sklearn.datasets import load_digits
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
+from sklearn.utils import Bunch
 
 from gmpll import PartialLabelClassifier
 from gmpll.datasets import (
@@ -115,11 +120,51 @@ def right_by_centers(problem, part):
     ).mean()
 
 
-def measured_rows(n_rows, largest, seed):
+def clusters(n_rows, rng):
+    """26 classes of ten clusters each in 16 features, which are whole numbers from 0 to 15."""
+    centers = 7.5 + 2.0 * rng.standard_normal((26, 10, 16))
+    y, which = rng.randint(26, size=n_rows), rng.randint(10, size=n_rows)
+    X = centers[y, which] + 1.6 * rng.standard_normal((n_rows, 16))
+    return np.clip(np.rint(X), 0, 15), y
+
+
+def thresholds(n_rows, rng):
+    """Seven classes, three of them rare, between thresholds of heavy-tailed features."""
+    latent = rng.standard_normal((n_rows, 9))
+    X = np.rint(20.0 * np.sign(latent) * np.expm1(np.abs(latent)))
+    y = np.zeros(n_rows, dtype=int)
+    for label, (share, first, second) in enumerate(
+        [(0.3, 0, 1), (0.2, 2, 3), (0.1, 4, 5), (0.02, 6, 7), (0.01, 8, 0), (0.005, 1, 4)], 1
+    ):
+        edge = ndtri(np.sqrt(share))
+        y[(latent[:, first] < edge) & (latent[:, second] < edge)] = label
+    return X, y
+
+
+def words(n_rows, rng):
+    """20 topics of 400 words; a text has 40 words, half of them of its topic."""
+    everywhere = 1.0 / np.arange(1, 401)
+    topics = everywhere * rng.gamma(0.2, size=(20, 400))
+    y = rng.randint(20, size=n_rows)
+    mixed = 0.5 * topics / topics.sum(axis=1, keepdims=True) + 0.5 * everywhere / everywhere.sum()
+    return np.log1p(rng.poisson(40.0 * mixed[y])), y
+
+
+KINDS = {"letter": clusters, "shuttle": thresholds, "text": words}
+
+
+def problem_like(kind, n_rows, seed):
+    """A problem of so many rows; that of Gaussian classes knows their centres."""
+    if kind == "gauss":
+        return make_partial_label_problem(n_rows, 64, 10, 3.0, random_state=seed, dtype=np.float32)
+    X, y = KINDS[kind](n_rows, np.random.RandomState(seed))
+    mask = random_candidates(y, 1.0, 2, random_state=seed)
+    return Bunch(data=X.astype(np.float32), candidates=np.asarray(mask), target=y)
+
+
+def measured_rows(n_rows, largest, seed, kind):
     """Fit the first rows of the largest problem; a line of the table."""
-    problem = make_partial_label_problem(
-        largest + UNSEEN_ROWS, 64, 10, 3.0, random_state=seed, dtype=np.float32
-    )
+    problem = problem_like(kind, largest + UNSEEN_ROWS, seed)
     X, mask, y = problem.data[:n_rows], problem.candidates[:n_rows], problem.target[:n_rows]
     unseen = slice(largest, None)
     options = {"random_state": 0, "n_jobs": -1}
@@ -132,13 +177,19 @@ def measured_rows(n_rows, largest, seed):
     search, _ = shortest(
         lambda: [engine.nearest_neighbors(each, 40, search=how, n_jobs=-1) for each in views], 1
     )
+    best = {}
+    if kind == "gauss":
+        best = {
+            "found by centres": float(right_by_centers(problem, slice(n_rows))[0]),
+            "unseen by centres": float(right_by_centers(problem, unseen)[1]),
+        }
     return {
+        "problem": kind,
         "seed": seed,
         "rows": n_rows,
         "found": float((model.labels_ == y).mean()),
-        "found by centres": float(right_by_centers(problem, slice(n_rows))[0]),
         "unseen": float((model.predict(problem.data[unseen]) == problem.target[unseen]).mean()),
-        "unseen by centres": float(right_by_centers(problem, unseen)[1]),
+        **best,
         "fit": fit,
         "neighbour search": search,
         "ratio": fit / search,
@@ -148,10 +199,10 @@ def measured_rows(n_rows, largest, seed):
     }
 
 
-def rows_in_processes(sizes, seed):
+def rows_in_processes(sizes, seed, kind):
     """Measure each number of rows in a process of its own."""
     for n_rows in sizes:
-        one = [sys.executable, __file__, "--one", json.dumps([n_rows, max(sizes), seed])]
+        one = [sys.executable, __file__, "--one", json.dumps([n_rows, max(sizes), seed, kind])]
         done = subprocess.run(one, check=True, stdout=subprocess.PIPE, text=True)
         yield json.loads(done.stdout.splitlines()[-1])
 
@@ -216,6 +267,7 @@ def main():
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--rows", help="numbers of rows, separated by commas")
     parser.add_argument("--seed", type=int, default=0, help="of the problem that --rows cuts")
+    parser.add_argument("--like", default="gauss", choices=["gauss", *KINDS], help="which problem")
     parser.add_argument("--device", help="fit tensors on this device, for instance cuda")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     parser.add_argument("--out", help="also write the table to this CSV file")
@@ -226,7 +278,7 @@ def main():
     names = options.problems.split(",") if options.problems else None
     if options.rows:
         sizes = [int(size) for size in options.rows.split(",")]
-        lines = printed(rows_in_processes(sizes, options.seed))
+        lines = printed(rows_in_processes(sizes, options.seed, options.like))
     elif options.device:
         chosen = names or [*REAL_WORLD, *SHAPES]
         lines = printed(on_device(chosen, options.device, options.repeats))

@@ -23,6 +23,7 @@ from collections import defaultdict
 
 import numpy as np
 from sklearn.datasets import load_digits
+from sklearn.metrics import brier_score_loss
 from sklearn.model_selection import KFold
 
 from gmpll import (
@@ -40,7 +41,6 @@ from gmpll.datasets import (
 )
 from gmpll.uncertainty.reliability import (
     accuracy_coverage_curve,
-    brier_score,
     expected_calibration_error,
     reliability_curve,
 )
@@ -175,7 +175,9 @@ def confidence_rows(stated):
         yield "confidence", setting, "", "accuracy", right.mean()
         yield "confidence", setting, "", "mean confidence", confidence.mean()
         yield "confidence", setting, "", "ECE", expected_calibration_error(confidence, right)
-        yield "confidence", setting, "", "Brier", brier_score(probabilities, labels)
+        codes = range(probabilities.shape[1])
+        brier = brier_score_loss(labels, probabilities, labels=codes, scale_by_half=False)
+        yield "confidence", setting, "", "Brier", brier
         for said, share, n_rows in zip(*reliability_curve(confidence, right), strict=True):
             yield "curve", setting, round(said, 4), "accuracy", share
             yield "curve", setting, round(said, 4), "rows", n_rows

@@ -95,11 +95,12 @@ def cases(mask, truth, rng):
     yield "30% without any information", unlabelled, {}, {}
     frequency = np.bincount(truth, minlength=mask.shape[1]) / len(truth)
     yield "class frequencies", mask, {"class_prior": frequency + 0.1 / len(truth)}, {}
+    believed = {"hyperparameters": {"weight_exponent": 1.0}}
     for kind, care in CARE.items():
         counts = votes(mask, truth, care, rng)
         given = {"candidate_weight": counts}
         yield f"{kind} votes", mask, {}, given
-        yield f"{kind} votes, weight_exponent=1", mask, {"weight_exponent": 1.0}, given
+        yield f"{kind} votes, weight_exponent=1", mask, believed, given
     yield "wrong votes", mask, {}, {"candidate_weight": wrong_votes(mask, truth, rng)}
 
 
@@ -112,7 +113,7 @@ def run_fold(name, fold, X, mask, truth, train, test):
     baseline = None
     for knowledge, sets, parameters, given in cases(mask[train], truth[train], rng):
         model = PartialLabelClassifier(random_state=0, **parameters).fit(X[train], sets, **given)
-        right = model.labels_ == truth[train]
+        right, exponent = model.labels_ == truth[train], model.selected_["weight_exponent"]
         baseline = right if baseline is None else baseline
         asked = given["gold"] < 0 if "gold" in given else np.ones(len(train), dtype=bool)
         alone = ""
@@ -126,7 +127,7 @@ def run_fold(name, fold, X, mask, truth, train, test):
             round(baseline[asked].mean(), 4),
             round(np.mean(model.predict(X[test]) == truth[test]), 4),
             alone,
-            "" if model.weight_exponent_ is None else round(model.weight_exponent_, 3),
+            "" if exponent is None else round(exponent, 3),
         )
 
 

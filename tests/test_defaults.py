@@ -10,7 +10,6 @@ import pytest
 MODULES = [
     "gmpll.datasets.corruption",
     "gmpll.matching.full",
-    "gmpll.matching.local",
     "gmpll.matching.loop",
     "gmpll.evidence.ridge",
     "gmpll.uncertainty.reliability",

@@ -108,7 +108,7 @@ class TestCandidateWeight:
         mask = np.ones_like(mask)
         weight = np.eye(4)[truth]
         wrapped = CalibratedPartialClassifier(
-            PartialLabelClassifier(weight_exponent=1.0), random_state=0
+            PartialLabelClassifier(hyperparameters={"weight_exponent": 1.0}), random_state=0
         )
         wrapped.fit(X, mask, candidate_weight=weight)
         assert (wrapped.labels_ == truth).mean() > 0.9

@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 
-from gmpll import rounding
 from gmpll.arrays import to_host
 from gmpll.rounding import as_probabilities, best_labels, confidences_within
 
@@ -112,7 +111,7 @@ def test_many_rows_are_handled_as_few(monkeypatch):
     rng = np.random.RandomState(0)
     scores, mask = rng.randint(3, size=(50, 4)).astype(float), rng.rand(50, 4) < 0.5
     whole = confidences_within(scores, mask), best_labels(scores, rng=np.random.RandomState(1))
-    monkeypatch.setattr(rounding, "BLOCK_ROWS", 7)
+    monkeypatch.setattr("gmpll.engines.numpy.MAP_BYTES", 250)
     np.testing.assert_array_equal(confidences_within(scores, mask), whole[0])
     np.testing.assert_array_equal(best_labels(scores, rng=np.random.RandomState(1)), whole[1])
 

@@ -65,24 +65,25 @@ def test_cross_validation(problem):
 
 def test_a_search_inside_a_wrapper_gets_the_weights(problem):
     X, _, sets = problem
-    search = GridSearchCV(PartialLabelClassifier(), {"weight_exponent": [0.5, 1.0]}, cv=2)
+    grid = {"hyperparameters": [{"weight_exponent": 0.5}, {"weight_exponent": 1.0}]}
+    search = GridSearchCV(PartialLabelClassifier(), grid, cv=2)
     model = RejectingClassifier(search, threshold=0.0, random_state=0)
     weights = voted(sets).weights
     model.fit(X, sets, candidate_weight=weights)
-    assert model.estimator_.best_estimator_.weight_exponent_ in (0.5, 1.0)
+    assert model.estimator_.best_estimator_.selected_["weight_exponent"] in (0.5, 1.0)
 
 
 def test_votes_are_cut_with_their_weights(problem):
     X, _, sets = problem
     result = cross_validate(
-        PartialLabelClassifier(random_state=0, weight_exponent=1.0),
+        PartialLabelClassifier(random_state=0, hyperparameters={"weight_exponent": 1.0}),
         X,
         voted(sets),
         cv=2,
         return_estimator=True,
         error_score="raise",
     )
-    assert [model.weight_exponent_ for model in result["estimator"]] == [1.0, 1.0]
+    assert [model.selected_["weight_exponent"] for model in result["estimator"]] == [1.0, 1.0]
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ def _read_declaration(data: bytes) -> None:
 
 def _declaration_seeds() -> list[bytes]:
     folder = resources.files("gmpll.apps.experiments") / "declarations"
-    seeds = [(folder / f"{name}.toml").read_bytes() for name in ("quick", "quick-embedded")]
+    seeds = [(folder / "quick.toml").read_bytes()]
     variants = b"""
 [[experiment]]
 kind = "sensitivity"

@@ -89,10 +89,12 @@ _HOMES = {
     "merge_labels": "gmpll.label_names",
     "rename_labels": "gmpll.label_names",
 }
+if not all(map(find_spec, ("pandas", "pyarrow", "skops"))):  # the extra of the tables
+    __all__ = [name for name in __all__ if _HOMES.get(name) != "gmpll.apps.tables"]
 
 
 def __getattr__(name: str) -> Any:
-    if name in __all__:
+    if name in __all__ or name in _HOMES:
         value = globals()[name] = getattr(import_module(_HOMES.get(name, "gmpll.methods")), name)
         return value
     if name.startswith("_") or not name.isidentifier() or find_spec(f"gmpll.{name}") is None:

@@ -61,9 +61,10 @@ def remove_abandoned(folder: Path, target: str = "") -> None:
 def atomic_write(target: Path) -> Iterator[Path]:
     """Give the name of a file that takes the place of ``target`` if the block ends well.
 
-    Nobody ever sees half a file, also where two processes write the same one; whatever goes
-    wrong in the block, nothing is left behind. Links are followed. A target that is there and is no
-    regular file gets the content of the file and stays what it is.
+    Its folder is made where it is missing. Nobody ever sees half a file, also where two processes
+    write the same one; whatever goes wrong in the block, nothing is left behind. Links are
+    followed. A target that is there and is no regular file gets the content of the file and stays
+    what it is.
     """
     if is_special(target):
         with tempfile.TemporaryDirectory() as folder:
@@ -73,6 +74,7 @@ def atomic_write(target: Path) -> Iterator[Path]:
                 shutil.copyfileobj(content, sink)
         return
     target = Path(os.path.realpath(target))
+    target.parent.mkdir(parents=True, exist_ok=True)
     remove_abandoned(target.parent, target.name)
     beside = unfinished_path(target)
     try:
@@ -81,6 +83,12 @@ def atomic_write(target: Path) -> Iterator[Path]:
     except BaseException:
         _remove(beside)
         raise
+
+
+def write_atomically(target: Path, content: bytes) -> None:
+    """Write a file so that it is the old one or the new, never half."""
+    with atomic_write(target) as beside:
+        beside.write_bytes(content)
 
 
 def is_special(path: Path) -> bool:

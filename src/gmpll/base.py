@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gmpll._columns import sets_by_name
+from gmpll._progress import printing
 from gmpll._sklearn import fit_context
 from gmpll._typing import Floats, Mask, Places
 from gmpll.arrays import Array, array_namespace, from_host
@@ -103,8 +104,7 @@ class BasePartialLabelClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMe
             A 0/1 matrix, sparse matrix or DataFrame with a column per label, a sequence of label
             sets, or a label vector; see :func:`gmpll.as_candidates`. Of what
             :func:`gmpll.candidates_from_votes` returns the weights count as well in methods that
-            take them, see
-            :meth:`gmpll.PartialLabelClassifier.fit`.
+            take them, see :meth:`gmpll.PartialLabelClassifier.fit`.
         gold : array-like of shape (n_samples,), default=None
             Labels that are known for certain; None, NaN or -1 where there is none (-1 is a label
             if y has it). A known label becomes the only candidate of its row, also if it was
@@ -118,6 +118,17 @@ class BasePartialLabelClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMe
     def _fit_sets(
         self, X: Any, y: Any, *, gold: Any, impossible: Any, candidate_weight: Any = None
     ) -> Self:
+        """Fit; what goes wrong, or is interrupted, leaves the estimator as it was before."""
+        fitted = type(self).__new__(type(self))
+        fitted.__dict__.update(self.__dict__)
+        with printing(type(self).__name__, int(getattr(self, "verbose", 0))):
+            fitted._fit_in_place(X, y, gold, impossible, candidate_weight)
+        self.__dict__ = fitted.__dict__  # all or nothing
+        return self
+
+    def _fit_in_place(
+        self, X: Any, y: Any, gold: Any, impossible: Any, candidate_weight: Any
+    ) -> None:
         """Fit; a method whose ``fit`` takes candidate weights gets their prior in ``_fit``."""
         y, candidate_weight = votes_as_weights(self, on_host(y), candidate_weight)
         features = self._check_X(X, reset=True)
@@ -135,7 +146,7 @@ class BasePartialLabelClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMe
             prior = self._prior_of(on_host(candidate_weight), sets)[:, self._seen]
             priors["prior"] = from_host(prior, features)
         confidences = self._fit(features, seen_mask, rng, **priors)
-        return self._with_confidences(confidences, seen_mask, rng)
+        self._with_confidences(confidences, seen_mask, rng)
 
     def _prior_of(self, candidate_weight: Any, sets: CandidateSets) -> Floats:
         """Return what ``_fit`` gets of the weights of candidates."""

@@ -330,13 +330,13 @@ def _is_zero_one(value: Any) -> bool:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a value stands for nothing: None, NaN, pandas.NA."""
+    """Whether a value stands for nothing: None, NaN, NaT, pandas.NA."""
+    if isinstance(value, np.ndarray):
+        return False
     try:
         return value is None or bool(value != value)
     except TypeError:  # pandas.NA is neither true nor false
         return True
-    except ValueError:  # an array
-        return False
 
 
 def _first_missing(labels: NDArray[Any]) -> int | None:

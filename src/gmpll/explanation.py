@@ -74,11 +74,11 @@ class Explanation:
     ``support`` is the share of the neighbours' votes for every candidate, largest first; it sums to
     one (uniform where no neighbour votes for any candidate). ``beforehand`` is where the matching
     began: what the model of the candidate sets said, or all candidates alike in
-    :class:`gmpll.GMPLL`. ``neighbors`` come heaviest first,
-    those included that vote for no candidate of the row. ``iterations`` are the first of the
-    matching that moved something, and ``afterwards`` is what came after them: further iterations,
-    and the say that a regression over all rows and a forest have where the model uses them.
-    ``tipping`` is what would have changed the decision; None for a row with one candidate.
+    :class:`gmpll.GMPLL`. ``neighbors`` come heaviest first, with those that vote for no candidate
+    of the row. ``iterations`` are the first of the matching that moved something, and
+    ``afterwards`` is the change after them: by further iterations and, where the model has them, by
+    the regression over all rows and the forest. ``tipping`` is what would have changed the
+    decision; None for a row with one candidate.
     """
 
     row: int

@@ -11,7 +11,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from gmpll._threads import balanced_blocks, in_threads
 from gmpll.arrays import Array, array_namespace, default_float, device, is_dask_array
 from gmpll.engines import engine_of
 
@@ -20,8 +19,6 @@ from gmpll.engines import engine_of
 #: of its resolution take its place.
 TIE_TOLERANCE = 1e-12
 TIE_RESOLUTIONS = 8
-#: Rows that a thread works on at a time.
-BLOCK_ROWS = 2**14
 
 
 def best_labels(
@@ -79,14 +76,10 @@ def _is_tied(scores: Array) -> Array:
 
 
 def _by_blocks(function: Callable[..., Array], *arrays: Array) -> Array:
-    """Apply a function of rows; many rows of NumPy arrays in blocks that stay in the cache."""
-    n_rows = arrays[0].shape[0]
-    if n_rows <= BLOCK_ROWS or not isinstance(arrays[0], np.ndarray):
-        return function(*arrays)
-    blocks = balanced_blocks(n_rows, BLOCK_ROWS)
-    return np.concatenate(
-        in_threads(lambda rows: function(*(array[rows] for array in arrays)), blocks)
-    )
+    """Apply a function of rows, to NumPy arrays in blocks that stay in the cache."""
+    if isinstance(arrays[0], np.ndarray):
+        return engine_of(arrays[0]).map_rows(function, *arrays)
+    return function(*arrays)
 
 
 def confidences_within(scores: Array, mask: Array) -> Array:

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from gmpll._atomic_io import atomic_write
 from gmpll.datasets import dataset_info, get_data_home, is_available
-from gmpll.datasets.storage import atomic_file, expected_path, find_file, has_checksum
+from gmpll.datasets.storage import expected_path, find_file, has_checksum
 
 
 def test_data_home_is_the_argument_else_the_variable_else_the_cache(monkeypatch, tmp_path):
@@ -80,14 +81,14 @@ def test_checksums(tmp_path):
 
 
 def _write_half_and_stop(path):
-    with atomic_file(path) as temporary:
+    with atomic_write(path) as temporary:
         temporary.write_text("half of the sec")
         raise KeyboardInterrupt
 
 
-def test_atomic_file_replaces_all_or_nothing(tmp_path):
+def test_a_file_is_replaced_all_or_nothing(tmp_path):
     path = tmp_path / "folder" / "file.txt"
-    with atomic_file(path) as temporary:
+    with atomic_write(path) as temporary:
         temporary.write_text("first")
         assert not path.exists()
     assert path.read_text() == "first"

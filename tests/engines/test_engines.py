@@ -50,6 +50,30 @@ def test_rows_are_mapped_alone(library, monkeypatch):
     np.testing.assert_allclose(to_host(lengths), (ROWS**2).sum(axis=1))
 
 
+def test_many_tensors_are_mapped_in_blocks(monkeypatch):
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr("gmpll.engines.torch.MAP_ROWS", 7)
+    X, sizes = torch.as_tensor(ROWS), []
+
+    def double(rows):
+        sizes.append(len(rows))
+        return 2 * rows
+
+    found = engine_of(X).map_rows(double, X)
+    np.testing.assert_array_equal(found.numpy(), 2 * ROWS)
+    assert max(sizes) == 7
+
+
+def test_some_rows_get_other_values(library):
+    X = library.array(ROWS)
+    engine = engine_of(X)
+    rows = np.array([0, 7, 8, 39])
+    (values,) = engine.small(X[rows, :])
+    expected = ROWS.copy()
+    expected[rows] *= -1.0
+    np.testing.assert_array_equal(to_host(engine.with_rows(X + 0.0, rows, -values)), expected)
+
+
 @pytest.mark.parametrize("gathered", [2**25, 100])
 def test_queries_are_mapped_with_their_neighbours(library, gathered, monkeypatch):
     monkeypatch.setattr("gmpll.engines.numpy.MAP_BYTES", gathered)

@@ -48,7 +48,7 @@ def test_truth_plays_no_part_in_fitting():
     mask = random_candidates(y, 0.7, 1, random_state=0)
     model = PartialLabelClassifier(random_state=0).fit(X, mask)
     assert set(model.selected_) == {
-        "views", "ridge", "stacking", "forest", "feedback", "tau",
+        "views", "ridge", "stacking", "forest", "feedback", "tau", "weight_exponent",
     }  # fmt: skip
     settings = [setting for setting, _ in model.selection_.scores]
     assert {setting.stacking for setting in settings} == set(STACKING)
@@ -194,7 +194,7 @@ class TestForestShare:
 
     def test_no_forest_where_it_would_take_long(self, monkeypatch):
         X, mask, _ = self.problem()
-        monkeypatch.setattr("gmpll.evidence.forest.MAX_ROWS", 399)
+        monkeypatch.setattr("gmpll.evidence.forest.MAX_VALUES", 399)
         model = PartialLabelClassifier(random_state=0).fit(X, mask)
         assert model.selected_["forest"] == 0
         assert {setting.forest for setting, _ in model.selection_.scores} == {0.0}

@@ -1,7 +1,7 @@
 import numpy as np
 import scipy.sparse as sp
 
-from gmpll.graph.growing import NewEdges
+from gmpll.graph.new_rows import NewEdges
 from gmpll.matching import LocalAffinity, match
 from gmpll.matching.clamped import ClampedAffinity
 from problems import random_label_similarity

@@ -185,7 +185,7 @@ def test_the_regression_is_chosen_by_held_out_lift():
     assert len({tried.ridge for tried, _ in scores}) > 1
     assert {tried.feedback for tried, _ in scores} == {False, True}
     best, lift = scores[0]
-    assert model.selected_ == asdict(best)
+    assert model.selected_ == {**asdict(best), "weight_exponent": None}
     assert lift == max(lift for _, lift in scores)
     assert len(model.predictor_.views) == len(best.views)
 
@@ -290,7 +290,7 @@ class TestCandidateWeight:
 
     @staticmethod
     def method(exponent):
-        return PartialLabelClassifier(weight_exponent=exponent, hyperparameters=PLAIN)
+        return PartialLabelClassifier(hyperparameters={**PLAIN, "weight_exponent": exponent})
 
     @pytest.mark.parametrize("feedback", [False, True])
     @pytest.mark.parametrize("learner", ["auto", Ridge()])
@@ -300,7 +300,7 @@ class TestCandidateWeight:
             self.method(1.0), learner, hyperparameters={"feedback": feedback}, random_state=0
         )
         assert (model.fit(X, mask, candidate_weight=weight).labels_ == truth).mean() > 0.9
-        assert model.disambiguator_.weight_exponent_ == 1.0
+        assert model.disambiguator_.selected_["weight_exponent"] == 1.0
         assert (model.fit(X, mask).labels_ == truth).mean() < 0.9
 
     def test_it_is_passed_on_and_cut_with_rows(self):
@@ -405,7 +405,7 @@ def test_sets_are_modelled_at_every_size(monkeypatch):
 
     exact = fitted()
     monkeypatch.setattr(stages, "EXACT_ROWS", 400)
-    monkeypatch.setattr(stages, "SET_MODEL_ROWS", 300)
+    monkeypatch.setattr(stages, "number_of_landmarks", lambda n_samples: 300)
     sampled = fitted()
     assert exact.evidence_ != sampled.evidence_
     assert sampled.selected_["tau"] == exact.selected_["tau"]

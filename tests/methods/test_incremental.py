@@ -15,7 +15,7 @@ from sklearn.naive_bayes import GaussianNB
 from gmpll import GMPLL, PLKNN, PartialLabelClassifier
 from gmpll._columns import sets_of_known_labels
 from gmpll.evidence.pipeline import N_GRAPH_VIEWS, GraphMatching, Pipeline, set_regression
-from gmpll.graph.growing import edges_of_new_rows
+from gmpll.graph.new_rows import edges_of_new_rows
 from gmpll.methods._incremental import SCORE_FLOOR
 from problems import random_problem
 
@@ -114,7 +114,7 @@ def test_a_label_that_no_training_row_contains_is_supported_by_new_rows_alone():
 
 def test_weights_of_new_rows_count():
     X, mask, _ = hard()
-    model = quick(weight_exponent=1.0).fit(X[:60], mask[:60])
+    model = quick(hyperparameters={"weight_exponent": 1.0}).fit(X[:60], mask[:60])
     plain = model.resolve(X[60:], mask[60:])
     runner_up = np.where(mask[60:], plain.confidences, -1.0).argsort(axis=1)[:, -2]
     weights = np.full((30, 4), 1e-6)
@@ -269,7 +269,7 @@ def test_knowledge_comes_with_its_rows():
 def test_weights_may_come_with_some_rows_only():
     X, mask, _ = hard()
     weights = np.random.RandomState(0).random_sample((30, 4))
-    model = quick(weight_exponent=1.0, hyperparameters={"forest": 0.0}).fit(X[:60], mask[:60])
+    model = quick(hyperparameters={"weight_exponent": 1.0, "forest": 0.0}).fit(X[:60], mask[:60])
     every = np.vstack([np.ones((60, 4)), weights])
     expected = fit_at_once(model, X, mask, candidate_weight=every)
     model.partial_fit(X[60:], mask[60:], candidate_weight=weights)

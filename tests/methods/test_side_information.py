@@ -111,20 +111,25 @@ def test_only_the_default_takes_weights():
             Method().fit(X, mask, candidate_weight=mask)
 
 
+def with_exponent(exponent, params):
+    fixed = {**params.get("hyperparameters", {}), "weight_exponent": exponent}
+    return PartialLabelClassifier(random_state=0, **{**params, "hyperparameters": fixed})
+
+
 @every_kind
 def test_equal_weights_change_nothing(params):
     X, mask, _ = case()
     plain = PartialLabelClassifier(random_state=0, **params).fit(X, mask)
-    assert plain.weight_exponent_ is None
-    for trust in ("auto", 2.5):
-        equal = PartialLabelClassifier(random_state=0, weight_exponent=trust, **params)
+    assert plain.selected_["weight_exponent"] is None
+    for trust in (None, 2.5):
+        equal = with_exponent(trust, params)
         equal.fit(X, mask, candidate_weight=np.full(mask.shape, 7.0))
         for found, wanted in (
             (equal.label_confidences_, plain.label_confidences_),
             (equal.predict_proba(X), plain.predict_proba(X)),
         ):
             np.testing.assert_allclose(found, wanted, atol=1e-10)
-    ignored = PartialLabelClassifier(random_state=0, weight_exponent=0, **params)
+    ignored = with_exponent(0, params)
     ignored.fit(X, mask, candidate_weight=np.random.RandomState(0).random_sample(mask.shape))
     np.testing.assert_allclose(ignored.label_confidences_, plain.label_confidences_, atol=1e-10)
 
@@ -151,14 +156,10 @@ def test_weights_and_priors_keep_the_promises_of_the_family(params):
 def test_a_weight_of_zero_is_not_impossible_but_strong_weights_decide():
     X, mask, truth = case()
     against = np.where(np.eye(4, dtype=bool)[truth], 0.0, 1.0)
-    model = PartialLabelClassifier(random_state=0, weight_exponent=0.01).fit(
-        X, mask, candidate_weight=against
-    )
+    model = with_exponent(0.01, {}).fit(X, mask, candidate_weight=against)
     free = PartialLabelClassifier(random_state=0).fit(X, mask)
     assert (model.labels_ == free.labels_).mean() > 0.9
-    decided = PartialLabelClassifier(random_state=0, weight_exponent=50.0).fit(
-        X, mask, candidate_weight=against
-    )
+    decided = with_exponent(50.0, {}).fit(X, mask, candidate_weight=against)
     ambiguous = mask.sum(axis=1) > 1
     assert (decided.labels_ != truth)[ambiguous].all()
 
@@ -190,7 +191,7 @@ def test_weight_exponent_is_estimated_from_the_votes():
     trusts = [
         PartialLabelClassifier(random_state=0)
         .fit(X, mask, candidate_weight=votes(mask, truth, care))
-        .weight_exponent_
+        .selected_["weight_exponent"]
         for care in (0.0, 0.3, 0.7)
     ]
     assert trusts[0] < 0.2
@@ -251,7 +252,7 @@ class TestScikitLearn:
             routed = cross_validate(
                 pipeline, X, mask, cv=3, params=params, error_score="raise", return_estimator=True
             )
-        assert routed["estimator"][0][-1].weight_exponent_ is not None
+        assert routed["estimator"][0][-1].selected_["weight_exponent"] is not None
         assert len(plain["test_score"]) == len(routed["test_score"]) == 3
 
     def test_known_rows_keep_their_label_in_every_fold(self):
@@ -276,17 +277,17 @@ class TestScikitLearn:
         weights = pd.DataFrame(votes(mask, truth, 0.5), columns=list("wxyz"))
         search = GridSearchCV(
             make_pipeline(StandardScaler(), PartialLabelClassifier(random_state=0)),
-            {"partiallabelclassifier__weight_exponent": [0.5, "auto"]},
+            {"partiallabelclassifier__hyperparameters": [{"weight_exponent": 0.5}, None]},
             cv=2,
             error_score="raise",
         )
         search.fit(X, frame, partiallabelclassifier__candidate_weight=weights)
-        assert search.best_estimator_[-1].weight_exponent_ is not None
+        assert search.best_estimator_[-1].selected_["weight_exponent"] is not None
 
 
 def test_explanations_replay_what_happened():
     X, mask, truth = case(seed=3)
-    model = PartialLabelClassifier(class_prior=[4, 3, 2, 1], random_state=0, weight_exponent=1.0)
+    model = with_exponent(1.0, {"class_prior": [4, 3, 2, 1]})
     model.fit(X, mask, candidate_weight=votes(mask, truth, 0.6))
     problem = model.matching_
     matched = match(
@@ -314,11 +315,7 @@ class TestVotedCandidates:
     def test_the_weights_of_votes_count(self):
         X = np.zeros((2, 1))
         voted = candidates_from_votes([0, 0, 0, 1, 1], ["a", "a", "b", "a", "b"])
-        found = (
-            PartialLabelClassifier(random_state=0, weight_exponent=1.0)
-            .fit(X, voted)
-            .label_confidences_
-        )
+        found = with_exponent(1.0, {}).fit(X, voted).label_confidences_
         assert found[0, 0] > 0.55
 
     @every_kind
@@ -330,7 +327,8 @@ class TestVotedCandidates:
         found = clone(model).fit(X, voted, candidate_weight=voted.weights)
         assert not hasattr(found, "annotators_")
         np.testing.assert_array_equal(found.label_confidences_, expected.label_confidences_)
-        assert found.weight_exponent_ == expected.weight_exponent_ is not None
+        assert found.selected_ == expected.selected_
+        assert found.selected_["weight_exponent"] is not None
 
     def test_rows_that_come_later_have_other_labels(self):
         X, voted = self.voted()

@@ -2,11 +2,9 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from sklearn.metrics import brier_score_loss
 
 from gmpll.uncertainty.reliability import (
     accuracy_coverage_curve,
-    brier_score,
     expected_calibration_error,
     reliability_curve,
 )
@@ -42,13 +40,6 @@ def test_honest_confidences_have_a_small_error_and_boasts_a_large_one():
     curve = reliability_curve(confidence, right)
     assert curve.n_rows.sum() == 20_000
     np.testing.assert_allclose(curve.confidence, curve.accuracy, atol=0.04)
-
-
-def test_brier_score_is_twice_the_binary_one():
-    rng = np.random.RandomState(2)
-    p, y = rng.random_sample(50), rng.randint(2, size=50)
-    ours = brier_score(np.column_stack([1 - p, p]), y)
-    np.testing.assert_allclose(ours, 2 * brier_score_loss(y, p))
 
 
 def test_accuracy_of_the_most_confident_rows():

@@ -24,6 +24,7 @@ from gmpll.apps.experiments.own_data import (
     read_own,
 )
 from gmpll.apps.experiments.progress import RunProgress
+from gmpll.apps.progress import working
 from gmpll.candidates import as_candidates
 from gmpll.datasets import dataset_info, get_data_home, is_available, list_datasets
 
@@ -176,11 +177,12 @@ def compare(
             data_home=data_home,
             progress=progress,
         )
-        table = write_scores(folder, data_home=data_home)
-        from gmpll.apps.report import ranking, write_run_report
+        with working("scoring", None if progress is None else progress.console):
+            table = write_scores(folder, data_home=data_home)
+            from gmpll.apps.report import ranking, write_run_report
 
-        kept = () if out is None else (folder, write_run_report(folder, table))
-        return Comparison(table, ranking(table), *kept)
+            kept = () if out is None else (folder, write_run_report(folder, table))
+            return Comparison(table, ranking(table), *kept)
 
 
 def _file_of(

@@ -6,7 +6,8 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
-from gmpll.datasets.storage import atomic_file, chunks
+from gmpll._atomic_io import atomic_write
+from gmpll.datasets.storage import chunks
 
 ATTEMPTS = 3
 #: Seconds before the second attempt; they double each time.
@@ -27,7 +28,7 @@ def download(url: str, path: Path) -> None:
     (a broken connection, a server error) is tried :data:`ATTEMPTS` times. ``path`` is untouched
     unless everything has arrived.
     """
-    with atomic_file(path) as temporary:  # before anything is fetched: it may not be writable
+    with atomic_write(path) as temporary:  # before anything is fetched: it may not be writable
         temporary.touch()
         temporary.write_bytes(_fetched(url))
 

@@ -7,13 +7,13 @@ from urllib.parse import quote
 import numpy as np
 from sklearn.utils import Bunch
 
+from gmpll._atomic_io import atomic_write
 from gmpll._typing import Folder
 from gmpll.datasets.archive import ArchiveError, NoToolError, extract_member
 from gmpll.datasets.catalogue import DatasetInfo, dataset_info
 from gmpll.datasets.download import DownloadError, download
 from gmpll.datasets.matfile import read_mat
 from gmpll.datasets.storage import (
-    atomic_file,
     expected_path,
     find_file,
     has_checksum,
@@ -97,7 +97,7 @@ def _fetch(info: DatasetInfo, data_home: Folder) -> Path:
     try:
         if not keep_archive:
             download(url, archive)
-        with atomic_file(path) as temporary:
+        with atomic_write(path) as temporary:
             extract_member(archive, info.file_name, temporary)
             if not has_checksum(temporary, info.checksum):
                 raise ArchiveError(f"{info.file_name} has another checksum than the known file")

@@ -3,14 +3,12 @@
 import hashlib
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
-from gmpll._atomic_io import atomic_write
 from gmpll._typing import Folder, Mask, Places
 from gmpll.datasets.catalogue import DatasetInfo, dataset_info
 from gmpll.datasets.errors import DatasetUnavailableError
@@ -114,14 +112,6 @@ def chunks(source: Any, limit: int, too_much: OSError) -> Iterator[bytes]:
         if received > limit:
             raise too_much
         yield chunk
-
-
-@contextmanager
-def atomic_file(path: Path) -> Iterator[Path]:
-    """Give a temporary file that takes the place of ``path``; make its folder if missing."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_write(path) as temporary:
-        yield temporary
 
 
 def make_bunch(

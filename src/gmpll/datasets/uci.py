@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
+from gmpll._atomic_io import atomic_write
 from gmpll._typing import Floats, Folder, Mask, Places
 from gmpll.datasets.catalogue import DatasetInfo, TableLayout, dataset_info
 from gmpll.datasets.errors import DatasetFormatError
 from gmpll.datasets.storage import (
     OPENML_FOLDER,
-    atomic_file,
     find_file,
     get_data_home,
     make_bunch,
@@ -77,7 +77,7 @@ def _fetch(info: DatasetInfo, layout: TableLayout, data_home: Folder) -> Path:
         table = np.full((len(labels), layout.n_columns), "", dtype=object)
         table[:, list(layout.feature_columns)] = features
         table[:, layout.class_column] = labels
-        with atomic_file(path) as temporary:
+        with atomic_write(path) as temporary:
             np.savetxt(temporary, table, fmt="%s", delimiter=",", encoding="utf-8")
             _features(_read_table(temporary, layout), layout, temporary)
     except (OSError, ValueError) as error:

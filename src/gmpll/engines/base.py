@@ -88,6 +88,11 @@ class Engine(Protocol):
         """Return some rows, no more than fit into the main memory, as a NumPy array."""
         ...
 
+    def with_rows(self, array: Array, rows: NDArray[np.integer], values: Array) -> Array:
+        """Return an array with other values in some rows, in ascending order; it may be changed."""
+        array[rows] = values
+        return array
+
     def ndtri(self, probabilities: Array) -> Array:
         """Return quantiles of the standard normal distribution, of a block inside ``map_rows``."""
         return ndtri(probabilities)

@@ -158,6 +158,16 @@ class DaskEngine(Engine):
         drawn = X[rows[order]].compute()
         return drawn[np.argsort(order)]
 
+    def with_rows(self, array: Array, rows: NDArray[np.integer], values: Array) -> Array:
+        """Replace rows partition by partition; the values are in the memory of this process."""
+        ends = np.searchsorted(rows, np.cumsum(array.chunks[0]))
+        replace = dask.delayed(_with_rows, pure=False)
+        blocks, start, first = [], 0, 0
+        for block, size, last in zip(row_blocks_of(array), array.chunks[0], ends, strict=True):
+            blocks.append(replace(block, rows[first:last] - start, values[first:last]))
+            start, first = start + size, last
+        return from_blocks(blocks, array.chunks[0], array)
+
     def choose_search(self, search: Any, n_rows: int, n_features: int) -> Any:
         """Return ``"exact"`` or ``"approximate"``, by the rules for NumPy arrays.
 
@@ -335,6 +345,14 @@ def _gather(indices: NDArray[np.integer], found: NDArray[Any] | None, *held: Any
             found[inside] = rows[indices[inside] - start]
     assert found is not None
     return found
+
+
+def _with_rows(
+    block: NDArray[Any], rows: NDArray[np.integer], values: NDArray[Any]
+) -> NDArray[Any]:
+    block = block.copy()
+    block[rows] = values
+    return block
 
 
 def _aims(indices: NDArray[np.integer], bounds: NDArray[np.integer]) -> list[int]:

@@ -33,9 +33,9 @@ class NumpyEngine(Engine):
     xp = array_namespace(np.zeros(1))
 
     def map_rows(self, function: Callable[..., Array], X: Array, *others: Array) -> Array:
-        """Apply a function to blocks of rows."""
+        """Apply a function to blocks of rows, several at a time."""
         bytes_of_row = sum(array[:1].nbytes for array in (X, *others))
-        return _in_blocks(function, (X, *others), bytes_of_row, threads=False)
+        return _in_blocks(function, (X, *others), bytes_of_row)
 
     def map_neighbors(
         self, function: Callable[..., Array], array: Array, indices: Array, *others: Array
@@ -46,7 +46,7 @@ class NumpyEngine(Engine):
             return function(array[near], *others)
 
         bytes_of_query = indices.shape[1] * array[:1].nbytes
-        return _in_blocks(of_neighbors, (indices, *others), bytes_of_query, threads=True)
+        return _in_blocks(of_neighbors, (indices, *others), bytes_of_query)
 
     def rows_on_host(self, X: Array, rows: slice | NDArray[np.integer]) -> NDArray[Any]:
         """Return ``X[rows]``."""
@@ -113,7 +113,7 @@ class NumpyEngine(Engine):
         else:
             estimator = clone(search, safe=False).fit(rows)
             with_self = Neighbors(*estimator.kneighbors(rows, n_neighbors=k + 1))
-            found = _without_self(with_self, np.arange(len(rows)))
+            found = without_self(with_self, np.arange(len(rows)))
         return _completed(found, rows, n_jobs)
 
     def symmetric_weights(self, indices: Array, values: Array) -> sp.csr_array:
@@ -147,7 +147,7 @@ def nearest_of_both(first: Neighbors, second: Neighbors, k: int) -> Neighbors:
 
 
 def _in_blocks(
-    function: Callable[..., Array], arrays: tuple[Array, ...], bytes_of_row: int, *, threads: bool
+    function: Callable[..., Array], arrays: tuple[Array, ...], bytes_of_row: int
 ) -> Array:
     """Put the results for blocks of the arrays' rows into one array; the first one says which."""
     n_rows = len(arrays[0])
@@ -165,11 +165,7 @@ def _in_blocks(
     def fill(block: slice) -> None:
         result[block] = compute(block)
 
-    if threads:
-        in_threads(fill, blocks[1:])
-    else:
-        for block in blocks[1:]:
-            fill(block)
+    in_threads(fill, blocks[1:])
     return result
 
 
@@ -178,12 +174,12 @@ def _completed(found: Neighbors, rows: AnyFloats, n_jobs: int | None) -> Neighbo
     missed = np.flatnonzero((found.indices < 0).any(axis=1))
     if missed.size:
         search = NearestNeighbors(n_neighbors=found.indices.shape[1] + 1, n_jobs=n_jobs).fit(rows)
-        exact = _without_self(Neighbors(*search.kneighbors(rows[missed])), missed)
+        exact = without_self(Neighbors(*search.kneighbors(rows[missed])), missed)
         found.distances[missed], found.indices[missed] = exact
     return found
 
 
-def _without_self(found: Neighbors, own: Places) -> Neighbors:
+def without_self(found: Neighbors, own: Places) -> Neighbors:
     """Take every row out of its own neighbours, or else the farthest of them."""
     distances, indices = found
     others = indices != own[:, None]

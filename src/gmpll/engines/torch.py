@@ -27,6 +27,8 @@ BLOCK_BYTES = 2**26
 CUDA_BLOCK_BYTES = 2**31
 #: Fewer rows than this are searched in full.
 MIN_GROUPED_ROWS = 2**15
+#: Rows that are mapped at a time: to the kernel with landmarks, for instance, of 8 KB a row.
+MAP_ROWS = 2**17
 #: Groups that are looked into beyond those that must be, so that the result can be certified.
 SPARE_GROUPS = 14
 #: If more than this share of the rows is not certified, the inner products need more bits.
@@ -43,8 +45,11 @@ class TorchEngine(Engine):
     xp = array_namespace(torch.zeros(1))
 
     def map_rows(self, function: Callable[..., Array], X: Array, *others: Array) -> Array:
-        """Apply the function to all rows at once."""
-        return function(X, *others)
+        """Apply the function to many rows at a time."""
+        if len(X) <= MAP_ROWS:
+            return function(X, *others)
+        blocks = zip(*(array.split(MAP_ROWS) for array in (X, *others)), strict=True)
+        return torch.cat([function(*block) for block in blocks])
 
     def map_neighbors(
         self, function: Callable[..., Array], array: Array, indices: Array, *others: Array

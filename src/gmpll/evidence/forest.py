@@ -27,9 +27,8 @@ MAX_FEATURES = 64
 LEAF_ROWS = 2
 #: A tree sees no more rows than this.
 TREE_ROWS = 5000
-#: No forest is grown on fewer or more rows, or where a tree would have more values to keep.
+#: No forest is grown on fewer rows, or where a tree would have more values to keep.
 MIN_ROWS = 40
-MAX_ROWS = 20_000
 MAX_VALUES = 200_000
 #: Up to so many values of the features further threads cost more than they bring.
 ONE_THREAD_SIZE = 5000
@@ -45,12 +44,11 @@ def is_forest_feasible(n_samples: int, n_classes: int) -> bool:
     Examples
     --------
     >>> from gmpll.evidence.forest import is_forest_feasible
-    >>> is_forest_feasible(5000, 10), is_forest_feasible(5000, 200), is_forest_feasible(10**6, 10)
+    >>> is_forest_feasible(10**6, 10), is_forest_feasible(5000, 200), is_forest_feasible(20, 10)
     (True, False, False)
     """
-    if not MIN_ROWS <= n_samples <= MAX_ROWS:
-        return False
-    return 1 < n_classes <= MAX_VALUES // min(n_samples, TREE_ROWS)
+    enough = n_samples >= MIN_ROWS and n_classes > 1
+    return enough and n_classes <= MAX_VALUES // min(n_samples, TREE_ROWS)
 
 
 @dataclass(frozen=True)

@@ -7,26 +7,41 @@ that do not depend on what changes are shared.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import SimpleNamespace
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from gmpll._typing import Floats, Mask, Places
-from gmpll.arrays import Array, array_namespace, beside, from_host, is_torch_array, to_host
+from gmpll.arrays import (
+    Array,
+    array_namespace,
+    beside,
+    from_host,
+    is_dask_array,
+    is_torch_array,
+    to_host,
+)
 from gmpll.engines import engine_of
 from gmpll.evidence.forest import Forest, grow_forest, oob_prediction
-from gmpll.evidence.ridge import EXACT_ROWS, KernelRidge, RidgePredictor
+from gmpll.evidence.ridge import (
+    EXACT_ROWS,
+    KernelRidge,
+    RidgePredictor,
+    number_of_landmarks,
+)
 from gmpll.evidence.scikit import ScikitLearner
 from gmpll.evidence.set_model import Relations, SampleModel, SetModel
 from gmpll.evidence.stacking import Stacker, fit_stacker
 from gmpll.evidence.temperature import set_likelihood
 from gmpll.graph.local import LocalGraphs
+from gmpll.graph.views import TreeView
 from gmpll.matching import LocalAffinity, Matching, match, support_of, uniform_start
 from gmpll.matching.feedback import FEEDBACK_ITERATIONS, feedback
 from gmpll.matching.problem import MatchingProblem
@@ -42,7 +57,10 @@ __all__ = [
     "MatchingOptions",
     "Pipeline",
     "blended",
+    "learning_rows",
     "set_regression",
+    "shared_scores",
+    "tree_view",
 ]
 
 #: Neighbours of a row in the graph.
@@ -91,8 +109,9 @@ N_GRAPH_VIEWS = 2
 SET_RIDGE = 0.1
 #: Exponent of the class masses that similar labels are balanced by.
 SIMILAR_BALANCE = 0.5
-#: Rows of which sets are modelled where there are too many for an exact regression.
-SET_MODEL_ROWS = 2000
+#: Rows that regression, stacking and forest are trained on at most. With so many for each of its
+#: landmarks a regression has nearly settled, and those left out are predicted by it in one pass.
+LEARNING_ROWS = 50_000
 #: By how much larger ridges are tried on many rows, and rows by which these are judged.
 RIDGE_STEP = 10**0.5
 RIDGE_ROWS = 1000
@@ -152,6 +171,14 @@ class CandidateRows:
         mask = np.ascontiguousarray(self.mask_on_host(rows))
         return CandidateRows(self.X_on_host(rows), mask, self.labels, prior, self.similarity)
 
+    def sample(self, rows: Places) -> CandidateRows:
+        """Return some of the rows where they are, those of Dask arrays as NumPy arrays."""
+        prior = self.prior
+        if prior.candidates is not None:
+            prior = replace(prior, candidates=some_rows(prior.candidates, rows))
+        X, mask = some_rows(self.X, rows), some_rows(self.mask, rows)
+        return replace(self, X=X, mask=mask, prior=prior)
+
     def X_on_host(self, rows: Places) -> Floats:
         """Return the features of some rows as a NumPy array."""
         return engine_of(self.X).rows_on_host(self.X, rows).astype(np.float64, copy=False)
@@ -171,10 +198,34 @@ class CandidateRows:
         return self.prior.expected_mass(self.n_samples)
 
 
+def some_rows(array: Array, rows: Places) -> Array:
+    """Return some rows of an array on its device; those of a Dask array as a NumPy array."""
+    (found,) = engine_of(array).small(array[rows, :])
+    return found
+
+
+def tree_view(X: Array) -> TreeView:
+    """Return the view in which trees see rows."""
+    return TreeView(to_host(X).astype(np.float64, copy=False))
+
+
+def learning_rows(n_samples: int, seed: int) -> Places | None:
+    """Return the rows that a learner is trained on where there are many, None for all."""
+    if n_samples <= LEARNING_ROWS:
+        return None
+    return np.sort(np.random.RandomState(seed).permutation(n_samples)[:LEARNING_ROWS])
+
+
 def set_regression(views: Sequence[Any], seed: int) -> KernelRidge:
-    """Return the regression on the rows of views that the model of the sets needs."""
-    rng = np.random.RandomState(seed)
+    """Return the regression, with the ridge of the set model, on the rows of views.
+
+    Many rows are represented by their :func:`learning_rows`.
+    """
     rows = [view.rows for view in views]
+    some = learning_rows(rows[0].shape[0], seed)
+    if some is not None:
+        rows = [some_rows(each, some) for each in rows]
+    rng = np.random.RandomState(seed)
     return KernelRidge(rows, ridge=SET_RIDGE, variances=views[-1].variances, rng=rng)
 
 
@@ -278,11 +329,13 @@ class GraphMatching:
     def _set_model_of_sample(self, tau: float) -> tuple[SetModel, Array]:
         """Model the sets of some rows, which then speak of all."""
         rng = np.random.RandomState(self._seed)
-        some = np.sort(rng.permutation(self.rows.n_samples)[:SET_MODEL_ROWS])
+        n_modelled = number_of_landmarks(self.rows.n_samples)
+        some = np.sort(rng.permutation(self.rows.n_samples)[:n_modelled])
         views = [engine_of(view.rows).rows_on_host(view.rows, some) for view in self._views]
         variances = self._views[-1].variances
         regression = KernelRidge(views, ridge=SET_RIDGE, variances=variances, rng=rng)
-        graph, kernel = LocalGraphs(views[:N_GRAPH_VIEWS], GRAPH_NEIGHBORS), regression.kernel
+        graph = LocalGraphs(views[:N_GRAPH_VIEWS], GRAPH_NEIGHBORS)
+        kernel = replace(regression.kernel, is_double=False)
         mask = self.rows.mask_on_host(some)
         related = Relations(graph.weights, regression.inverse, mask, self.rows.prior.classes)
         sample = SampleModel(related, tau)
@@ -387,6 +440,42 @@ class GraphMatching:
         return confidences_within(support_of(self.affinity, P), self.rows.mask)
 
 
+@dataclass(frozen=True)
+class SampledConfidences:
+    """What a first stage found, of some of its rows."""
+
+    whole: Disambiguated
+    rows: Places
+    n_samples: int
+
+    def probabilities(self, tau: float | None) -> Array:
+        """Return the confidences of these rows."""
+        return some_rows(self.whole.probabilities(tau), self.rows)
+
+    def priors(self, tau: float | None) -> Array | None:
+        """Return what multiplies the support of every candidate; None if that is nothing."""
+        priors = self.whole.priors(tau)
+        return None if priors is None else some_rows(priors, self.rows)
+
+    def masses(self, tau: float | None) -> dict[str, Any]:
+        """Return their part of the masses of the labels."""
+        masses = dict(self.whole.masses(tau))
+        if "expected_mass" in masses:
+            masses["expected_mass"] = masses["expected_mass"] * (len(self.rows) / self.n_samples)
+        return masses
+
+    def part(self, rows: Places, regression: KernelRidge | None) -> Disambiguated:
+        """Return the same of some rows alone."""
+        return self.whole.part(self.rows[rows], regression)
+
+
+class Sample(NamedTuple):
+    """Rows that a learner is trained on in place of all, and the stages on them alone."""
+
+    rows: Places
+    stages: Pipeline
+
+
 class Pipeline:
     """The stages for any hyperparameters of the same views.
 
@@ -399,13 +488,18 @@ class Pipeline:
     disambiguated : Disambiguated
         The first confidences.
     regression : KernelRidge or None
-        On the rows; None if neither set model nor learner is a regression.
+        That of :func:`set_regression`; None if neither set model nor learner is a regression.
     seed : int
         Draws trees.
     table : callable
         Makes the view in which a forest sees the rows.
     learner : ScikitLearner, default=None
         Takes the place of regression, stacking and forest.
+
+    Attributes
+    ----------
+    sample : Sample or None
+        Many rows: those that regression, stacking and forest are trained on.
     """
 
     def __init__(
@@ -420,17 +514,31 @@ class Pipeline:
     ) -> None:
         self.rows = rows
         self.views = views
+        self.sample = None
         self.disambiguated = disambiguated
         self.learner = learner
         self._seed = seed
         self._make_table = table
         self._regression = regression
         self._regressions = {} if regression is None else {regression.ridge: regression}
+        some = None if learner is not None else learning_rows(rows.n_samples, seed)
+        if some is not None:
+            found = SampledConfidences(disambiguated, some, rows.n_samples)
+            of_some = (rows.sample(some), views, found, regression, seed)
+            self.sample = Sample(some, Pipeline(*of_some, lambda: self._table_of(some)))
 
     @cached_property
     def table(self) -> Any:
         """The rows as a forest sees them."""
         return self._make_table()
+
+    def _table_of(self, some: Places) -> Any:
+        """Return the view of trees with some of its rows."""
+        if is_dask_array(self.rows.X):  # all of them may be more than fits
+            return tree_view(some_rows(self.rows.X, some))
+        table = copy.copy(self.table)
+        table.rows = table.rows[some]
+        return table
 
     def part(self, rows: Places) -> Pipeline:
         """Return the stages on some of the rows alone, with the scaling of all; on the host."""
@@ -452,6 +560,9 @@ class Pipeline:
             return P
         if self.learner is not None:
             return self._fed_back(self.learner.out_of_sample, P, self.learner.n_iterations, chosen)
+        if self.sample is not None:
+            by_sample = self._by_sample(chosen, self.sample.stages.confidences(chosen))
+            return self._fed_back(lambda _: by_sample, P, 1, chosen)
         ridge = self.regression(chosen)
 
         def of_both(P: Array) -> Array:
@@ -460,6 +571,32 @@ class Pipeline:
 
         P = self._fed_back(ridge.leave_one_out, P, FEEDBACK_ITERATIONS, chosen)
         return self._fed_back(of_both, P, FOREST_ITERATIONS, chosen) if chosen.forest else P
+
+    def _by_sample(self, chosen: Hyperparameters, P: Array) -> Array:
+        """Return what regression and trees that are trained on P of the sample say of all rows."""
+        assert self.sample is not None
+        scores = self.scores_by_sample(chosen, P)
+        if not chosen.forest:
+            return scores
+        stages = self.sample.stages
+        own = oob_prediction(stages.table.rows, to_host(P), self._seed)
+        forest = stages.forest(P)
+        if is_dask_array(self.rows.X):
+            of_trees = forest(self.rows.X)
+        else:
+            of_trees = from_host(forest.forest(self.table.rows), scores)
+        of_trees = engine_of(of_trees).with_rows(of_trees, self.sample.rows, from_host(own, P))
+        return blended(scores, of_trees, chosen.forest)
+
+    def scores_by_sample(self, chosen: Hyperparameters, P: Array) -> Array:
+        """Return the scores of all rows by a regression trained on P of the sample.
+
+        Rows of the sample are left out one by one; similar labels do not share yet.
+        """
+        assert self.sample is not None
+        ridge = self.sample.stages.regression(chosen)
+        scores = ridge.predictor(P)([view.rows for view in self.views])
+        return engine_of(scores).with_rows(scores, self.sample.rows, ridge.leave_one_out(P))
 
     def support_on_host(self, P: Floats) -> Floats:
         """Return the support that confidences get by the graph, all of them on the host."""
@@ -471,6 +608,8 @@ class Pipeline:
         """Return a function that scores the labels of unseen rows."""
         if self.learner is not None:
             return self.learner.fit(P)
+        if self.sample is not None:
+            return self.sample.stages.predictor(chosen, some_rows(P, self.sample.rows))
         fitted = self.regression(chosen).predictor(P)
         stacker = self.stacker(chosen, P) if chosen.stacking else None
         scores = KernelPredictor(self.views, fitted, self.rows.similarity, stacker)
@@ -493,6 +632,8 @@ class Pipeline:
         leave-one-out scores make the candidate sets likelier. The ridge per row must not grow.
         """
         assert chosen.ridge is not None
+        if self.sample is not None:
+            return self.sample.stages.stiffened(chosen, n_rows)
         P = self.disambiguated.probabilities(chosen.tau)
         rng = np.random.RandomState(self._seed)
         some = np.sort(rng.permutation(self.rows.n_samples)[:RIDGE_ROWS])
@@ -524,7 +665,11 @@ class Pipeline:
 
     def out_of_sample_scores(self, chosen: Hyperparameters, P: Array) -> Array:
         """Return the regression's leave-one-out scores, shared among similar labels."""
-        return shared_scores(self.regression(chosen).leave_one_out(P), self.rows.similarity)
+        if self.sample is None:
+            scores = self.regression(chosen).leave_one_out(P)
+        else:
+            scores = self.scores_by_sample(chosen, some_rows(P, self.sample.rows))
+        return shared_scores(scores, self.rows.similarity)
 
     def forest(self, P: Array) -> ForestPredictor:
         """Grow trees on confidences."""

@@ -25,38 +25,42 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 import scipy.linalg
 from scipy.spatial.distance import pdist
-from sklearn.utils import gen_batches
 
+from gmpll._threads import balanced_blocks, in_threads, one_blas_thread
 from gmpll._typing import Floats, Places
 from gmpll.arrays import Array, array_namespace, beside, device, to_host
 from gmpll.engines import engine_of
 
-__all__ = ["EXACT_ROWS", "KernelRidge", "LandmarkKernel", "RidgePredictor"]
+__all__ = [
+    "EXACT_ROWS",
+    "KernelRidge",
+    "LandmarkKernel",
+    "RidgePredictor",
+    "number_of_landmarks",
+]
 
 #: Up to this many rows all of them carry a coefficient: inverting their kernel takes no longer than
 #: the products with the landmarks of more rows.
 EXACT_ROWS = 3000
-#: Most landmarks of more rows.
-MAX_LANDMARKS = 2000
-#: The size that the kernel between rows and landmarks may have.
-KERNEL_BYTES = 2**31
-#: The kernel of more rows is in single precision.
-DOUBLE_ROWS = 20_000
+#: Landmarks of many rows; a few more rows than carry a coefficient each have more of them.
+MANY_LANDMARKS = 2000
 #: Rows of a block that a triangle is mirrored by.
 MIRRORED_ROWS = 512
 #: Added to the diagonal of the kernel between landmarks: copies of a row make it singular.
 JITTER = 1e-6
 #: A hundred times this is added to the diagonal of a matrix that rounding made indefinite.
 TINY_SHIFT = 1e-10
-#: Rows of a block that normal equations are summed up from.
-GRAM_ROWS = 2**14
+#: Rows of a block that normal equations are summed up from, and of one whose kernel is made in the
+#: processor's cache.
+GRAM_ROWS = 2**13
+KERNEL_ROWS = 256
 #: Rows on which typical distances and lengths are measured.
 SCALE_SAMPLE = 500
 
@@ -101,21 +105,19 @@ class KernelRidge:
         self.ridge = ridge
         self._engine = engine_of(views[0])
         n_samples = views[0].shape[0]
-        self.n_landmarks = _number_of_landmarks(n_samples)
+        self.n_landmarks = number_of_landmarks(n_samples)
         chosen = np.sort(rng.permutation(n_samples)[: self.n_landmarks])
         everything = self.n_landmarks == n_samples
         landmarks = views if everything else [rows[chosen, :] for rows in views]
         self._kernel = LandmarkKernel.of(views, self._engine.small(*landmarks), rng, variances)
-        self._gram = _double(self._kernel(*self._kernel.landmarks))
+        # Rounding must not make the kernel between landmarks indefinite.
+        self._gram = replace(self._kernel, is_double=True)(*self._kernel.landmarks)
         self._features = self._root = None
         if self.n_landmarks < n_samples:
             self._root = _cholesky(self._gram)
-            (self._features,) = self._engine.keep(self._engine.map_rows(self._features_of, *views))
+            features_of = partial(_features_of, self._kernel, _single(self._root))
+            (self._features,) = self._engine.keep(self._engine.map_rows(features_of, *views))
             self._gram = _product_with_itself(self._features)
-
-    def _features_of(self, *views: Array) -> Array:
-        kernel = self._kernel(*views)
-        return _solved(_like(self._root, kernel), kernel.T, lower=True).T
 
     def with_ridge(self, ridge: float) -> KernelRidge:
         """Return the same regression with another weight of the norm; the kernel is shared."""
@@ -167,9 +169,10 @@ class KernelRidge:
         """Fit the regression to confidences of the training rows."""
         target = confidences
         if self._features is not None:
-            target = self._features.T @ _like(confidences, self._features)
+            target = _cross_product(self._features, _like(confidences, self._features))
         (target,) = self._engine.small(target)
-        return self.inverse @ _double(target)
+        with one_blas_thread():
+            return self.inverse @ _double(target)
 
     def leave_one_out(self, confidences: Array, some: Places | slice = slice(None)) -> Array:
         """Return the scores of every training row, or of some, by the regression without it."""
@@ -181,7 +184,9 @@ class KernelRidge:
         rows = self._features if every else self._features[some, :]
         own = (self.leverage if every else self._leverage(rows))[:, None]
         rest = array_namespace(own).clip(1.0 - own, min=float(np.finfo(float).eps))
-        return (rows @ _like(coefficients, rows) - own * confidences[some]) / rest
+        weights = _like(coefficients, rows)
+        fitted = self._engine.map_rows(lambda block: block @ weights, rows)
+        return (fitted - own * confidences[some]) / rest
 
     def predictor(self, confidences: Array) -> RidgePredictor:
         """Fit the regression to confidences and return it without the training rows."""
@@ -191,10 +196,22 @@ class KernelRidge:
         return RidgePredictor(self._kernel, weights)
 
 
-def _number_of_landmarks(n_samples: int) -> int:
-    most = n_samples if n_samples <= EXACT_ROWS else MAX_LANDMARKS
-    n_bytes = 8 if n_samples <= DOUBLE_ROWS else 4
-    return min(most, max(1, KERNEL_BYTES // (n_bytes * n_samples)))
+def number_of_landmarks(n_samples: int) -> int:
+    """Return how many of the rows carry a coefficient: all, then gradually fewer.
+
+    Examples
+    --------
+    >>> from gmpll.evidence.ridge import number_of_landmarks
+    >>> [number_of_landmarks(n_samples) for n_samples in (500, 3000, 3001, 4000, 10**6)]
+    [500, 3000, 2999, 2000, 2000]
+    """
+    if n_samples <= EXACT_ROWS:
+        return n_samples
+    return max(min(MANY_LANDMARKS, EXACT_ROWS), 2 * EXACT_ROWS - n_samples)
+
+
+def _features_of(kernel: LandmarkKernel, root: Array, *views: Array) -> Array:
+    return _solved(root, kernel(*views).T, lower=True).T
 
 
 def _like(array: Array, other: Array) -> Array:
@@ -207,16 +224,29 @@ def _double(array: Array) -> Array:
     return xp.astype(array, xp.float64, copy=False)
 
 
+def _single(array: Array) -> Array:
+    xp = array_namespace(array)
+    return xp.astype(array, xp.float32, copy=False)
+
+
 def _diagonal(matrix: Array) -> Array:
     return array_namespace(matrix).linalg.diagonal(matrix)
+
+
+def _cross_product(rows: Array, values: Array) -> Array:
+    """Return ``rows.T @ values``; of NumPy arrays in blocks, in parallel."""
+    if not isinstance(rows, np.ndarray):
+        return rows.T @ values
+    blocks = balanced_blocks(len(rows), GRAM_ROWS)
+    return np.sum(in_threads(lambda part: rows[part].T @ values[part], blocks), axis=0)
 
 
 def _product_with_itself(rows: Array) -> Array:
     """Return ``rows.T @ rows`` in double precision; of NumPy arrays one triangle is computed."""
     if isinstance(rows, np.ndarray):
         syrk = scipy.linalg.blas.get_blas_funcs("syrk", (rows,))
-        blocks = gen_batches(len(rows), GRAM_ROWS)
-        return _mirrored(sum(_double(syrk(1.0, rows[part].T)) for part in blocks))
+        blocks = balanced_blocks(len(rows), GRAM_ROWS)
+        return _mirrored(sum(in_threads(lambda part: _double(syrk(1.0, rows[part].T)), blocks)))
     (gram,) = engine_of(rows).small(rows.T @ rows)
     return _double(gram)
 
@@ -296,20 +326,39 @@ class LandmarkKernel:
         weights = np.ones(len(squares)) if variances is None else variances
         weights = weights / (float(weights @ squares) or 1.0)
         scales = [_median_squared_distance(sample) for sample in samples]
-        return cls(list(landmarks), scales, weights, views[0].shape[0] <= DOUBLE_ROWS)
+        return cls(list(landmarks), scales, weights, views[0].shape[0] <= EXACT_ROWS)
 
     def __call__(self, *views: Array) -> Array:
         """Return the kernel between rows and landmarks."""
-        total: Any = 0.0
-        for rows, landmarks, scale in zip(views, self.landmarks, self.scales, strict=True):
-            rows, landmarks = self._precise(rows), self._precise(landmarks)
-            distances = (rows**2).sum(1)[:, None] - 2.0 * (rows @ landmarks.T)
-            distances += (landmarks**2).sum(1)[None, :]
-            distances = array_namespace(distances).clip(distances, min=0.0)
-            distances /= scale
-            distances += 1.0
-            total = total + 1.0 / distances
-        linear = (rows * _like(beside(self.weights, rows), rows)) @ landmarks.T
+        landmarks = [self._precise(each) for each in self.landmarks]
+        lengths = [(each**2).sum(1) for each in landmarks]
+        n_rows = len(views[0])
+        if n_rows <= KERNEL_ROWS or not isinstance(views[0], np.ndarray):
+            return self._of_block(views, landmarks, lengths)
+        kernel = np.empty((n_rows, len(landmarks[0])), dtype=landmarks[0].dtype)
+
+        def fill(block: slice) -> None:
+            kernel[block] = self._of_block([rows[block] for rows in views], landmarks, lengths)
+
+        in_threads(fill, balanced_blocks(n_rows, KERNEL_ROWS))
+        return kernel
+
+    def _of_block(
+        self, views: Sequence[Array], landmarks: Sequence[Array], lengths: Sequence[Array]
+    ) -> Array:
+        """Return the kernel of some rows; ``lengths`` are squared ones, of the landmarks."""
+        total: Any = None
+        for rows, others, squared, scale in zip(
+            views, landmarks, lengths, self.scales, strict=True
+        ):
+            rows = self._precise(rows)
+            terms = rows @ others.T
+            terms *= -2.0 / scale
+            terms += squared[None, :] / scale
+            terms += (rows**2).sum(1)[:, None] / scale + 1.0
+            terms = 1.0 / array_namespace(terms).clip(terms, min=1.0)
+            total = terms if total is None else total + terms
+        linear = (rows * _like(beside(self.weights, rows), rows)) @ others.T
         return (total + linear) / (len(self.scales) + 1)
 
     def _precise(self, rows: Array) -> Array:
@@ -329,7 +378,8 @@ class RidgePredictor:
         return engine_of(views[0]).map_rows(self._of_block, *views)
 
     def _of_block(self, *views: Array) -> Array:
-        return self.kernel(*views) @ self.weights
+        kernel = self.kernel(*views)
+        return _double(kernel @ _like(self.weights, kernel))
 
 
 def _median_squared_distance(rows: Floats) -> float:

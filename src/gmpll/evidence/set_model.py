@@ -490,10 +490,21 @@ class SampleModel:
         self._inverse = related.inverse
         self.model, self._P = related.fit(tau)
         self._coefficients = self._inverse @ self._P
-        sets = set_numbers(related.mask)
-        order = np.argsort(sets, kind="stable")
-        groups = np.split(order, np.flatnonzero(np.diff(sets[order])) + 1)
-        self._groups = {related.mask[rows[0]].tobytes(): rows for rows in groups}
+        self._sets = set_numbers(related.mask)
+        order = np.argsort(self._sets, kind="stable")
+        self._groups = np.split(order, np.flatnonzero(np.diff(self._sets[order])) + 1)
+        self._numbers = {related.mask[own[0]].tobytes(): n for n, own in enumerate(self._groups)}
+        # What the rows of a set add to the coefficients, in terms of those rows.
+        self._parts = [
+            scipy.linalg.solve(
+                self._inverse[np.ix_(own, own)], self._coefficients[own], assume_a="pos"
+            )
+            for own in self._groups
+        ]
+        of_sets = np.array([self._P[own].sum(axis=0) for own in self._groups])
+        rest = np.maximum(self._P.sum(axis=0) - of_sets, 0.0)
+        n_rest = len(self._P) - np.array([len(own) for own in self._groups])
+        self._shares = label_shares(rest, n_rest[:, None])
 
     def posterior(self, mask: Mask, edges: sp.csr_array, kernel: Floats) -> Floats:
         """Return the posterior of rows by those of the sample that have another set.
@@ -501,20 +512,21 @@ class SampleModel:
         ``mask`` holds their candidates; ``edges``, of the graph, and ``kernel`` lead from them to
         the sample, (n_rows, n_sample).
         """
-        P, mass = self._P, self._P.sum(axis=0)
-        support, scores = edges @ P, kernel @ self._coefficients
-        shares = np.tile(label_shares(mass, len(P)), (len(mask), 1))
-        distinct, sets = np.unique(mask, axis=0, return_inverse=True)
-        for number, candidates in enumerate(distinct):
-            own = self._groups.get(candidates.tobytes())
-            if own is None:
-                continue
-            rows = np.flatnonzero(sets.ravel() == number)
-            block = self._inverse[np.ix_(own, own)]
-            part = scipy.linalg.solve(block, self._coefficients[own], assume_a="pos")
-            support[rows] -= edges[rows][:, own] @ P[own]
-            scores[rows] -= kernel[rows] @ (self._inverse[:, own] @ part)
-            shares[rows] = label_shares(
-                np.maximum(mass - P[own].sum(axis=0), 0.0), len(P) - len(own)
-            )
-        return self.model.posterior(Scores(np.maximum(support, 0.0), scores, shares), mask)
+        distinct, which = np.unique(mask, axis=0, return_inverse=True)
+        numbers = np.array([self._numbers.get(candidates.tobytes(), -1) for candidates in distinct])
+        number = numbers[which.ravel()]  # of the row's set, -1 if the sample has none such
+        own = self._sets[edges.indices] == np.repeat(number, np.diff(edges.indptr))
+        others = (np.where(own, 0.0, edges.data), edges.indices, edges.indptr)
+        support = sp.csr_array(others, shape=edges.shape) @ self._P
+        inverse = self._inverse.astype(kernel.dtype, copy=False)
+        scores = np.asarray(kernel @ self._coefficients.astype(kernel.dtype), dtype=np.float64)
+        for present in np.unique(number[number >= 0]):
+            rows, group = np.flatnonzero(number == present), self._groups[present]
+            part = self._parts[present].astype(kernel.dtype)
+            scores[rows] -= np.linalg.multi_dot([kernel[rows], inverse[:, group], part])
+        shares = np.where(
+            (number >= 0)[:, None],
+            self._shares[number],
+            label_shares(self._P.sum(axis=0), len(self._P)),
+        )
+        return self.model.posterior(Scores(support, scores, shares), mask)

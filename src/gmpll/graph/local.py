@@ -28,38 +28,23 @@ SCALE_NEIGHBOR = 7
 
 
 class LocalGraph:
-    r"""Nearest-neighbour graph with self-tuning weights.
+    r"""Nearest-neighbour graph of rows, or of a view, with self-tuning weights.
 
-    Parameters
-    ----------
-    given : array of shape (n_samples, n_features), or view
-        Instances. A view is kept instead of its rows, and files of models do not hold them twice.
-    n_neighbors : int
-        Neighbours of each instance before the graph is made symmetric.
-    neighbor_search : {"auto", "exact", "approximate"} or k-NN estimator, default="auto"
-        How they are searched for. An estimator has ``fit(rows)`` and
-        ``kneighbors(rows, n_neighbors)`` as :class:`sklearn.neighbors.NearestNeighbors` has.
-        ``"auto"`` is approximate for many NumPy rows; tensors and Dask arrays are always searched
-        exactly.
-    random_state : int or RandomState, default=0
-        Seed of the approximate search.
-    n_jobs : int, default=None
-        Parallel search, as in scikit-learn.
+    A view is kept instead of its rows, and files of models do not hold them twice. How neighbours
+    are searched for, and by how many jobs, is said as in :class:`gmpll.GMPLL`.
 
     Attributes
     ----------
     rows : array of shape (n_samples, n_features)
         The instances.
-    weights : weights of shape (n_samples, n_samples)
-        Symmetric weights in [0, 1], no self-loops; a csr_array, a sparse CSR tensor or
-        :class:`gmpll.engines.dask.BlockWeights`.
+    weights : csr_array, sparse CSR tensor or :class:`gmpll.engines.dask.BlockWeights`
+        Symmetric, in [0, 1], no self-loops; (n_samples, n_samples).
     scales : array of shape (n_samples,)
         :math:`\sigma_i`.
     search : {"exact", "approximate"} or estimator
         How neighbours were searched for.
     recall : float
-        Share of the true neighbours that were found: 1.0 for an exact search, otherwise
-        estimated on a sample of the rows.
+        Share of the true neighbours that were found, estimated unless the search is exact.
 
     Examples
     --------
@@ -70,8 +55,6 @@ class LocalGraph:
            [0.368, 0.   , 0.368],
            [0.   , 0.368, 0.   ]])
     """
-
-    near: Neighbors | None = None  # the neighbours of all rows, where the graph has grown
 
     def __init__(
         self,
@@ -93,19 +76,14 @@ class LocalGraph:
         self.recall = 1.0
         if self.search != "exact":
             self.recall = engine.recall(rows, near, **options)
-        self.relate(near)
+        # A copy, which does not hold all distances in memory.
+        (self.scales,) = engine.keep(engine.xp.asarray(row_scales(near.distances), copy=True))
+        self.weights = engine.symmetric_weights(near.indices, self._edge_values(near))
 
     @property
     def rows(self) -> Array:
         """The instances."""
         return self.given.rows if hasattr(self.given, "transform") else self.given
-
-    def relate(self, near: Neighbors) -> None:
-        """Set scales and weights by the neighbours of all rows."""
-        engine = engine_of(self.rows)
-        # A copy, which does not hold all distances in memory.
-        (self.scales,) = engine.keep(engine.xp.asarray(row_scales(near.distances), copy=True))
-        self.weights = engine.symmetric_weights(near.indices, self.edge_values(near))
 
     def to_queries(self, queries: Array, near: Neighbors | None = None) -> Any:
         """Weights from unseen rows to the rows of the graph, (n_queries, n_samples).
@@ -119,9 +97,9 @@ class LocalGraph:
         if near is None:
             near = engine.nearest_neighbors(self.rows, k, queries, n_jobs=self.n_jobs)
         near = Neighbors(near.distances[:, :k], near.indices[:, :k])
-        return engine.query_weights(near.indices, self.edge_values(near), self.rows.shape[0])
+        return engine.query_weights(near.indices, self._edge_values(near), self.rows.shape[0])
 
-    def edge_values(self, near: Neighbors) -> Array:
+    def _edge_values(self, near: Neighbors) -> Array:
         """Return the weights, (n_queries, k), of edges to neighbours in the graph."""
         engine = engine_of(self.rows)
         return engine.map_neighbors(self_tuning_weights, self.scales, near.indices, near.distances)
@@ -136,10 +114,6 @@ class LocalGraphs:
 
     def __init__(self, views: Sequence[Array | View], n_neighbors: int, **options: Any) -> None:
         self.graphs = [LocalGraph(rows, n_neighbors, **options) for rows in views]
-        self.combine()
-
-    def combine(self) -> None:
-        """Add up the weights of the graphs, which keep what is needed for unseen rows."""
         self.weights = self._sum([graph.weights for graph in self.graphs])
         if len(self.graphs) > 1:
             for graph in self.graphs:

@@ -40,23 +40,10 @@ INDEPENDENCE = 1e-8
 def reconstruction_weights(
     queries: Array, rows: Array, neighbors: Array, *, sum_to_one: bool = True
 ) -> Array:
-    """Weights with which the neighbours of each query reconstruct it best.
+    """Return the weights, (n_queries, k), with which its neighbours reconstruct each query best.
 
-    Parameters
-    ----------
-    queries : array of shape (n_queries, n_features)
-        Rows to reconstruct.
-    rows : array of shape (n_rows, n_features)
-        Rows to reconstruct from.
-    neighbors : array of shape (n_queries, k), int
-        Which rows each query is reconstructed from.
-    sum_to_one : bool, default=True
-        Whether the weights of a query must sum to one; without, the problem is non-negative
-        least squares.
-
-    Returns
-    -------
-    array of shape (n_queries, k)
+    ``neighbors``, of the same shape, are the numbers of the rows that a query is reconstructed
+    from. Unless its weights must sum to one, the problem is non-negative least squares.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Affinity of new rows where the probabilities of all other rows are held fixed."""
 
 from gmpll._typing import Floats
-from gmpll.graph.growing import NewEdges
+from gmpll.graph.new_rows import NewEdges
 from gmpll.matching.affinity import DenseLayout
 
 

@@ -67,30 +67,27 @@ def full_affinity(
 ) -> FullAffinity | AssignmentAffinity:
     """Return the paper's affinity as the operator that suits its parameters.
 
+    Alpha, beta and the label similarity are those of :class:`gmpll.GMPLL`; the bias by alpha
+    depends on both assignments, so that the affinity is evaluated pair by pair, for NumPy arrays
+    only. Rows and mask are of the same library; a Dask array has chunks of rows, and a tile of
+    chunk x chunk is made at a time.
+
     Parameters
     ----------
     rows : array of shape (n_samples, n_features)
-        Instances as rows of length one (or zero), see :mod:`gmpll.graph.views`. A Dask array has
-        chunks of rows; what is made at a time is a tile of chunk x chunk.
+        Instances as rows of length one (or zero), see :mod:`gmpll.graph.views`.
     mask : array of shape (n_samples, n_classes), bool
-        Candidates, of the same library.
-    alpha : float, default=0.0
-        Weight of the imbalance bias, Eq. (6). The bias depends on both assignments, so with it
-        the affinity is evaluated pair by pair, for NumPy arrays only.
-    beta : float, default=0.6
-        Standardised affinities below this are dropped.
+        Candidates.
+    alpha, beta : float, default=0.0 and 0.6
+        Weight of the imbalance bias, Eq. (6), and the threshold.
     label_similarity : array of shape (n_classes, n_classes), default=None
-        Prior label similarity in [0, 1], Eq. (2); the identity by default.
+        Eq. (2); the identity by default.
     precision : {"highest", "high", "half"}, default=None
         See :mod:`gmpll.matching.full`; by default as high as it has to be.
     **options
         Of the array library: ``tile``, the rows of a tile; ``store_bytes``, the memory in which
         tiles may be kept between iterations (0 makes them anew every time); on tensors ``fused``,
         whether to use the Triton kernels. A pair by pair evaluation takes none of them.
-
-    Returns
-    -------
-    FullAffinity or AssignmentAffinity
 
     Examples
     --------

@@ -30,14 +30,9 @@ class LocalAffinity:
     n_classes products of :math:`W P`. Probabilities are packed then, and those of one label stay in
     the processor's cache.
 
-    Parameters
-    ----------
-    weights : csr_array, sparse CSR tensor, or anything with ``weights @ P``
-        Non-negative, symmetric weights of a graph, (n_samples, n_samples).
-    mask : array of shape (n_samples, n_classes), bool
-        Candidates.
-    label_similarity : array of shape (n_classes, n_classes), default=None
-        The identity by default.
+    The weights of the graph, (n_samples, n_samples), are symmetric and not negative: a csr_array,
+    a sparse CSR tensor, or anything with ``weights @ P``. The label similarity is the identity by
+    default.
 
     Examples
     --------

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gmpll._progress import reach
 from gmpll.arrays import Array, array_namespace, default_float, device, evaluated
 from gmpll.matching.affinity import Operator
 from gmpll.matching.masses import normalise_masses
@@ -51,13 +52,6 @@ class Matching(NamedTuple):
 
 def uniform_start(mask: Array, dtype: Any = None) -> Array:
     """Return the paper's start: every candidate of an instance is equally likely.
-
-    Parameters
-    ----------
-    mask : array of shape (n_samples, n_classes), bool
-        Candidates.
-    dtype : dtype, default=None
-        Precision; by default that of the array library.
 
     Examples
     --------
@@ -145,6 +139,7 @@ def match(
         p, value, moved = evaluated(new, value, xp.linalg.vector_norm(new - p))
         p = p if keep is None else keep(p)
         objective.append(value)
+        reach("matching", len(objective) / max_iter)
         # Asking for the norm makes the host wait for the device: not where no norm is below tol.
         converged = tol > 0 and bool(moved < tol)
     path = np.array([float(value) for value in objective])

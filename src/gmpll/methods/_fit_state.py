@@ -96,10 +96,9 @@ def warm_probabilities(state: FitState, mask: Mask, labels: NDArray[Any]) -> Flo
     return (1.0 - EVEN_SHARE) * before + EVEN_SHARE * even
 
 
-def grown_views(views: Sequence[Any], X: Floats) -> tuple[list[Any], list[Any]]:
-    """Return views with more rows, their statistics as they are, and the added rows in each."""
-    added = [view.transform(X) for view in views]
-    views = [copy.copy(view) for view in views]
-    for view, rows in zip(views, added, strict=True):
-        view.rows = np.vstack([view.rows, rows])
-    return views, added
+def grown_views(views: Sequence[Any], X: Floats) -> list[Any]:
+    """Return views with more rows, their statistics as they are."""
+    grown = [copy.copy(view) for view in views]
+    for view in grown:
+        view.rows = np.vstack([view.rows, view.transform(X)])
+    return grown

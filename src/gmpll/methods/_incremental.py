@@ -9,6 +9,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from gmpll._columns import check_same_labels, sets_of_known_labels, unique_labels
+from gmpll._progress import begin, plan, printing
 from gmpll._sklearn import fit_context
 from gmpll._typing import Floats, Mask
 from gmpll.candidates import CandidateSets
@@ -19,7 +20,7 @@ from gmpll.evidence.pipeline import (
     Pipeline,
     set_regression,
 )
-from gmpll.graph.growing import edges_of_new_rows, grown_graphs
+from gmpll.graph.new_rows import edges_of_new_rows
 from gmpll.matching import match
 from gmpll.matching.clamped import ClampedAffinity
 from gmpll.methods._fit_state import Resolution, grown_views, warm_probabilities
@@ -57,8 +58,7 @@ class IncrementalMixin:
 
         The new rows are matched against the training rows, whose confidences stay as they are,
         and among themselves: rows that come together support each other. The scores of the
-        predictor multiply the support. The
-        model does not change.
+        predictor multiply the support. The model does not change.
 
         Only available with the default disambiguator and learner.
 
@@ -73,8 +73,8 @@ class IncrementalMixin:
             other label is refused.
         candidate_weight : array-like, sparse matrix or DataFrame, default=None
             Of shape (n_samples, n_classes), as in ``fit``. They count as much as those of the
-            training rows; if these had none, as much as ``weight_exponent`` says, where
-            ``"auto"`` is 1.
+            training rows; if these had none, as much as the hyperparameter ``weight_exponent``
+            says, which is 1 unless it is given.
 
         Returns
         -------
@@ -131,18 +131,16 @@ class IncrementalMixin:
     ) -> Any:
         """Learn from more rows with candidate labels; those learned from before are kept.
 
-        The first call is ``fit``. Later calls add the rows to the graph, where only the neighbours
-        of the new rows are searched, match all rows again and train regression and forest on what
-        is found. The result is that of a ``fit`` with all rows in which everything that the first
-        call chose is given, but for the trees, which are drawn anew. The matching starts from
-        what the model of all candidate sets says, so that early mistakes are not carried on, unless
-        ``warm_start=True``.
+        The first call is ``fit``. Later calls match all rows, old and new, and train regression
+        and forest on what is found. The result is that of a ``fit`` with all rows in which
+        everything that the first call chose is given, but for the trees, which are drawn anew. The
+        matching starts from what the model of all candidate sets says, so that early mistakes are
+        not carried on, unless ``warm_start=True``.
 
-        What the first call chose stays as it is until the next ``fit``: the setting in
-        ``selected_``, ``weight_exponent_``, whether labels are ordered, and the
-        scaling of the features, so that rows which come later are scaled by the statistics of
-        the first ones. Call ``fit`` with all rows when
-        the first ones are not typical of the later ones.
+        What the first call chose stays as it is until the next ``fit``: the hyperparameters in
+        ``selected_``, whether labels are ordered, and the scaling of the
+        features by the statistics of the first rows. Call ``fit`` with all rows when the first ones
+        are not typical of the later ones.
 
         Only available with the default disambiguator and learner.
 
@@ -185,7 +183,8 @@ class IncrementalMixin:
         sets = sets_of_known_labels(y, self.classes_, n_samples=len(features), possible=self._seen)
         sets = apply_constraints(sets, **knowledge)
         prior = None if candidate_weight is None else candidate_prior(candidate_weight, sets)
-        grown = copy.copy(self)._grow(features, sets, prior)
+        with printing(type(self).__name__, int(self.verbose)):
+            grown = copy.copy(self)._grow(features, sets, prior)
         vars(self).update(vars(grown))  # all or nothing
         return self
 
@@ -200,11 +199,11 @@ class IncrementalMixin:
     def _grow(self: Any, X: Floats, sets: CandidateSets, prior: Floats | None) -> Any:
         """Learn from all rows where X is new, with the views and the setting that there are."""
         rng = check_random_state(self.random_state)
-        views, added = grown_views(self._views, X)
-        graph = grown_graphs(self._graph, added[:N_GRAPH_VIEWS], random_state=rng)
+        views = grown_views(self._views, X)
+        graph = self._options.graph(views[:N_GRAPH_VIEWS], rng)
         table = self._table
         if table is not None:
-            (table,), _ = grown_views([table], X)
+            (table,) = grown_views([table], X)
         self._seen = self._seen | sets.mask.any(axis=0)
         self._priority = rng.permutation(int(self._seen.sum()))
         labels = self.classes_[self._seen]
@@ -217,10 +216,12 @@ class IncrementalMixin:
         )
         start = warm_probabilities(state, state.mask, labels) if self.warm_start else None
         seed = rng.randint(np.iinfo(np.int32).max)
-        regression = set_regression(views, seed)
-        disambiguated = GraphMatching(rows, views, graph, regression, self._options, seed, start)
-        pipeline = Pipeline(rows, views, disambiguated, regression, seed, lambda: table)
-        confidences = self._learned(pipeline, self.selection_.chosen, state.batches)
+        with plan(self._costs(rows, table is not None)):
+            begin("regression")
+            regression = set_regression(views, seed)
+            related = GraphMatching(rows, views, graph, regression, self._options, seed, start)
+            pipeline = Pipeline(rows, views, related, regression, seed, lambda: table)
+            confidences = self._learned(pipeline, self.selection_.chosen, state.batches)
         return self._with_confidences(confidences, state.mask, rng)
 
     def _priors_of_new(self: Any, X: Floats, sets: CandidateSets, weights: Any) -> Floats:
@@ -228,9 +229,10 @@ class IncrementalMixin:
         priors = self._scores_of_new(X, sets.mask)
         if weights is None:
             return priors
-        exponent = self.weight_exponent
-        if isinstance(exponent, str):
-            exponent = 1.0 if self.weight_exponent_ is None else self.weight_exponent_
+        exponent = self.selected_["weight_exponent"]
+        if exponent is None:
+            given = (self.hyperparameters or {}).get("weight_exponent")
+            exponent = 1.0 if given is None else given
         return np.where(sets.mask, priors * candidate_prior(weights, sets) ** exponent, 0.0)
 
     def _scores_of_new(self: Any, X: Floats, mask: Mask) -> Floats:

@@ -15,7 +15,8 @@ from sklearn.utils.metaestimators import available_if
 
 from gmpll._columns import aligned_columns
 from gmpll._meta import TrainingRows, seeded
-from gmpll._parameters import Jobs, Learner, NotNegative, Seed, Switch, with_parameters
+from gmpll._parameters import Jobs, Learner, Seed, Switch, Verbosity, with_parameters
+from gmpll._progress import UNKNOWN, begin, plan, revise
 from gmpll._sklearn import HasMethods, Real, StrOptions, fit_context
 from gmpll._typing import Floats, Mask, Places
 from gmpll.arrays import Array, from_host, to_host
@@ -34,6 +35,8 @@ from gmpll.evidence.pipeline import (
     MatchingOptions,
     Pipeline,
     set_regression,
+    shared_scores,
+    tree_view,
 )
 from gmpll.evidence.ridge import EXACT_ROWS, KernelRidge
 from gmpll.evidence.scikit import ScikitLearner, check_learner
@@ -63,8 +66,9 @@ from gmpll.evidence.temperature import (
     sharpen,
     temper,
 )
-from gmpll.graph.views import TreeView, views_of
+from gmpll.graph.views import views_of
 from gmpll.matching.affinity import check_label_similarity
+from gmpll.methods._costs import classifier_costs
 from gmpll.methods._fit_state import FitState, batch_digest, warm_probabilities
 from gmpll.methods._incremental import IncrementalMixin
 from gmpll.methods.gmpll import GMPLL, is_local_matching
@@ -94,7 +98,7 @@ class PartialLabelClassifier(
 
     1. *Disambiguate*: a model of how candidate sets arise, in which every row is judged by rows
        with other sets, estimates the class prior and the probability of every candidate
-       (:mod:`gmpll.evidence.set_model`; of more than 3000 rows, 2000 are modelled). From there
+       (:mod:`gmpll.evidence.set_model`; of more than 4000 rows, 2000 are modelled). From there
        rows are matched to labels on the local graph of several views of the features, as in
        :class:`gmpll.GMPLL`, with capacities: every label has as many rows as the class prior says.
        Or any other method of this library takes the place of both.
@@ -123,7 +127,8 @@ class PartialLabelClassifier(
         classifier gets its confidence as ``sample_weight`` if it takes one. ``"auto"`` is soft
         for regressions and hard for classifiers, whose cost grows with the copies.
     hyperparameters : dict, default=None
-        Hyperparameters that are not to be chosen, by the names that ``selected_`` has.
+        Hyperparameters that are not to be chosen or estimated, by the names that ``selected_``
+        has: ``{"tau": 0.5, "weight_exponent": 1.0}``.
     class_prior : array-like of shape (n_classes,), dict of label to number or None, default=None
         Known frequencies of the labels, of any scale, as an array in the order of ``classes_``.
         None: nothing is known, which is not the same as equal frequencies.
@@ -132,11 +137,6 @@ class PartialLabelClassifier(
         ones on the diagonal. None: different labels have similarity 0. ``"auto"``: the same,
         unless the labels are numbers along which the candidate sets gather and the features
         change (ages, grades), in which case labels that share many sets are similar.
-    weight_exponent : float or "auto", default="auto"
-        How much the ``candidate_weight`` of ``fit`` counts: the support of a candidate is
-        multiplied with its weight to this power. 0 ignores the weights, 1 takes them for
-        probabilities; ``"auto"`` is the power for which the weights agree best with what the
-        matching finds without them, about 0 for weights that are mere noise.
     outside : {"auto", "never", "allow"}, default="auto"
         Whether ``labels_`` may lie outside the candidates where these seem to lack the right
         label. ``"auto"``: of votes they may; of plain candidate sets they stay within, but the
@@ -150,15 +150,18 @@ class PartialLabelClassifier(
         Whether the matching starts from the confidences found before instead of from equal ones:
         in ``fit`` if the first rows of X are those of the previous ``fit`` (their candidates may
         have changed, and rows may follow), and in ``partial_fit``. That ``fit`` also keeps
-        ``weight_exponent_`` and, for the same labels, the hyperparameters that were chosen;
+        the ``weight_exponent`` and, for the same labels, the hyperparameters that were chosen;
         features are scaled anew. Fewer iterations are needed where the labels are clear, but
         labels that were wrong tend to stay.
     random_state : int, RandomState instance or None, default=None
         Breaks ties, and draws the rows that are held out for choices, the landmarks of a
-        regression on many rows, and the trees.
+        regression on many rows, of very many those that it is trained on, and the trees.
     n_jobs : int, default=None
         Parallel search for neighbours, as in scikit-learn. Linear algebra and trees use all
         cores, or as many as the environment variable OMP_NUM_THREADS says.
+    verbose : int, default=0
+        Whether ``fit`` and ``partial_fit`` print what they do, how long every stage took and how
+        much is left: 1 for the stages, 2 for their parts as well.
 
     Attributes
     ----------
@@ -176,16 +179,18 @@ class PartialLabelClassifier(
     selected_ : dict
         The hyperparameters: ``views`` of the features, ``ridge`` of the regression, the penalty
         of ``stacking``, the share of the ``forest``, whether predictions were fed back
-        (``feedback``), and the exponent ``tau`` of the model of the candidate sets, None for
-        similar labels and for another disambiguator.
+        (``feedback``), the exponent ``tau`` of the model of the candidate sets, None for
+        similar labels and for another disambiguator, and the ``weight_exponent``, None if ``fit``
+        got no ``candidate_weight``: the support of a candidate is multiplied with its weight to
+        this power. 0 ignores the weights, 1 takes them for probabilities; estimated is the power
+        for which the weights agree best with what the matching finds without them, about 0 for
+        weights that are mere noise.
     selection_ : Selection
         Every alternative with its score, the candidate lift on held-out rows; in
         ``stacking_gains`` and ``forest_gains`` what each stacking and each share of the forest
         gained there, with the standard error of that.
     temperature_ : float
         By which the probabilities of unseen rows are calibrated; 1 leaves them as they are.
-    weight_exponent_ : float or None
-        The power of the candidate weights; None if ``fit`` got none.
     annotators_ : Annotators
         Of votes: votes, estimated accuracy, confusion and agreement of every annotator;
         ``annotators_.to_frame()`` is a table.
@@ -234,8 +239,9 @@ class PartialLabelClassifier(
     -----
     With m rows, d features, q labels and k neighbours the graph takes O(m^2 d) time for an exact
     search (less in few dimensions) and O(m k q) an iteration, O(m (k + q)) memory; the regression
-    O(m c^2) time and O(m c) memory for c landmarks (all rows up to 3000, else 2000 of them). A
-    forest takes O(m d log m) for each tree, and none is grown on more than 20,000 rows.
+    O(m c^2) time and O(m c) memory for c landmarks (all rows up to 3000, then fewer, from 4000 on
+    2000 of them). A forest takes O(m d log m) for each tree. Of more than 50,000 rows so many,
+    drawn at random, train regression, stacking and forest, which predict the others in O(m c d).
 
     Features are z-scored or ranked, except in the linear part of the regression's kernel: there the
     spread of a feature counts, which tells components and embeddings that matter from those that
@@ -273,12 +279,12 @@ class PartialLabelClassifier(
     hyperparameters: Annotated[dict[str, Any] | None, None, dict] = None
     class_prior: Annotated[Any, None, dict, "array-like"] = None
     label_similarity: Annotated[Any, None, StrOptions({"auto"}), "array-like"] = "auto"
-    weight_exponent: Annotated[str, StrOptions({"auto"})] | NotNegative = "auto"
     outside: Annotated[str, StrOptions({"auto", "never", "allow"})] = "auto"
     calibrate: Switch = True
     warm_start: Switch = False
     random_state: Seed = None
     n_jobs: Jobs = None
+    verbose: Verbosity = 0
 
     _takes_any_library = True
 
@@ -315,9 +321,9 @@ class PartialLabelClassifier(
             Of shape (n_samples, n_classes): how much speaks for every candidate of a row, for
             instance how many annotators voted for it. Not negative, of any scale: only the shares
             within a row count. Weights of labels that are no candidates of the row are ignored. A
-            weight of 0 makes a candidate unlikely, not impossible. ``weight_exponent`` says how
-            much the weights count. An error if the ``fit`` of another disambiguator does not take
-            it.
+            weight of 0 makes a candidate unlikely, not impossible. How much the weights count
+            is estimated, or given as the hyperparameter ``weight_exponent``. An error if the
+            ``fit`` of another disambiguator does not take it.
 
         Returns
         -------
@@ -341,15 +347,19 @@ class PartialLabelClassifier(
         prior: Floats | None = None,
     ) -> Floats:
         before = self._state_before(X)
+        fixed = _checked_hyperparameters(self.hyperparameters)
         rows = self._candidate_rows(X, mask, prior, keep_exponent=before is not None)
-        with config_context(skip_parameter_validation=False):  # the parts are the user's own
+        parts_are_checked = config_context(skip_parameter_validation=False)  # they are the user's
+        with parts_are_checked, plan(self._costs(rows)):
             self._open_parts(rng)
-            fixed = _checked_hyperparameters(self.hyperparameters)
             start = None if before is None else warm_probabilities(before, mask, rows.labels)
             seed = rng.randint(np.iinfo(np.int32).max)
             pipeline = self._pipeline(rows, fixed.get("views", ALL_VIEWS), seed, start)
             keep = before is not None and np.array_equal(before.labels, rows.labels)
+            begin("choice of hyperparameters")
             chosen = self._choose(pipeline, fixed, seed, keep=keep)
+            revise(self._costs(rows, chosen.forest > 0))
+            begin("matching")
             if chosen.ridge is None:  # too few rows to choose
                 chosen = replace(chosen, ridge=SET_RIDGE)
             if "ridge" not in fixed and self._learner is None and rows.n_samples > SELECTION_ROWS:
@@ -357,6 +367,19 @@ class PartialLabelClassifier(
             self.selected_ = asdict(chosen)
             digest = batch_digest(X) if self._library == "numpy" else (rows.n_samples, "")
             return self._learned(pipeline, chosen, (digest,))
+
+    def _costs(self, rows: CandidateRows, has_forest: bool = False) -> dict[str, float]:
+        """Return the stages and what they cost; nothing is known of parts of the user's own."""
+        (m, d), q = rows.X.shape, rows.mask.shape[1]
+        costs = classifier_costs(m, d, q, has_forest=has_forest)
+        if not (self.disambiguator is None or is_local_matching(self.disambiguator)):
+            del costs["neighbours"], costs["matching"]
+            before, costs["choice of hyperparameters"] = costs.pop("features"), UNKNOWN
+            costs = {"features": before, "disambiguation": UNKNOWN, **costs}
+        if not isinstance(self.learner, str):
+            stages = ("choice of hyperparameters", "feedback", "predictor")
+            costs |= dict.fromkeys(stages, UNKNOWN)
+        return costs
 
     def _prior_of(self, candidate_weight: Any, sets: CandidateSets) -> Floats:
         if self.disambiguator is None or is_local_matching(self.disambiguator):
@@ -392,9 +415,9 @@ class PartialLabelClassifier(
 
     def _priors(self, candidates: Floats | None, *, keep_exponent: bool) -> Prior:
         """Return what is likely beforehand; the exponent of weights may be one found before."""
-        exponent = None if isinstance(self.weight_exponent, str) else float(self.weight_exponent)
+        exponent = _checked_hyperparameters(self.hyperparameters).get("weight_exponent")
         if keep_exponent and exponent is None:
-            exponent = self.weight_exponent_
+            exponent = self.selected_["weight_exponent"]
         if self.class_prior is None:
             return Prior(candidates, weight_exponent=exponent)
         seen = np.asarray(self._seen)
@@ -476,18 +499,23 @@ class PartialLabelClassifier(
     ) -> Pipeline:
         """Return the stages for some rows in some views."""
         rng = np.random.RandomState(seed)
+        begin("features")
         spaces = views_of(rows.X, views, rng)
-        table = partial(_tree_view, rows)
+        table = partial(tree_view, rows.X)
         learner = regression = None
         if self._learner is not None:
             learner = ScikitLearner(rows.X, self._learner, self.targets, rng)
         disambiguated: Disambiguated
         if self._disambiguator is not None:
+            begin("disambiguation")
             disambiguated = FittedDisambiguator.on(rows, self._disambiguator)
             if learner is None:
+                begin("regression")
                 regression = set_regression(spaces, seed)
         else:
+            begin("neighbours")
             graph = self._options.graph(spaces[:N_GRAPH_VIEWS], rng)
+            begin("regression")
             regression = set_regression(spaces, seed)
             disambiguated = GraphMatching(
                 rows, spaces, graph, regression, self._options, seed, start
@@ -502,9 +530,13 @@ class PartialLabelClassifier(
     ) -> Floats:
         """Run the stages, keep what is asked for later; return the confidences."""
         rows, disambiguated = pipeline.rows, pipeline.disambiguated
+        begin("matching")
+        disambiguated.probabilities(chosen.tau)
+        begin("feedback")
         confidences = pipeline.confidences(chosen)
         self.__dict__.pop("annotators_", None)  # of an earlier fit
         self.evidence_ = {}
+        begin("incomplete sets")
         if self._votes is not None:
             joint = self._joint_with_votes(pipeline, chosen, confidences)
         else:
@@ -531,14 +563,17 @@ class PartialLabelClassifier(
             # Labels stay within the sets; the learner need not believe sets that seem wrong.
             beyond = from_host(np.where(mask, 0.0, joint), rows.mask)
             learned = confidences * (1.0 - beyond.sum(axis=1)[:, None]) + beyond
+        begin("predictor")
         self.predictor_ = pipeline.predictor(chosen, learned)
+        begin("calibration")
         if len(batches) == 1:  # rows that come later change nothing of the calibration
             self._fit_calibration(confidences, rows.mask)
         if self._exponent != 1.0:
             confidences = sharpen(confidences, rows.mask, self._exponent)
         self._keep_matching(disambiguated, chosen.tau, confidences)
         self._views, self._similarity = pipeline.views, rows.similarity
-        self._table = pipeline.table if chosen.forest else None
+        # Only NumPy arrays can grow.
+        self._table = pipeline.table if chosen.forest and self._library == "numpy" else None
         self._state = None
         if self._library == "numpy":
             weights = rows.prior.candidates
@@ -583,25 +618,32 @@ class PartialLabelClassifier(
     def _joint_with_outside(
         self, pipeline: Pipeline, chosen: Hyperparameters, confidences: Array
     ) -> Floats:
-        """Return probabilities of all labels, those that are no candidates of the row included."""
-        rows, stage = pipeline.rows, pipeline.disambiguated
-        P, mask = to_host(confidences), to_host(rows.mask)
+        """Return probabilities of all labels, those that are no candidates of the row included.
+
+        The support of the neighbours stays that of their candidates.
+        """
+        P, mask = to_host(confidences), to_host(pipeline.rows.mask)
         if mask.shape[1] == 1:
             return P
+        on_graph = isinstance(pipeline.disambiguated, GraphMatching)
+        sample = pipeline.sample
+        stages, some = (pipeline, slice(None)) if sample is None else (sample.stages, sample.rows)
 
-        def score(P: Floats) -> Scores:
-            on_graph = isinstance(stage, GraphMatching)
-            support = pipeline.support_on_host(P) if on_graph else np.zeros(P.shape)
-            predicted = pipeline.out_of_sample(chosen, from_host(P, rows.mask))
-            scores = to_host(predicted).astype(np.float64)
-            shares = np.broadcast_to(label_shares(P.sum(axis=0), len(P)), P.shape)
-            return Scores(support, scores, shares)
+        support = pipeline.support_on_host(P) if on_graph else np.zeros(P.shape)
+
+        def score(joint: Floats) -> Scores:
+            predicted = stages.out_of_sample(chosen, from_host(joint, stages.rows.mask))
+            return _scores(support[some], predicted, joint, len(joint))
 
         shares = label_shares(P.sum(axis=0), len(P))
         tau = MIDDLE_TAU if chosen.tau is None else chosen.tau
         model = SetModel(tau, shares, np.full(2, FIRST_WEIGHT))
-        _, joint = fit_outside(score, mask, model, P)
-        return joint
+        model, joint = fit_outside(score, mask[some], model, P[some])
+        if sample is None:
+            return joint
+        predicted = pipeline.scores_by_sample(chosen, from_host(joint, stages.rows.mask))
+        predicted = shared_scores(predicted, pipeline.rows.similarity)
+        return model.joint(_scores(support, predicted, joint, len(P)), mask)
 
     def _keep_matching(
         self,
@@ -610,14 +652,14 @@ class PartialLabelClassifier(
         confidences: Floats,
     ) -> None:
         """Keep what is known of the first stage."""
-        self.disambiguator_ = None
+        self.disambiguator_ = exponent = None
         self.__dict__.pop("label_support_", None)  # of an earlier fit
         if isinstance(disambiguated, GraphMatching):
             matching = disambiguated.matching(tau)
             self.n_iter_ = matching.n_iter
             self.converged_ = matching.converged
             self.objective_path_ = matching.objective_path
-            self.weight_exponent_ = disambiguated.weight_exponent(tau)
+            exponent = disambiguated.weight_exponent(tau)
             self.neighbor_recall_ = disambiguated.graph.recall
             support = disambiguated.support(confidences)
             self.label_support_ = self._with_unseen_labels(support, 0.0)
@@ -629,10 +671,11 @@ class PartialLabelClassifier(
             self.disambiguator_ = disambiguated.model
             self.n_iter_, self.converged_ = 0, True
             self.objective_path_ = np.zeros(0)
-            self.weight_exponent_ = disambiguated.weight_exponent
+            exponent = disambiguated.weight_exponent
             self.neighbor_recall_ = np.nan
             self.matching_ = None
             self._graph = None
+        self.selected_ = {**self.selected_, "weight_exponent": exponent}
 
     def _fit_calibration(self, confidences: Floats, mask: Mask) -> None:
         """Let confidences mean what they say, by what was said of held-out rows."""
@@ -712,16 +755,19 @@ class PartialLabelClassifier(
         return super().decision_function(X)
 
 
+def _scores(support: Floats, predicted: Array, P: Floats, n_rows: int) -> Scores:
+    """Return what is said of so many rows by others whose confidences are P."""
+    shares = label_shares(P.sum(axis=0), len(P))
+    scores = to_host(predicted).astype(np.float64, copy=False)
+    return Scores(support, scores, np.broadcast_to(shares, (n_rows, P.shape[1])))
+
+
 def _are_ordinal(rows: CandidateRows) -> bool:
     """Whether labels are numbers on a scale, judged by as many rows as the host holds easily."""
     some = np.linspace(0, rows.n_samples - 1, min(rows.n_samples, ORDINAL_ROWS)).astype(np.intp)
     if not labels_look_ordinal(rows.labels, mask := rows.mask_on_host(some)):
         return False
     return features_vary_with_label(rows.X_on_host(some), rows.labels, mask)
-
-
-def _tree_view(rows: CandidateRows) -> TreeView:
-    return TreeView(to_host(rows.X).astype(np.float64, copy=False))
 
 
 @dataclass(frozen=True)
@@ -772,15 +818,16 @@ class FittedDisambiguator:
 
 def _weight_exponent_of(model: Any) -> float:
     """Return how far a fitted method trusts weights of candidates; 1 if it does not say."""
-    if getattr(model, "weight_exponent_", None) is not None:
-        return float(model.weight_exponent_)
+    exponent = getattr(model, "selected_", {}).get("weight_exponent")
+    if exponent is not None:
+        return float(exponent)
     inner = getattr(model, "estimator_", getattr(model, "disambiguator_", None))
     return 1.0 if inner is None else _weight_exponent_of(inner)
 
 
 def _checked_hyperparameters(given: dict[str, Any] | None) -> dict[str, Any]:
     """Return a copy of the hyperparameters that are fixed; raise for names that are none."""
-    names = [each.name for each in fields(Hyperparameters)]
+    names = [*(each.name for each in fields(Hyperparameters)), "weight_exponent"]
     fixed = dict(given or {})
     unknown = [name for name in fixed if name not in names]
     if unknown:
@@ -798,7 +845,7 @@ def _checked_hyperparameters(given: dict[str, Any] | None) -> dict[str, Any]:
             )
     for name, value in fixed.items():
         is_number = isinstance(value, Real) and not isinstance(value, bool)
-        if name == "ridge" and value is None:
+        if name in ("ridge", "weight_exponent") and value is None:
             continue
         if name not in ("views", "feedback") and not (is_number and value >= 0):
             raise ValueError(

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 import numpy as np
 import scipy.sparse as sp
 
-from gmpll._parameters import Count, Jobs, NotNegative, Seed, with_parameters
+from gmpll._parameters import Count, Jobs, NotNegative, Seed, Verbosity, with_parameters
+from gmpll._progress import begin, plan
 from gmpll._sklearn import HasMethods, StrOptions
 from gmpll._typing import Floats, RandomSource
 from gmpll.arrays import Array, array_namespace, beside
@@ -19,6 +20,7 @@ from gmpll.graph.views import CosineView
 from gmpll.matching import LocalAffinity, Matching, full_affinity, match, support_of, uniform_start
 from gmpll.matching.affinity import check_label_similarity
 from gmpll.matching.problem import MatchingProblem
+from gmpll.methods._costs import matching_costs
 from gmpll.rounding import confidences_within, one_hot
 
 __all__ = ["GMPLL", "assigned_set_size", "set_size_rule"]
@@ -86,6 +88,8 @@ class GMPLL(ProbabilityMixin, BasePartialLabelClassifier):
         Breaks ties, and seeds the approximate search.
     n_jobs : int, default=None
         Parallel search for neighbours, as in scikit-learn.
+    verbose : int, default=0
+        Whether ``fit`` prints what it does, how long every stage took and how much is left.
 
     Attributes
     ----------
@@ -157,6 +161,7 @@ class GMPLL(ProbabilityMixin, BasePartialLabelClassifier):
     tol: NotNegative = 1e-4
     random_state: Seed = None
     n_jobs: Jobs = None
+    verbose: Verbosity = 0
 
     _takes_any_library = True
 
@@ -165,9 +170,13 @@ class GMPLL(ProbabilityMixin, BasePartialLabelClassifier):
     def _fit(self, X: Array, mask: Array, rng: np.random.RandomState) -> Array:
         self._view = CosineView(X)
         self._similarity = self._similarity_of_seen_labels()
-        self._graph = self._relate(self._view, rng)
-        affinity = self._affinity(self._graph, mask)
-        matching = self._match(affinity, mask)
+        (m, d), q = X.shape, mask.shape[1]
+        with plan(matching_costs(m, d, q, self.max_iter, is_full=self._is_full)):
+            begin("neighbours")
+            self._graph = self._relate(self._view, rng)
+            begin("matching")
+            affinity = self._affinity(self._graph, mask)
+            matching = self._match(affinity, mask)
         self.n_iter_ = matching.n_iter
         self.converged_ = matching.converged
         self.objective_path_ = matching.objective_path

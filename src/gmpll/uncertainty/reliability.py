@@ -84,30 +84,6 @@ def expected_calibration_error(
     return float(gaps @ curve.n_rows / curve.n_rows.sum())
 
 
-def brier_score(probabilities: ArrayLike, truth: ArrayLike) -> float:
-    """Mean squared distance between probabilities and the truth, summed over the labels.
-
-    It lies between 0 (certain and right) and 2 (certain and wrong).
-
-    Parameters
-    ----------
-    probabilities : array-like of shape (n_samples, n_classes)
-        Predicted probabilities.
-    truth : array-like of shape (n_samples,), int
-        Column of the true label.
-
-    Examples
-    --------
-    >>> from gmpll.uncertainty.reliability import brier_score
-    >>> brier_score([[0.5, 0.5], [1.0, 0.0]], [0, 0])
-    0.25
-    """
-    p = np.asarray(probabilities, dtype=np.float64)
-    columns = np.asarray(truth, dtype=np.intp)
-    on_truth = p[np.arange(len(p)), columns]
-    return float((np.square(p).sum(axis=1) - 2.0 * on_truth + 1.0).mean())
-
-
 def accuracy_coverage_curve(confidence: ArrayLike, right: ArrayLike) -> AccuracyCoverage:
     """Accuracy if only the most confident rows are answered, for every number of rows.
 

@@ -34,7 +34,6 @@ def no_data(tmp_path, monkeypatch):
 def test_quick_without_data_uses_what_comes_with_scikit_learn(tmp_path, no_data):
     output = call("--quick", *FAST, "--out", tmp_path / "run")
     assert "Skipped lost: not found in" in output
-    assert "come with scikit-learn" in output
     table = pd.read_csv(tmp_path / "run" / "scores.csv")
     assert set(table["dataset"]) == {"digits", "iris", "wine"}
     assert set(table["status"]) == {"ok"}
@@ -101,11 +100,35 @@ def test_failed_jobs_make_the_command_fail_but_not_the_table(tmp_path, no_data):
     assert table["status"].value_counts().to_dict() == {"ok": 2, "failed": 2}
 
 
-def test_without_a_report_the_scores_are_still_written(tmp_path, no_data, monkeypatch):
-    monkeypatch.setitem(sys.modules, "gmpll.apps.report", None)
-    output = call("--quick", *FAST, "--datasets", "iris", "--out", tmp_path / "run")
-    assert "No report is written" in output
-    assert (tmp_path / "run" / "scores.csv").exists()
+def test_a_declared_table_keeps_what_is_said_of_its_columns(tmp_path, no_data):
+    rows = [f"{x},{x + 1},{'a' if x < 10 else 'b'},a|b" for x in range(20)]
+    (tmp_path / "mine.csv").write_text("\n".join(["size,width,right,tags", *rows]))
+    (tmp_path / "mine.toml").write_text(
+        """
+        [[experiment]]
+        kind = "real-world"
+        datasets = ["mine.csv"]
+        folds = 2
+        methods = ["Any candidate"]
+        [tables."mine.csv"]
+        truth = "right"
+        candidates = "tags"
+        """
+    )
+    call("--declaration", tmp_path / "mine.toml", "--jobs", 1, "--out", tmp_path / "run")
+    table = pd.read_csv(tmp_path / "run" / "scores.csv")
+    assert table["inductive"].notna().all()  # the true labels were found
+
+
+def test_a_missing_library_is_named_before_any_work(tmp_path):
+    code = (
+        "import sys; sys.modules['matplotlib'] = None; from gmpll.apps.cli import main;"
+        f"sys.argv[1:] = ['reproduce', '--quick', '--out', {str(tmp_path / 'run')!r}]; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "This needs matplotlib: pip install 'gmpll[experiments,tables]'" in done.stderr
+    assert not (tmp_path / "run").exists()
 
 
 PROGRAM = """

@@ -102,7 +102,7 @@ def test_an_existing_file_is_replaced_only_by_force(folder, tmp_path):
     [
         ({"export_format": "xls"}, "--format xls is unknown"),
         ({"export": Path("tasks.json")}, r"does not end in \.csv: say what to write with --format"),
-        ({"export": Path("/nowhere/at/all.csv")}, "cannot be written"),
+        ({"export": Path("/dev/null/at/all.csv")}, "/dev/null is no folder: name another with"),
         ({"images": Path("/nowhere/at/all")}, "is no folder"),
         ({"export": None, "export_format": "csv"}, "--format is about a file to write"),
         ({"export": None, "force": True}, "it goes with --export only"),

@@ -1,4 +1,5 @@
 import io
+import time
 
 import pytest
 from rich.console import Console
@@ -58,16 +59,21 @@ def test_failures_and_the_end_are_always_told():
     assert lines[3] == "3/3: lost, A, fold 3, by another runner, 1 failed"
 
 
-def test_a_terminal_gets_a_bar_with_what_runs():
+def test_a_terminal_gets_a_bar_with_what_runs(monkeypatch):
+    monkeypatch.setattr("gmpll.apps.progress.PATIENCE_SECONDS", 0.0)
     stream = io.StringIO()
     console = Console(file=stream, force_terminal=True, width=160)
     progress = RunProgress(console)
     progress.begin([job(0), job(1)], done=0, n_workers=1)
     progress.running([job(1)])
-    progress.finished(job(0), 1.0, "KeyError: [x]")
+    progress.finished(job(0), 100.0, "KeyError: [x]")
+    deadline = time.monotonic() + 60
+    while "1/2" not in stream.getvalue() and time.monotonic() < deadline:
+        time.sleep(0.01)
     progress.end()
     text = stream.getvalue()
-    assert "1/2" in text
+    assert "1/2, 1 failed" in text
+    assert "50%, about 100 s left" in text
     assert "lost, A, fold 2" in text
     assert "Failed: lost, A, fold 1: KeyError: [x]" in text
 

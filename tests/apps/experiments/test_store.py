@@ -6,12 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from gmpll._atomic_io import write_atomically
 from gmpll.apps.experiments import store
 from gmpll.apps.experiments.claims import claimed
 from gmpll.apps.experiments.declaration import Declaration, Experiment
 from gmpll.apps.experiments.errors import ExperimentError
 from gmpll.apps.experiments.methods import Method
-from gmpll.apps.experiments.store import Result, RunFolder, write_atomically
+from gmpll.apps.experiments.store import Result, RunFolder
 
 IRIS = Experiment("controlled", ("iris",), ("Any candidate",), p=(0.5,), r=(1,), folds=3)
 RESULT = Result(

@@ -17,8 +17,8 @@ pytest.importorskip("httpx")
 import httpx
 import review_problem
 
-from gmpll.apps.decisions.errors import ReviewError
 from gmpll.apps.decisions.store import FILE_NAME
+from gmpll.apps.errors import UserError
 from gmpll.apps.review.app import make_server
 from gmpll.apps.review.session import open_review
 from gmpll.apps.web import security
@@ -69,12 +69,12 @@ def test_every_server_draws_its_own_token(session):
 def test_a_port_in_use_is_one_sentence(session):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(ReviewError, match=rf"Port {port} on 127\.0\.0\.1 cannot be used"):
+        with pytest.raises(UserError, match=rf"Port {port} on 127\.0\.0\.1 cannot be used"):
             make_server(session, port=port)
 
 
 def test_a_host_that_is_not_here_is_one_sentence(session):
-    with pytest.raises(ReviewError, match="cannot be used"):
+    with pytest.raises(UserError, match="cannot be used"):
         make_server(session, host="203.0.113.1")
 
 

@@ -7,7 +7,6 @@ from gmpll.apps.tables.cells import (
     category_text,
     divides_thousands,
     is_absent,
-    is_missing,
     is_vector,
     number_style,
     parse_list,
@@ -15,6 +14,7 @@ from gmpll.apps.tables.cells import (
 )
 from gmpll.apps.tables.errors import counted, listed, quoted
 from gmpll.apps.tables.tables import table_from_frame
+from gmpll.candidates import is_missing
 
 
 def table_of(cells):

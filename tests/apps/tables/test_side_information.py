@@ -43,7 +43,7 @@ def test_votes_count(crowd):
     sets_only = disambiguate(frame, votes=votes, trust=0)
     counted = disambiguate(frame, votes=votes, trust=2)
     assert (counted["label"] == truth).mean() > (sets_only["label"] == truth).mean() + 0.03
-    assert resolution_of(frame, votes=votes).model.weight_exponent_ > 0.3
+    assert resolution_of(frame, votes=votes).model.selected_["weight_exponent"] > 0.3
 
 
 def test_other_methods_take_votes_as_sets(crowd):

@@ -102,7 +102,7 @@ def main() -> None:
         with stoppable():
             app()
     except UserError as error:
-        typer.echo(f"gmpll: {error}", err=True)
+        typer.echo(f"gmpll: {' '.join(str(error).split())}", err=True)
         sys.exit(EXIT_USER_ERROR)
     except OSError as error:  # a file or a disk, where a command has nothing better to say
         where = f"{error.filename}: " if error.filename else ""

@@ -53,37 +53,31 @@ def compare(
     """
     options.check_not_empty(locals())
     check_folder(out)
-    try:
+    with options.run_errors(out):
         import joblib
 
         from gmpll.apps.compare import compare as compared
 
-        with options.run_errors(out):
-            found = compared(
-                data,
-                options.names_in(candidates),
-                truth,
-                methods=options.names_in(methods) or (),
-                p=_numbers(p, float, "--p"),
-                r=_numbers(r, int, "--r"),
-                folds=folds or 10,
-                seeds=(seed or 0,),
-                tune=bool(tune),
-                out=out,
-                n_jobs=jobs or joblib.cpu_count(),
-                retry_failed=retry_failed,
-                data_home=data_home,
-                separator=separator,
-                text=options.names_in(text) or (),
-                features=options.names_in(features) or (),
-                exclude=options.names_in(exclude) or (),
-                annotators=options.names_in(annotators) or (),
-            )
-    except ImportError as error:
-        raise UserError(
-            f"This needs {error.name}: pip install 'gmpll[experiments,tables]' and give the same "
-            "command again."
-        ) from error
+        found = compared(
+            data,
+            options.names_in(candidates),
+            truth,
+            methods=options.names_in(methods) or (),
+            p=_numbers(p, float, "--p"),
+            r=_numbers(r, int, "--r"),
+            folds=folds or 10,
+            seeds=(seed or 0,),
+            tune=bool(tune),
+            out=out,
+            n_jobs=jobs or joblib.cpu_count(),
+            retry_failed=retry_failed,
+            data_home=data_home,
+            separator=separator,
+            text=options.names_in(text) or (),
+            features=options.names_in(features) or (),
+            exclude=options.names_in(exclude) or (),
+            annotators=options.names_in(annotators) or (),
+        )
     shown = found.ranking.dropna(axis=1, how="all")
     typer.echo(shown.to_string(index=False, float_format="{:.3f}".format, na_rep=""))
     typer.echo(f"Report: {found.report}", err=True)

@@ -12,13 +12,11 @@ import typer
 
 from gmpll._atomic_io import atomic_write
 from gmpll._seeds import LARGEST_SEED
-from gmpll.apps.cli.options import progress_steps
 from gmpll.apps.cli.outputs import check_file
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-    from rich.console import Console
 
 #: Share of the digits with wrong candidates, and how many wrong ones those have.
 PARTIAL_SHARE = 0.8
@@ -63,7 +61,6 @@ def demo(
         names = [f"pixel_{row}_{column}" for row in range(8) for column in range(8)]
         pairs = zip(digits["X"].tolist(), _names(range(10), digits["mask"]), strict=True)
         rows = ([*pixels, candidates] for pixels, candidates in pairs)
-        table.parent.mkdir(parents=True, exist_ok=True)
         _write_csv(table, [*names, "candidates"], itertools.islice(rows, TABLE_ROWS))
         console.print(f"Written: {table}", soft_wrap=True)
         return
@@ -77,14 +74,13 @@ def demo(
         f"{mask.sum(axis=1).mean():.1f} candidate labels each on average, one of them right; "
         f"{len(problem['X_test'])} unseen images."
     )
-    results, model = _compare(problem, seed, console)
+    results, model = _compare(problem, seed)
     grid = Table("method", title="Share of labels found")
     for title in ("training images", "unseen images"):
         grid.add_column(title, justify="right")
     for method, seen, unseen in results:
         grid.add_row(method, "" if seen is None else f"{seen:.3f}", f"{unseen:.3f}")
     console.print(grid)
-    out.mkdir(parents=True, exist_ok=True)
     _write_csv(out / SCORES, SCORED, results)
     cells = range(len(mask)), model.classes_.searchsorted(model.labels_)
     found = model.labels_, model.label_confidences_[cells], model.label_support_[cells]
@@ -110,13 +106,15 @@ def _digits(seed: int) -> dict[str, Any]:
     return {"X": X, "y": y, "mask": mask, "X_test": X_test, "y_test": y_test}
 
 
-def _compare(problem: dict[str, Any], seed: int, console: Console) -> tuple[list[Any], Any]:
+def _compare(problem: dict[str, Any], seed: int) -> tuple[list[Any], Any]:
     """Return name and accuracies on seen and unseen images of every method, and the first model."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
     from gmpll import GMPLL, PartialLabelClassifier
+    from gmpll._progress import UNKNOWN, begin, plan
+    from gmpll.apps.progress import shown
     from gmpll.methods.baselines import AnyCandidate, MostFrequentCandidate, RandomCandidate
 
     model = PartialLabelClassifier(random_state=seed)
@@ -129,9 +127,9 @@ def _compare(problem: dict[str, Any], seed: int, console: Console) -> tuple[list
         KNOWS_THE_TRUTH: make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)),
     }
     results = []
-    with progress_steps(console) as step:
+    with shown(), plan(dict.fromkeys(learners, UNKNOWN)):
         for name, learner in learners.items():
-            step(name)
+            begin(name)
             learner.fit(problem["X"], problem["y" if name == KNOWS_THE_TRUTH else "mask"])
             found = getattr(learner, "labels_", None)
             transductive = None if found is None else float((found == problem["y"]).mean())

@@ -12,7 +12,7 @@ import typer
 
 from gmpll._seeds import LARGEST_SEED
 from gmpll.apps.cli import options
-from gmpll.apps.cli.options import plain_errors, progress_steps, special
+from gmpll.apps.cli.options import plain_errors, special
 from gmpll.apps.cli.outputs import table_stem
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def disambiguate(
         float | None,
         typer.Option(
             help="Flag rows whose margin is smaller; by default 0.5, or 0.25 where confidences "
-            "are not calibrated (other methods, more than 20,000 rows)."
+            "are not calibrated (other methods than gmpll)."
         ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Breaks ties.")] = 0,
@@ -128,21 +128,30 @@ def disambiguate(
     console = Console(highlight=False)
     folder = out or input.with_name(f"{table_stem(input)}-resolved")
     with plain_errors(folder):
+        from gmpll._progress import begin, plan
         from gmpll.apps.decisions.archive import check_not_under_review
+        from gmpll.apps.progress import shown
         from gmpll.apps.tables.decided import resolve_decided
         from gmpll.apps.tables.errors import counted
         from gmpll.apps.tables.guesses import guess_roles
         from gmpll.apps.tables.labels import options_of
         from gmpll.apps.tables.output import OWN_FILES, check_target, decisions_in, write_folder
         from gmpll.apps.tables.resolving import prepare
+        from gmpll.apps.tables.steps import (
+            CANDIDATES,
+            READING,
+            candidate_steps,
+            disambiguation_steps,
+            reading_steps,
+        )
         from gmpll.apps.tables.tables import read_table
 
         chosen = options_of(given, options.split)
         if not dry_run:
             check_target(folder, force=force, own_files=OWN_FILES)
             check_not_under_review(folder)
-        with progress_steps(console) as step:
-            step(f"Reading {input}")
+        with shown(), plan(reading_steps(input)):
+            begin(READING)
             table = read_table(input, format=format, delimiter=delimiter, encoding=encoding)
             roles = guess_roles(table, chosen)
         notes = f" ({'; '.join(table.notes)})" if table.notes else ""
@@ -150,8 +159,8 @@ def disambiguate(
         console.print(f"{table.name}: {size}{notes}", markup=False)
         titles = {"used as": "", "what": "", "change it with": "dim"}
         _print_grid(console, titles, roles.described())
-        with progress_steps(console) as step:
-            step("Reading the candidates")
+        with shown(), plan(candidate_steps(*table.frame.shape)):
+            begin(CANDIDATES)
             prepared = prepare(table, roles, chosen)
         _print_sets(console, prepared)
         if dry_run:
@@ -162,11 +171,11 @@ def disambiguate(
             taken = counted(len(held), "decision", "is")
             told = f"Note: {taken} taken along from the review in {folder}."
             console.print(told, markup=False, soft_wrap=True)
-        with progress_steps(console) as step:
-            resolution = resolve_decided(prepared, held, step=step)
-            command = shlex.join(["gmpll", *sys.argv[1:]])
+        command = shlex.join(["gmpll", *sys.argv[1:]])
+        with shown(), plan(disambiguation_steps(*table.frame.shape)):
+            resolution = resolve_decided(prepared, held)
             files, archived = write_folder(
-                resolution, folder, escape=escape_formulas, held=held, command=command, step=step
+                resolution, folder, escape=escape_formulas, held=held, command=command
             )
         _print_results(console, resolution)
         for file in files:

@@ -1,5 +1,5 @@
-"""Errors that are the user's to fix."""
+"""What commands raise themselves."""
 
+from gmpll.apps.errors import UserError
 
-class UserError(Exception):
-    """Something the user can put right; its text is one sentence that says what and how."""
+__all__ = ["UserError"]

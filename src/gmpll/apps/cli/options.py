@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from gmpll._seeds import LARGEST_SEED
 from gmpll.apps.cli.errors import UserError
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 #: What a shell expects of a program that Ctrl-C stopped.
 INTERRUPTED = 130
@@ -102,14 +99,9 @@ def interruption_told() -> Iterator[None]:
 @contextmanager
 def plain_errors(target: Path, extra: str = "tables") -> Iterator[None]:
     """Turn what a user can put right, and an interruption, into one sentence."""
-    from gmpll.apps.decisions.errors import ReviewError
-    from gmpll.apps.tables.errors import InputError
-
     try:
         with interruption_told():
             yield
-    except (InputError, ReviewError) as error:
-        raise UserError(" ".join(str(error).split())) from error
     except ImportError as error:
         if error.name is None or error.name.partition(".")[0] not in _EXTRAS:
             raise
@@ -133,37 +125,16 @@ def plain_errors(target: Path, extra: str = "tables") -> Iterator[None]:
 
 
 @contextmanager
-def progress_steps(console: Console) -> Iterator[Callable[[str], None]]:
-    """Show what is being done, and how long each step took."""
-    from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
-
-    columns = [SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn()]
-    with Progress(*columns, console=console) as progress:
-        current: list[TaskID] = []
-
-        def step(text: str) -> None:
-            if current:
-                progress.update(current[-1], completed=1)
-            current.append(progress.add_task(text, total=1))
-
-        try:
-            yield step
-        except BaseException:
-            if current:  # no spinner that stands still above an error
-                progress.remove_task(current[-1])
-            raise
-        if current:
-            progress.update(current[-1], completed=1)
-
-
-@contextmanager
 def run_errors(out: Path) -> Iterator[None]:
     """Turn what a user can put right, and an interruption of a run, into one sentence."""
-    from gmpll.apps.experiments import ExperimentError
-
     try:
         yield
-    except (ExperimentError, OSError) as error:
+    except ImportError as error:
+        raise UserError(
+            f"This needs {error.name}: pip install 'gmpll[experiments,tables]' and give the same "
+            "command again."
+        ) from error
+    except OSError as error:
         raise UserError(str(error)) from error
     except KeyboardInterrupt:
         typer.echo(f"Stopped; give the same command (--out {out}) again to go on.", err=True)

@@ -53,24 +53,30 @@ def predict(
     with options.plain_errors(target or input), _as_file(input, format) as file:
         import numpy as np
 
+        from gmpll._progress import begin, plan, revise
+        from gmpll.apps.progress import shown
         from gmpll.apps.tables.output import SUFFIX, check_suffix, write_table
         from gmpll.apps.tables.resolving import result_columns
-        from gmpll.apps.tables.saved import judged, load_model, predictions
+        from gmpll.apps.tables.saved import judged, load_model, model_file, predictions
+        from gmpll.apps.tables.steps import READING, WRITING, prediction_steps, steps_of_rows
         from gmpll.apps.tables.tables import read_table
 
-        saved = load_model(model)
-        table = read_table(file, format=format, delimiter=delimiter, encoding=encoding)
-        predicted = f"{table_stem(input)}-predicted{SUFFIX[table.format]}"
-        target = target or input.with_name(predicted)
-        if target != STDOUT:
-            check_suffix(target, table)
-            check_file(target, force=force)
-            target.parent.mkdir(parents=True, exist_ok=True)
-        files = [Path(name) for name in options.split(features)]
-        found = judged(saved, *predictions(saved, table, files, id or ""))
-        columns = result_columns(found, saved.model.classes_, set(table.frame.columns))
-        with atomic_write(target) as temporary:
-            write_table(table, columns, temporary, escape=escape_formulas)
+        with shown(), plan(prediction_steps(model_file(model), file)):
+            saved = load_model(model)
+            begin(READING)
+            table = read_table(file, format=format, delimiter=delimiter, encoding=encoding)
+            predicted = f"{table_stem(input)}-predicted{SUFFIX[table.format]}"
+            target = target or input.with_name(predicted)
+            if target != STDOUT:
+                check_suffix(target, table)
+                check_file(target, force=force)
+            files = [Path(name) for name in options.split(features)]
+            revise(steps_of_rows(*table.frame.shape))
+            found = judged(saved, *predictions(saved, table, files, id or ""))
+            columns = result_columns(found, saved.model.classes_, set(table.frame.columns))
+            begin(WRITING)
+            with atomic_write(target) as temporary:
+                write_table(table, columns, temporary, escape=escape_formulas)
         aside = is_stdout(target)  # the rows alone
         for note in found.notes:
             typer.echo(f"Note: {note}.", err=aside)

@@ -32,11 +32,14 @@ def report(
         raise UserError(f"{directory} is no folder: name the folder of a run.")
     target = out or directory / "report"
     with options.plain_errors(target, extra="experiments"):
+        from gmpll.apps.progress import working
         from gmpll.apps.report import write_report
 
-        scores = _scores(directory, data_home, keep=out is None)
+        with working("scoring"):
+            scores = _scores(directory, data_home, keep=out is None)
         provenance = _provenance(directory)
-        page = write_report(scores, target, provenance=provenance, own=directory / "data")
+        with working("drawing the report"):
+            page = write_report(scores, target, provenance=provenance, own=directory / "data")
     typer.echo(str(page))
 
 

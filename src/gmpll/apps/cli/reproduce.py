@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, get_args
@@ -13,7 +12,7 @@ from gmpll.apps.cli import options
 from gmpll.apps.cli.errors import UserError
 
 if TYPE_CHECKING:
-    from gmpll.apps.experiments import Declaration, Experiment, RunSummary
+    from gmpll.apps.experiments import Declaration, Experiment
 
 #: The experiments of the paper, and one with votes of annotators, which has to be named.
 Kind = Literal["real-world", "controlled", "sensitivity", "timing", "crowd"]
@@ -25,9 +24,7 @@ def reproduce(
     datasets: options.Names = None,
     methods: options.Names = None,
     jobs: options.Jobs = None,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="A small table in about two minutes.")
-    ] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="A small table in some minutes.")] = False,
     folds: options.Folds = None,
     items: Annotated[
         int | None, typer.Option(min=1, help="Items of a crowd experiment; by default 3000.")
@@ -49,10 +46,6 @@ def reproduce(
     Every result is saved at once: a run that is stopped, or killed, goes on where it was when the
     same command is given again.
     """
-    import joblib
-
-    from gmpll.apps.experiments import run
-    from gmpll.apps.experiments.selection import restricted
 
     def changed(experiment: Experiment) -> Experiment:
         if seed is not None:
@@ -66,88 +59,66 @@ def reproduce(
             experiment = replace(experiment, tune="candidate lift" if tune else "")
         return experiment
 
-    def cut(declaration: Declaration) -> Declaration:
-        kept = restricted(
-            declaration, datasets=options.names_in(datasets), methods=options.names_in(methods)
-        )
-        return kept.change(changed)
-
     with options.run_errors(out):
-        declared = cut(_declared(declaration, only, quick, embedded=datasets is not None))
-        stand_in = cut if quick and datasets is None else None
+        import joblib
+
+        from gmpll.apps.experiments import run, write_scores
+        from gmpll.apps.experiments.selection import restricted
+        from gmpll.apps.progress import working
+        from gmpll.apps.report import write_run_report
+
+        kept = restricted(
+            _declared(declaration, only, quick),
+            datasets=options.names_in(datasets),
+            methods=options.names_in(methods),
+        )
         summary = run(
-            _at_hand(declared, stand_in, data_home),
+            _at_hand(kept.change(changed), data_home),
             out,
             n_jobs=jobs or (joblib.cpu_count() if scheduler is None else None),
             retry_failed=retry_failed,
             data_home=data_home,
             scheduler=scheduler,
         )
-        _write_results(out, data_home, summary)
+        with working("scoring"):
+            scores = write_scores(out, data_home=data_home)
+        _say(f"{summary.done} of {summary.total} jobs are done; scores: {out / 'scores.csv'}")
+        with working("drawing the report"):
+            page = write_run_report(out, scores)
+        _say(f"Report: {page}")
     options.end_with(summary.failed)
 
 
-def _declared(file: Path | None, only: Kind | None, quick: bool, embedded: bool) -> Declaration:
+def _declared(file: Path | None, only: Kind | None, quick: bool) -> Declaration:
     from gmpll.apps.experiments import Declaration, built_in_declaration, read_declaration
 
     if file is not None and quick:
         raise UserError("Give either --declaration or --quick.")
-    # Embedded data stands in for missing data, and is there for whoever names it.
-    small = ["quick", "quick-embedded"] if embedded else ["quick"]
-    whole = [only] if only else [kind for kind in get_args(Kind) if kind != "crowd"]
-    names = small if quick else whole
-    declarations = [read_declaration(file)] if file else [*map(built_in_declaration, names)]
-    experiments = tuple(
-        experiment
-        for declaration in declarations
-        for experiment in declaration.experiments
-        if only in (None, experiment.kind)
-    )
-    if not experiments:
+    if file is not None:
+        whole = read_declaration(file)
+    else:
+        kinds = [only] if only else [kind for kind in get_args(Kind) if kind != "crowd"]
+        parts = map(built_in_declaration, ["quick"] if quick else kinds)
+        whole = Declaration(tuple(item for part in parts for item in part.experiments))
+    kept = tuple(item for item in whole.experiments if only in (None, item.kind))
+    if not kept:
         raise UserError(f"This run has no {only} experiment; leave --only out or name another.")
-    return Declaration(experiments, declarations[0].variants)
+    return replace(whole, experiments=kept)
 
 
-def _at_hand(
-    declaration: Declaration,
-    stand_in: Callable[[Declaration], Declaration] | None,
-    data_home: Path | None,
-) -> Declaration:
-    from gmpll.apps.experiments import built_in_declaration
+def _at_hand(declaration: Declaration, data_home: Path | None) -> Declaration:
     from gmpll.apps.experiments.selection import available_part
     from gmpll.datasets import get_data_home
 
     present, missing = available_part(declaration, data_home)
     for name in missing:
         _say(f"Skipped {name}: not found in {get_data_home(data_home)}.")
-    if present.experiments:
-        return present
-    if stand_in is not None:
-        _say("No data at hand: data sets that come with scikit-learn are used instead.")
-        return stand_in(built_in_declaration("quick-embedded"))
-    raise UserError(
-        "None of the data sets is at hand: name their folder with --data-home or GMPLL_DATA, see "
-        "`gmpll datasets`, or try --quick, which can do without."
-    )
-
-
-def _write_results(out: Path, data_home: Path | None, summary: RunSummary) -> None:
-    from gmpll.apps.experiments import write_scores
-
-    try:
-        scores = write_scores(out, data_home=data_home)
-    except ImportError as error:
+    if not present.experiments:
         raise UserError(
-            f"The predictions are saved, but scoring them needs pandas ({error}): "
-            "pip install 'gmpll[experiments]' and give the same command again."
-        ) from error
-    _say(f"{summary.done} of {summary.total} jobs are done; scores: {out / 'scores.csv'}")
-    try:
-        from gmpll.apps.report import write_run_report
-    except ImportError as error:
-        _say(f"No report is written, because it cannot be imported: {error}.")
-        return
-    _say(f"Report: {write_run_report(out, scores)}")
+            "None of the data sets is at hand: name their folder with --data-home or GMPLL_DATA, "
+            "see `gmpll datasets`, or try --quick, which can do without."
+        )
+    return present
 
 
 def _say(text: str) -> None:

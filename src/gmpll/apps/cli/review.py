@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gmpll._atomic_io import atomic_write, is_stdout
+from gmpll._atomic_io import is_stdout, write_atomically
 from gmpll.apps.cli import options
 from gmpll.apps.cli.errors import UserError
-from gmpll.apps.cli.options import plain_errors, progress_steps
+from gmpll.apps.cli.options import plain_errors
 from gmpll.apps.cli.outputs import check_file
 
 if TYPE_CHECKING:
@@ -86,12 +86,13 @@ def _apply(directory: Path) -> None:
     from rich.console import Console
 
     from gmpll.apps.decisions.archive import check_not_under_review
+    from gmpll.apps.progress import shown
     from gmpll.apps.review.applying import apply_decisions
 
     console = Console(highlight=False)
     check_not_under_review(directory)
-    with progress_steps(console) as step:
-        applied = apply_decisions(directory, step)
+    with shown():
+        applied = apply_decisions(directory)
     console.print(str(applied), markup=False, soft_wrap=True)
     for file in applied.files:
         console.print(f"  {file}", markup=False, soft_wrap=True)
@@ -110,8 +111,7 @@ def _export(session: ReviewSession, path: Path, export_format: str | None) -> No
     if export_format not in FORMATS:
         raise UserError(f"--format {export_format} is unknown: use one of {', '.join(FORMATS)}.")
     try:
-        with atomic_write(path) as file:
-            file.write_bytes(FORMATS[export_format].write(session).encode())
+        write_atomically(path, FORMATS[export_format].write(session).encode())
     except OSError as error:
         raise UserError(f"{path} cannot be written: {error.strerror}.") from error
     typer.echo(str(path), err=is_stdout(path))

@@ -26,21 +26,22 @@ def serve(
     ):
         raise UserError(f"{TOKEN_VARIABLE} is no token: use {MIN_TOKEN} or more plain characters.")
     with options.plain_errors(model, extra="review"):
+        from gmpll._progress import plan
+        from gmpll.apps.progress import shown
         from gmpll.apps.serving.app import make_server
         from gmpll.apps.tables.loaded import load
+        from gmpll.apps.tables.saved import model_file
+        from gmpll.apps.tables.steps import loading_steps
         from gmpll.apps.web.security import is_loopback
-        from gmpll.apps.web.server import PortError
 
-        loaded = load(model)
+        with shown(), plan(loading_steps(model_file(model))):
+            loaded = load(model)
         if loaded.n_files_:
             raise UserError(
                 f"{model} needs embedding files, which requests cannot bring: resolve again with "
                 "the embeddings in a column of the table."
             )
-        try:
-            server = make_server(loaded, host, port, token)
-        except PortError as error:
-            raise UserError(str(error)) from error
+        server = make_server(loaded, host, port, token)
     if not is_loopback(host):
         typer.echo(
             f"Warning: the service listens on {host}. Whoever reaches it and learns the token can "

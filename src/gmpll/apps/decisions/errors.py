@@ -1,7 +1,9 @@
 """What can go wrong while reviewing, each with a sentence for the reviewer."""
 
+from gmpll.apps.errors import UserError
 
-class ReviewError(Exception):
+
+class ReviewError(UserError):
     """The review cannot begin or go on; the text says what to do."""
 
 

@@ -7,6 +7,7 @@ votes is taken for one annotator. Our own methods are then given the number of v
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
@@ -112,7 +113,6 @@ def _regression() -> Any:
 
 
 def _crowd_kit_labels(method: str, votes: Votes, random_state: int) -> NDArray[np.integer]:
-    import pandas as pd
     from crowdkit import aggregation
 
     model = getattr(aggregation, _CROWD_KIT[method])()

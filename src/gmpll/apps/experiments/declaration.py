@@ -27,7 +27,7 @@ MAX_JOBS = 2_000_000
 LARGEST_NUMBER = 1e300
 _LONGEST = 60
 #: Names of the declarations that come with the package.
-BUILT_IN = (*KINDS, "quick", "quick-embedded")
+BUILT_IN = (*KINDS, "quick")
 
 
 @dataclass(frozen=True)

@@ -104,12 +104,8 @@ def known_methods(
 ) -> dict[str, Method]:
     """Return every method that can be named, in the order in which they are printed.
 
-    Parameters
-    ----------
-    extra : mapping from name to Method, default=None
-        Variants that a declaration adds.
-    kind : str, default=""
-        Kind of the experiment; the methods of "crowd" alone are what "all" means there.
+    ``extra`` are the variants that a declaration adds. In an experiment of the kind "crowd" its own
+    methods alone are what "all" means.
 
     Examples
     --------

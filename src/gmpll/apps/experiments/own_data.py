@@ -104,7 +104,6 @@ def archive_of_table(data: Any, columns: Mapping[str, Any], *, draws: bool) -> b
     of its own.
     """
     from gmpll.apps.tables.candidate_sets import label_sets, row_ids
-    from gmpll.apps.tables.errors import InputError
     from gmpll.apps.tables.features import feature_table, fitted_encoder
     from gmpll.apps.tables.guesses import guess_roles
     from gmpll.apps.tables.labels import NONE, options_of, several
@@ -112,29 +111,26 @@ def archive_of_table(data: Any, columns: Mapping[str, Any], *, draws: bool) -> b
 
     truth = columns.get("truth")
     is_plain = draws and truth is not None and not {"candidates", "annotators"} & columns.keys()
-    try:
-        table = read_table(data) if isinstance(data, Path) else table_from_frame(data)
-        if truth is not None and truth not in table.frame.columns:
-            raise ExperimentError(
-                f"{table.name} has no column {truth!r} for the true labels; it has "
-                f"{', '.join(map(str, table.frame.columns))}."
-            )
-        given = {**columns, "gold": NONE}
-        if is_plain:
-            given["candidates"] = truth
-        else:
-            given["exclude"] = (*several(columns.get("exclude")), *several(truth))
-        options = options_of(given)
-        roles = guess_roles(table, options)
-        ids = row_ids(table, roles)
-        inputs = feature_table(table, roles, ids)
-        X = fitted_encoder(inputs, roles).encode(inputs).astype(np.float64)
-        labels = None if truth is None else table.text(truth).str.strip().to_numpy(dtype=object)
-        if is_plain:
-            return archive_of(X, np.unique(np.asarray(labels, dtype=np.str_)), truth=labels)
-        sets = label_sets(table, roles, options, ids)
-    except InputError as error:
-        raise ExperimentError(str(error)) from error
+    table = read_table(data) if isinstance(data, Path) else table_from_frame(data)
+    if truth is not None and truth not in table.frame.columns:
+        raise ExperimentError(
+            f"{table.name} has no column {truth!r} for the true labels; it has "
+            f"{', '.join(map(str, table.frame.columns))}."
+        )
+    given = {**columns, "gold": NONE}
+    if is_plain:
+        given["candidates"] = truth
+    else:
+        given["exclude"] = (*several(columns.get("exclude")), *several(truth))
+    options = options_of(given)
+    roles = guess_roles(table, options)
+    ids = row_ids(table, roles)
+    inputs = feature_table(table, roles, ids)
+    X = fitted_encoder(inputs, roles).encode(inputs).astype(np.float64)
+    labels = None if truth is None else table.text(truth).str.strip().to_numpy(dtype=object)
+    if is_plain:
+        return archive_of(X, np.unique(np.asarray(labels, dtype=np.str_)), truth=labels)
+    sets = label_sets(table, roles, options, ids)
     votes = _by_annotator(sets.votes) if sets.annotated else None
     return archive_of(X, sets.classes, sets.mask, labels, votes)
 

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Sequence
 from statistics import fmean
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
+from gmpll._progress import duration
 from gmpll.apps.experiments.jobs import Job
+from gmpll.apps.progress import Bar, Sight
 
 #: Plain lines come no faster than this, but for failures and the end.
 _SECONDS_BETWEEN_LINES = 2.0
@@ -47,26 +48,19 @@ class RunProgress:
 
     def __init__(self, console: Console) -> None:
         self.console = console
-        self._bar = Progress(
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.description}", markup=False),
-            console=console,
-            transient=True,
-            disable=not console.is_terminal,
-        )
-        self._task = self._bar.add_task("", total=None)
+        self._bar: Bar | None = None
         self._total = self._done = self._failed = 0
         self._estimate = TimeEstimate([], 1)
+        self._left: float | None = None  # seconds, when the last job had finished
         self._running = ""
-        self._last_line = float("-inf")
+        self._last_line = self._last_finished = float("-inf")
 
     def begin(self, jobs: Sequence[Job], done: int, n_workers: int) -> None:
         """``jobs`` are to be run, ``done`` more have been run earlier."""
         self._total, self._done, self._failed = done + len(jobs), done, 0
-        self._estimate = TimeEstimate(jobs, n_workers)
+        self._estimate, self._left = TimeEstimate(jobs, n_workers), None
         if self.console.is_terminal:
-            self._show()
+            self._bar = Bar(self.console, self.look)
             self._bar.start()
         else:
             earlier = f", {done} were done before" if done else ""
@@ -75,49 +69,46 @@ class RunProgress:
     def running(self, jobs: Iterable[Job]) -> None:
         """These jobs are being worked on."""
         self._running = "; ".join(job.title for job in jobs)
-        self._show()
 
     def finished(self, job: Job, seconds: float | None, error: str) -> None:
         """A job is done; ``seconds`` is None if another runner did it."""
         self._done += 1
         self._failed += bool(error)
         self._estimate.finished(job, seconds)
+        self._left = self._estimate.seconds_left()
         if error:
             self.note(f"Failed: {job.title}: {error}")
-        self._show()
-        now = time.monotonic()
+        now = self._last_finished = time.monotonic()
         is_due = now - self._last_line >= _SECONDS_BETWEEN_LINES or self._done == self._total
         if is_due and not self.console.is_terminal:
             self._last_line = now
-            took = "by another runner" if seconds is None else f"in {_duration(seconds)}"
+            took = "by another runner" if seconds is None else f"in {duration(seconds)}"
             self.note(f"{self._done}/{self._total}: {job.title}, {took}{self._outlook()}")
 
     def end(self) -> None:
         """There is no more to tell."""
-        self._bar.stop()
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
 
     def note(self, text: str) -> None:
         """Print a line, above the bar where there is one."""
         wrap = not self.console.is_terminal
         self.console.print(text, markup=False, highlight=False, soft_wrap=wrap)
 
-    def _show(self) -> None:
-        text = f"{self._outlook().removeprefix(', ')}  {self._running}".strip()
-        self._bar.update(self._task, completed=self._done, total=self._total, description=text)
+    def look(self) -> Sight:
+        """Return what there is to see now."""
+        failed = f", {self._failed} failed" if self._failed else ""
+        text = f"{self._done}/{self._total}{failed}  {self._running}"
+        left = self._left
+        if left is not None:
+            left = max(left - (time.monotonic() - self._last_finished), 0.0)
+        return Sight(text, self._done / max(self._total, 1), left)
 
     def _outlook(self) -> str:
         failed = f", {self._failed} failed" if self._failed else ""
-        left = self._estimate.seconds_left()
+        left = self._left
         if left is None or self._done >= self._total:
             return failed
         ends_at = time.strftime("%H:%M", time.localtime(time.time() + left))
-        return f"{failed}, about {_duration(left)} left (until {ends_at})"
-
-
-def _duration(seconds: float) -> str:
-    """Write seconds for people."""
-    if seconds < 10:
-        return f"{seconds:.1f} s"
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+        return f"{failed}, about {duration(left)} left (until {ends_at})"

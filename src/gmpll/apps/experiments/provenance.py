@@ -5,13 +5,14 @@ import platform
 import subprocess
 import sys
 from datetime import UTC, datetime
-from importlib import metadata
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from gmpll import __version__
 from gmpll.apps.experiments.store import RunFolder
 
-_PACKAGES = ("gmpll", "numpy", "scipy", "scikit-learn", "joblib", "pandas")
+_PACKAGES = ("numpy", "scipy", "scikit-learn", "joblib", "pandas")
 
 
 def collect_provenance() -> dict[str, Any]:
@@ -20,7 +21,7 @@ def collect_provenance() -> dict[str, Any]:
         "command": " ".join([Path(sys.argv[0]).name, *sys.argv[1:]]),
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "python": platform.python_version(),
-        "versions": {name: _version(name) for name in _PACKAGES},
+        "versions": {"gmpll": __version__, **{name: version(name) for name in _PACKAGES}},
         "commit": _commit(Path(__file__).resolve().parent),
         "system": f"{platform.system()} {platform.machine()}",
         "processor": _processor(),
@@ -38,13 +39,6 @@ def provenance_of_run(folder: RunFolder) -> dict[str, Any]:
     commits = sorted({start.get("commit", "") for start in starts} - {""})
     last = starts[-1] if starts else {}
     return {**last, "commit": commits, "starts": len(starts), "protocol": protocol}
-
-
-def _version(package: str) -> str:
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return "not installed"
 
 
 def _commit(folder: Path) -> str:

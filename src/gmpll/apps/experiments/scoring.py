@@ -1,24 +1,21 @@
 """From saved predictions to scores; the only place where predictions meet the truth."""
 
-from __future__ import annotations
-
 import os
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
+from gmpll._atomic_io import write_atomically
 from gmpll._typing import Mask
 from gmpll.apps.experiments.errors import ExperimentError
 from gmpll.apps.experiments.jobs import Job, canonical_json
 from gmpll.apps.experiments.protocol import Truth, load_problem, load_truth
-from gmpll.apps.experiments.store import Result, RunFolder, write_atomically
+from gmpll.apps.experiments.store import Result, RunFolder
 from gmpll.apps.experiments.tuning import CRITERIA
 from gmpll.metrics import mean_absolute_label_error
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _OF_JOB = ("experiment", "dataset", "p", "r", "method", "parameter", "value", "seed", "fold")
 _ERRORS = ("inductive_mae", "transductive_mae")
@@ -50,8 +47,6 @@ def scores(run_dir: Path | str, *, data_home: str | os.PathLike[str] | None = No
         ordered. ``candidate_lift`` is the label-free stand-in for the accuracy on unseen rows, see
         :func:`gmpll.metrics.candidate_lift`, of data sets without any true label.
     """
-    import pandas as pd
-
     folder = RunFolder(run_dir)
     home = None if data_home is None else str(data_home)
     own = str(folder.data)

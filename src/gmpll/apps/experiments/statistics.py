@@ -17,25 +17,37 @@ class TTest(NamedTuple):
     p_value: float  # 1 if all differences are zero
 
 
-def paired_t_test(a: ArrayLike, b: ArrayLike) -> TTest:
-    """Compare accuracies of two methods over the same folds, as the paper does.
+def paired_t_test(a: ArrayLike, b: ArrayLike, *, test_share: float = 0.0) -> TTest:
+    """Compare accuracies of two methods over the same folds; pairs with a NaN are left out.
 
-    Pairs with a NaN are left out. Training sets of cross-validation overlap, so the test finds
-    differences too easily; see :func:`corrected_resampled_t_test`.
+    By default it is the paper's test, which finds differences too easily because training sets of
+    cross-validation overlap. Told which share of the rows a fold tests on, 0.1 of ten folds, it is
+    the corrected resampled test of C. Nadeau and Y. Bengio (Inference for the generalization error,
+    Machine Learning 52, 2003): the variance of the mean difference is
+    ``(1 / n + n_test / n_train) * var`` instead of ``var / n``.
     """
-    return _t_test_of_mean(_differences(a, b), extra_variance=0.0)
-
-
-def corrected_resampled_t_test(a: ArrayLike, b: ArrayLike, test_share: float) -> TTest:
-    """Compare accuracies of two methods, allowing for the overlap of the training sets.
-
-    The correction of C. Nadeau and Y. Bengio (Inference for the generalization error, Machine
-    Learning 52, 2003): the variance of the mean difference is ``(1 / n + n_test / n_train) * var``
-    instead of ``var / n``. A fold tests on the share ``test_share`` of the rows, 0.1 of ten folds.
-    """
-    if not 0 < test_share < 1:
-        raise ValueError(f"test_share is {test_share}; it must lie strictly between 0 and 1.")
-    return _t_test_of_mean(_differences(a, b), extra_variance=test_share / (1 - test_share))
+    if not 0 <= test_share < 1:
+        raise ValueError(f"test_share is {test_share}; it must be at least 0 and less than 1.")
+    first, second = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
+    if first.ndim != 1 or first.shape != second.shape:
+        raise ValueError(
+            f"Paired tests need two equally long lists of figures, not {first.shape} and "
+            f"{second.shape}."
+        )
+    differences = first - second
+    differences = differences[~np.isnan(differences)]
+    n = len(differences)
+    if n < 2:
+        return TTest(float("nan"), float("nan"))
+    mean, variance = float(differences.mean()), float(differences.var(ddof=1))
+    # Differences that should be equal differ by rounding; their "variance" is no information.
+    rounding = np.finfo(float).eps * max(1.0, float(np.abs(differences).max()))
+    if np.sqrt(variance) <= 4 * rounding:
+        if abs(mean) <= 4 * rounding:
+            return TTest(0.0, 1.0)
+        return TTest(float(np.copysign(np.inf, mean)), 0.0)
+    statistic = mean / np.sqrt((1 / n + test_share / (1 - test_share)) * variance)
+    return TTest(float(statistic), float(2 * stats.t.sf(abs(statistic), n - 1)))
 
 
 def outcome(test: TTest, *, level: float = 0.05) -> str:
@@ -91,30 +103,3 @@ def friedman_nemenyi(scores: ArrayLike, *, level: float = 0.05) -> RankCompariso
         critical_difference=float(quantile * standard_error),
         pairwise_p_values=np.asarray(posthoc_nemenyi_friedman(table), dtype=float),
     )
-
-
-def _differences(a: ArrayLike, b: ArrayLike) -> Floats:
-    first, second = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
-    if first.ndim != 1 or first.shape != second.shape:
-        raise ValueError(
-            f"Paired tests need two equally long lists of figures, not {first.shape} and "
-            f"{second.shape}."
-        )
-    differences = first - second
-    return differences[~np.isnan(differences)]
-
-
-def _t_test_of_mean(differences: Floats, *, extra_variance: float) -> TTest:
-    n = differences.shape[0]
-    if n < 2:
-        return TTest(float("nan"), float("nan"))
-    mean = float(differences.mean())
-    variance = float(differences.var(ddof=1))
-    # Differences that should be equal differ by rounding; their "variance" is no information.
-    rounding = np.finfo(float).eps * max(1.0, float(np.abs(differences).max()))
-    if np.sqrt(variance) <= 4 * rounding:
-        if abs(mean) <= 4 * rounding:
-            return TTest(0.0, 1.0)
-        return TTest(float(np.copysign(np.inf, mean)), 0.0)
-    statistic = mean / np.sqrt((1 / n + extra_variance) * variance)
-    return TTest(float(statistic), float(2 * stats.t.sf(abs(statistic), n - 1)))

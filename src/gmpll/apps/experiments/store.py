@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from gmpll._atomic_io import atomic_write, remove_abandoned
+from gmpll._atomic_io import remove_abandoned, write_atomically
 from gmpll._typing import Integers
 from gmpll.apps.experiments.claims import claimed
 from gmpll.apps.experiments.declaration import Declaration, expand, parse_declaration
@@ -251,10 +251,3 @@ def _read_object(file: Path, advice: str = "") -> dict[str, Any]:
     if not isinstance(content, dict):
         raise ExperimentError(f"{file} is damaged: it must hold one JSON object{advice}.")
     return content
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file, in a folder made for it, so that it is the old one or the new, never half."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_write(path) as beside:
-        beside.write_bytes(content)

@@ -8,7 +8,6 @@ from typing import Any
 import pandas as pd
 
 from gmpll.apps.experiments.statistics import (
-    corrected_resampled_t_test,
     friedman_nemenyi,
     outcome,
     paired_t_test,
@@ -265,7 +264,7 @@ def _compared(ours: pd.Series, theirs: pd.Series, *, test_share: float) -> dict[
         return {**facts, "verdict": "", "corrected_verdict": ""}
     for prefix, test in (
         ("", paired_t_test(ours, theirs)),
-        ("corrected_", corrected_resampled_t_test(ours, theirs, test_share)),
+        ("corrected_", paired_t_test(ours, theirs, test_share=test_share)),
     ):
         facts[f"{prefix}p_value"] = test.p_value
         facts[f"{prefix}verdict"] = outcome(test, level=ALPHA)

@@ -7,9 +7,10 @@ from typing import Any
 
 import pandas as pd
 
+from gmpll._atomic_io import write_atomically
 from gmpll.apps.experiments.own_data import own_infos
 from gmpll.apps.experiments.provenance import provenance_of_run
-from gmpll.apps.experiments.store import RunFolder, write_atomically
+from gmpll.apps.experiments.store import RunFolder
 from gmpll.apps.pages import render_template
 from gmpll.apps.report import paper
 from gmpll.apps.report.formats import to_csv, to_latex, to_markdown

@@ -18,7 +18,7 @@ from gmpll.apps.decisions.store import Decision
 from gmpll.apps.review.export import FORMATS
 from gmpll.apps.review.session import ReviewSession
 from gmpll.apps.web.security import Terms
-from gmpll.apps.web.server import LOOPBACK, LocalServer, PortError, listen
+from gmpll.apps.web.server import LOOPBACK, LocalServer, listen
 
 #: The only files that are served; a path never reaches the disk.
 _STATIC = {
@@ -47,10 +47,7 @@ def make_server(
     session: ReviewSession, host: str = LOOPBACK, port: int = 0, token: str | None = None
 ) -> LocalServer:
     """Listen, on a free port if it is 0, and say at which address; it holds the token."""
-    try:
-        server = listen(make_app(session), TERMS, host, port, token, MAX_CONNECTIONS)
-    except PortError as error:
-        raise ReviewError(str(error)) from error
+    server = listen(make_app(session), TERMS, host, port, token, MAX_CONNECTIONS)
     return server._replace(address=f"{server.address}#token={server.token}")
 
 

@@ -1,18 +1,19 @@
 """Decisions reach the results: table, report and model are made again with them as known labels."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from gmpll._progress import begin, plan, revise
 from gmpll.apps.decisions.errors import ConflictError, ReviewError
 from gmpll.apps.decisions.store import Rows
 from gmpll.apps.tables import InputError, read_matching
 from gmpll.apps.tables.decided import decisions_for, prepare_again, resolve_decided
 from gmpll.apps.tables.errors import counted
 from gmpll.apps.tables.output import keeping, write_folder
+from gmpll.apps.tables.steps import READING, disambiguation_steps, reading_steps
 
 NO_DECISION = "Decide a row first: without a decision nothing would change."
 
@@ -34,17 +35,17 @@ class Applied(NamedTuple):
         )
 
 
-def apply_decisions(folder: Path, step: Callable[[str], None] = lambda text: None) -> Applied:
+def apply_decisions(folder: Path) -> Applied:
     """Fit again with the decisions in a folder as known labels, and replace the results in it.
 
     The results before are kept in a folder of their own. An input that is gone or has changed, or
     a folder without decisions, is a ReviewError; nothing is written then.
     """
-    try:
-        before = read_matching(folder)
-        again = f"run gmpll disambiguate on the input with --out {folder} --force instead, which "
-        again += "takes decisions along"
-        step("Reading the input again")
+    before = read_matching(folder)
+    again = f"run gmpll disambiguate on the input with --out {folder} --force instead, which "
+    again += "takes decisions along"
+    with plan({**reading_steps(Path(before.source)), **disambiguation_steps(0, 0)}):
+        begin(READING)
         try:
             prepared, escape = prepare_again(before.source, json.loads(before.settings))
         except InputError as error:
@@ -56,11 +57,10 @@ def apply_decisions(folder: Path, step: Callable[[str], None] = lambda text: Non
         held = decisions_for(folder, before.rows, prepared)
         if not held:
             raise ConflictError(NO_DECISION)
-        resolution = resolve_decided(prepared, held, step=step)
+        revise(disambiguation_steps(*prepared.table.frame.shape))
+        resolution = resolve_decided(prepared, held)
         with keeping(folder) as kept:
-            files, _ = write_folder(resolution, folder, escape=escape, held=held, step=step)
-    except InputError as error:
-        raise ReviewError(str(error)) from error
+            files, _ = write_folder(resolution, folder, escape=escape, held=held)
     found = resolution.prepared.sets.classes[resolution.verdicts.labels]
     changed = np.flatnonzero(found != before.classes[before.labels])
     return Applied(len(held), len(np.setdiff1d(changed, list(held))), kept, files)

@@ -5,7 +5,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from gmpll.apps.decisions.errors import ConflictError, ReviewError
+from gmpll.apps.decisions.errors import ConflictError
+from gmpll.apps.errors import UserError
 
 
 class BackgroundRun:
@@ -31,7 +32,7 @@ class BackgroundRun:
     def _run(self, work: Callable[[], str]) -> None:
         try:
             outcome = {"state": "done", "message": work()}
-        except ReviewError as error:
+        except UserError as error:
             outcome = {"state": "failed", "message": str(error)}
         except Exception as error:  # the page must hear of whatever went wrong
             outcome = {"state": "failed", "message": f"{type(error).__name__}: {error}"}

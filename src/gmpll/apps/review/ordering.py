@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from sklearn.neighbors import NearestNeighbors
 
 from gmpll._typing import AnyFloats, Floats, Mask, Places
+from gmpll.engines import Neighbors
+from gmpll.engines.numpy import without_self
 from gmpll.graph.local import row_scales, self_tuning_weights
 from gmpll.graph.views import CosineView, TreeView
 
@@ -82,14 +84,8 @@ def _agreement(points: Floats, labels: NDArray[np.integer]) -> float:
     return float((labels[found] == labels[rows, None]).mean())
 
 
-def _nearest_others(
-    search: NearestNeighbors, points: Floats, rows: Places, k: int
-) -> tuple[Floats, Places]:
-    distances, found = search.kneighbors(points[rows], k + 1)
-    # A row finds itself, though behind its duplicates or not at all where they are many.
-    itself = found == rows[:, None]
-    itself[~itself.any(axis=1), -1] = True
-    return distances[~itself].reshape(len(rows), k), found[~itself].reshape(len(rows), k)
+def _nearest_others(search: NearestNeighbors, points: Floats, rows: Places, k: int) -> Neighbors:
+    return without_self(Neighbors(*search.kneighbors(points[rows], k + 1)), rows)
 
 
 def doubt(confidence: AnyFloats, labels: NDArray[np.integer]) -> Floats:

@@ -633,12 +633,9 @@ def open_review(
 ) -> ReviewSession:
     """Begin a review of what ``gmpll disambiguate`` wrote to a folder, or go on with it.
 
-    A folder without a matching, or with decisions about another one, is a ReviewError.
+    Decisions about another matching are a ReviewError.
     """
     nodes = None if guidelines is None else read_guidelines(guidelines)
-    try:
-        saved = read_matching(directory)
-    except InputError as error:
-        raise ReviewError(str(error)) from error
+    saved = read_matching(directory)
     store = Store(directory / FILE_NAME, saved.rows.key())
     return ReviewSession(saved, store, rematch, images, nodes)

@@ -1,13 +1,11 @@
 """One column for each annotator: how such columns are recognised, and read as votes."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 from sklearn.metrics import cohen_kappa_score
 
 from gmpll.apps.tables.cells import MISSING, is_everyday, sampled
@@ -15,9 +13,6 @@ from gmpll.apps.tables.exports import Votes
 from gmpll.apps.tables.labels import read_cells
 from gmpll.apps.tables.tables import Table
 from gmpll.label_names import spelling_key
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _RATER = re.compile(
     r"(annotator|rater|coder|worker|judge|labell?er|reviewer|expert)[\W_]?\w*", re.IGNORECASE

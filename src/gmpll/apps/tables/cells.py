@@ -11,12 +11,12 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from gmpll._typing import Floats
+from gmpll.candidates import is_missing
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from gmpll.apps.tables.tables import Table
 
 #: What formulas begin with; some spreadsheets take the wide characters, too. The apostrophe is
@@ -61,13 +61,6 @@ def escape_formula(cell: str) -> str:
 def sampled(column: pd.Series, size: int = SAMPLE) -> pd.Series:
     """Return about so many cells from the whole of a column."""
     return column.iloc[:: max(1, len(column) // size)]
-
-
-def is_missing(value: Any) -> bool:
-    """Whether a value of a DataFrame stands for none: None, NaN, NaT or NA."""
-    import pandas as pd
-
-    return bool(pd.api.types.is_scalar(value) and pd.isna(value))
 
 
 def is_absent(value: Any) -> bool:

@@ -1,6 +1,6 @@
 """Decisions of reviewers reach the results: as known labels of the next run in their folder."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -32,12 +32,7 @@ def decisions_for(folder: Path, before: Rows, prepared: Prepared) -> dict[int, E
         return {}
 
 
-def resolve_decided(
-    prepared: Prepared,
-    held: Mapping[int, Entry],
-    *,
-    step: Callable[[str], None] = lambda text: None,
-) -> Resolution:
+def resolve_decided(prepared: Prepared, held: Mapping[int, Entry]) -> Resolution:
     """Resolve with decisions as known labels; the candidates stay those of the input.
 
     Labels that reviewers brought become labels of the run, behind its own.
@@ -53,7 +48,7 @@ def resolve_decided(
             mask[row] = np.arange(len(code_of)) == code
             gold[row] = code
     narrowed = replace(prepared, sets=replace(sets, mask=mask, gold=gold))
-    return replace(resolve(narrowed, step=step), prepared=replace(prepared, sets=sets))
+    return replace(resolve(narrowed), prepared=replace(prepared, sets=sets))
 
 
 def decided_columns(columns: dict[str, Any], held: Mapping[int, Entry], taken: Any) -> None:

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gmpll._atomic_io import atomic_write
+import pandas as pd
+
+from gmpll._atomic_io import write_atomically
 from gmpll.apps.tables.summary import annotator_table, display_cells, wrong_probability
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from gmpll.apps.tables.resolving import Resolution
 
 
@@ -67,25 +67,13 @@ class Disambiguation:
         )
 
     def report(self, path: str | Path | None = None) -> str:
-        """Return the report as one HTML page.
-
-        Parameters
-        ----------
-        path : path, default=None
-            Where to write it, too.
-
-        Returns
-        -------
-        str
-            The page.
-        """
+        """Return the report as one HTML page; with a path, write it there too."""
         from gmpll.apps.tables.page import page_facts, render_page
 
         facts = page_facts(self._resolution, display_cells(self._resolution))
         page = render_page(facts | {"notes": self.notes})
         if path is not None:
-            with atomic_write(Path(path)) as file:
-                file.write_text(page, encoding="utf-8")
+            write_atomically(Path(path), page.encode())
         return page
 
     def __getitem__(self, key: Any) -> Any:

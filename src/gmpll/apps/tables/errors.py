@@ -2,11 +2,13 @@
 
 from collections.abc import Iterable
 
+from gmpll.apps.errors import UserError
+
 #: Cells and names of any length must leave the sentence readable.
 _MAX_CELL = 60
 
 
-class InputError(ValueError):
+class InputError(UserError):
     """The data cannot be used as they are; the text says what is wrong, where, and what to do."""
 
 

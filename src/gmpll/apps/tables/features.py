@@ -1,13 +1,12 @@
 """From columns and embedding files to the features that the matching compares rows by."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer
@@ -22,9 +21,6 @@ from gmpll.apps.tables.cells import EXAMPLES, POINT, as_text, category_text, rea
 from gmpll.apps.tables.errors import InputError, counted, listed, quoted
 from gmpll.apps.tables.guesses import Roles
 from gmpll.apps.tables.tables import Table, read_table
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _ARRAY_NAMES = ("embeddings", "embedding", "features", "vectors", "X", "x", "arr_0")
 _ID_NAMES = ("ids", "id")
@@ -159,8 +155,6 @@ def feature_table(table: Table, roles: Roles, ids: Names, *, fixed: bool = False
     Texts and categories stay as they are written, which does not depend on the other rows. Where a
     model has fixed the columns, other rows may be all that is wrong.
     """
-    import pandas as pd
-
     for name in (*roles.numeric, *roles.text, *roles.categorical, *roles.vectors):
         if name not in table.frame.columns:
             raise InputError(f"{table.name} has no column {name!r}, which the model needs.")
@@ -235,9 +229,9 @@ class FeatureEncoder(BaseEstimator):
     """Numbers, texts and categories as one table of numbers; embeddings are put beside them.
 
     Missing numbers become the median of their column, and where many are missing a feature tells
-    which; a text becomes TF-IDF of its words and
-    pairs of words, reduced by a truncated SVD; a category becomes one column for each of its
-    values. The styles tell how the numbers of a column are written in files, unless with a point.
+    which; a text becomes TF-IDF of its words and pairs of words, reduced by a truncated SVD; a
+    category becomes one column for each of its values. The styles tell how the numbers of a column
+    are written in files, unless with a point.
     """
 
     numeric: Any = ()
@@ -308,8 +302,6 @@ class FeatureEncoder(BaseEstimator):
 
     def _cleaned(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return the columns needed, with absent texts and categories as ""."""
-        import pandas as pd
-
         numbers = {n: frame[n].to_numpy(np.float64, na_value=np.nan) for n in self.numeric}
         texts = {name: list(map(as_text, frame[name])) for name in self.text}
         categories = {name: self._categories(frame[name], name) for name in self.categorical}

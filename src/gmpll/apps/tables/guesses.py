@@ -11,9 +11,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from gmpll.apps.tables.annotator_columns import guess_annotators, votes_in_columns
 from gmpll.apps.tables.cells import (
@@ -42,9 +43,6 @@ from gmpll.apps.tables.labels import (
     without_prefix,
 )
 from gmpll.apps.tables.tables import Table
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 #: Columns that are added to the input.
 RESULT_COLUMNS = (

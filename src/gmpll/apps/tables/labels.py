@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from gmpll._typing import Places
-from gmpll.apps.tables.cells import is_missing, parse_list
+from gmpll.apps.tables.cells import parse_list
 from gmpll.apps.tables.errors import InputError, counted, listed, quoted
 from gmpll.apps.tables.tables import Table, read_table, table_from_frame
+from gmpll.candidates import is_missing
 
 #: Given for a column, it means that there is none, whatever a guess would say.
 NONE = "none"
@@ -80,8 +82,6 @@ def options_of(
 
 def parse_cells(table: Table, column: str, separator: str) -> tuple[Places, list[list[str] | None]]:
     """Return which of the different cells every row has, and their labels; None if unreadable."""
-    import pandas as pd
-
     if separator == "list":
         keys = table.frame[column].map(lambda value: "\x1f".join(_names_in(value)))
     else:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
 
@@ -111,6 +112,4 @@ class LoadedModel:
 
 
 def _table(rows: Any) -> Table:
-    import pandas as pd
-
     return table_from_frame(rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(rows))

@@ -8,10 +8,13 @@ import itertools
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
+
+import pyarrow as pa
+from pyarrow import parquet
 
 from gmpll._atomic_io import (
     abandoned,
@@ -22,13 +25,16 @@ from gmpll._atomic_io import (
     takes_files,
     unfinished_path,
 )
+from gmpll._progress import begin
 from gmpll.apps.decisions.archive import Archived, archiving, carry_over
 from gmpll.apps.decisions.store import Entry
 from gmpll.apps.tables import saved
 from gmpll.apps.tables.cells import escape_formula
 from gmpll.apps.tables.decided import decided_columns, decisions_for
 from gmpll.apps.tables.errors import InputError
+from gmpll.apps.tables.page import page_facts, render_page
 from gmpll.apps.tables.resolving import Prepared, Resolution, result_columns
+from gmpll.apps.tables.steps import REPORTING, SAVING, WRITING
 from gmpll.apps.tables.summary import annotator_table
 from gmpll.apps.tables.tables import FORMATS, Table
 
@@ -165,9 +171,6 @@ def write_table(
 
     Cells of delimited text that look like formulas are made harmless unless ``escape`` is off.
     """
-    import pyarrow as pa
-    from pyarrow import parquet
-
     cells = table.cells
     if cells is None:
         with path.open("w", encoding="utf-8") as file:
@@ -226,20 +229,19 @@ def write_folder(
     escape: bool = True,
     held: Mapping[int, Entry] | None = None,
     command: str = "",
-    step: Callable[[str], None] = lambda text: None,
 ) -> tuple[list[Path], Archived | None]:
     """Write everything that a run found; all files appear together at the end.
 
     They are returned, the resolved rows first, with decisions of a review that had to make room:
     those that do not fit what was found are kept beside it. Cells of delimited text that look like
-    formulas are made harmless; ``held`` are decisions that were known labels of the run, the report
-    says that the ``command`` made it, and ``step`` is told what begins now.
+    formulas are made harmless; ``held`` are decisions that were known labels of the run, and the
+    report says that the ``command`` made it.
     """
     prepared = resolution.prepared
     table = prepared.table
     results = f"resolved{SUFFIX[table.format]}"
     with archiving(folder, saved.MATCHING_FILE) as make_room, output_folder(folder) as staging:
-        step("Writing the resolved rows")
+        begin(WRITING)
         taken = set(table.frame.columns)
         found, classes = resolution.verdicts, prepared.sets.classes
         columns = result_columns(found, classes, taken, votes=resolution.votes)
@@ -252,7 +254,7 @@ def write_folder(
                 annotators = annotators.rename(index=lambda name: escape_formula(str(name)))
                 annotators["confuses"] = annotators["confuses"].map(escape_formula)
             annotators.round(4).to_csv(staging / ANNOTATORS)
-        step("Writing the model")
+        begin(SAVING)
         roles = prepared.roles
         model = saved.SavedModel(
             resolution.encoder,
@@ -264,10 +266,8 @@ def write_folder(
         saved.save_model(model, staging / saved.MODEL_FILE)
         matching = saved.saved_matching(resolution, escape=escape, n_added=len(columns))
         saved.write_matching(matching, staging / saved.MATCHING_FILE)
-        step("Explaining and drawing the report")
-        from gmpll.apps.tables import page as pages  # draws: loaded where a page is written
-
-        page = pages.render_page(pages.page_facts(resolution, matching.display, command))
+        begin(REPORTING)
+        page = render_page(page_facts(resolution, matching.display, command))
         (staging / PAGE).write_text(page, encoding="utf-8")
         archived = make_room(matching.rows)
     if archived is not None:

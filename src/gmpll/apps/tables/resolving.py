@@ -3,20 +3,20 @@
 :func:`disambiguate` is the whole product in three lines of Python.
 """
 
-from __future__ import annotations
-
 import inspect
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from sklearn.utils.validation import has_fit_parameter
 
 import gmpll.methods
+from gmpll._progress import begin
 from gmpll._seeds import LARGEST_SEED
 from gmpll._typing import AnyFloats, Floats, Integers, Mask, Names
 from gmpll.apps.tables.candidate_sets import LabelSets, label_sets, row_ids
@@ -25,12 +25,10 @@ from gmpll.apps.tables.errors import InputError, quoted
 from gmpll.apps.tables.features import FeatureEncoder, FeatureTable, feature_table, fitted_encoder
 from gmpll.apps.tables.guesses import Roles, guess_roles
 from gmpll.apps.tables.labels import Options, options_of
+from gmpll.apps.tables.steps import ENCODING, MATCHING
 from gmpll.apps.tables.summary import PROBABLY, notes_of
 from gmpll.apps.tables.tables import Table, table_from_frame
 from gmpll.candidates import CandidateSets, VotedCandidates
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 #: What ``--method`` takes.
 METHODS = {
@@ -174,10 +172,10 @@ def prepare(table: Table, roles: Roles, options: Options, names: Names | None = 
     return Prepared(table, roles, options, ids, sets, feature_table(table, roles, ids))
 
 
-def resolve(prepared: Prepared, *, step: Callable[[str], None] = lambda text: None) -> Resolution:
-    """Encode the features, match, and judge the labels; ``step`` is told what begins now."""
+def resolve(prepared: Prepared) -> Resolution:
+    """Encode the features, match, and judge the labels."""
     roles, options, sets = prepared.roles, prepared.options, prepared.sets
-    step("Encoding the features")
+    begin(ENCODING)
     encoder = fitted_encoder(prepared.inputs, roles, options.seed)
     features = encoder.encode(prepared.inputs)
     if not (features != features[0]).any():
@@ -185,10 +183,10 @@ def resolve(prepared: Prepared, *, step: Callable[[str], None] = lambda text: No
             "All rows have the same features, so nothing tells them apart: name other columns "
             "with --features or --text."
         )
-    step(f"Matching {len(features)} rows with {len(sets.classes)} labels")
+    begin(MATCHING)
     settings: dict[str, Any] = {}
     if options.trust is not None:
-        settings["weight_exponent"] = options.trust
+        settings["hyperparameters"] = {"weight_exponent": options.trust}
     if options.outside == "never" or (roles.impossible and prepared.calibrated):
         settings["outside"] = "never"  # what a row cannot have is not known outside the sets
     model = make_model(options.method, options.seed, **settings)
@@ -405,8 +403,6 @@ def disambiguate(
     ['a', 'a', 'b', 'b']
     """
     given = locals()
-    import pandas as pd
-
     if not isinstance(df, pd.DataFrame):
         raise TypeError(
             f"df must be a pandas DataFrame, but it is of the type {type(df).__name__}: make one "

@@ -23,8 +23,10 @@ from typing import Annotated, Any, get_type_hints
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from skops.io import dump, get_untrusted_types, load
 
 from gmpll import __version__
+from gmpll._progress import begin, counted
 from gmpll._typing import Floats, Integers, Mask, Names
 from gmpll.apps.decisions.store import Rows
 from gmpll.apps.tables.decided import input_settings
@@ -40,11 +42,14 @@ from gmpll.apps.tables.resolving import (
     match_sets,
     verdicts,
 )
+from gmpll.apps.tables.steps import LOADING, PREDICTING
 from gmpll.apps.tables.summary import PROBABLY, display_cells
 from gmpll.apps.tables.tables import Table
 from gmpll.base import BasePartialLabelClassifier
 from gmpll.candidates import CandidateSets, VotedCandidates
 
+#: Rows that are predicted at a time.
+_PREDICTED_ROWS = 4096
 #: Where the system does not tell how much memory there is.
 _ASSUMED_BYTES = 2**35
 MODEL_FILE = "model.skops"
@@ -117,8 +122,6 @@ class SavedModel:
 
 def save_model(saved: SavedModel, path: Path) -> None:
     """Write a model to a file; who voted how is not part of it, for prediction does not need it."""
-    from skops.io import dump
-
     model = copy.copy(saved.model)
     vars(model).pop("annotators_", None)
     content = {field.name: getattr(saved, field.name) for field in fields(saved)}
@@ -132,13 +135,16 @@ def save_model(saved: SavedModel, path: Path) -> None:
     dump(content, path, compression=zipfile.ZIP_DEFLATED, compresslevel=1)
 
 
+def model_file(path: str | Path) -> Path:
+    """Return where a model lies, of which the file or its folder is named."""
+    path = Path(path)
+    return path / MODEL_FILE if path.is_dir() else path
+
+
 def load_model(path: str | Path) -> SavedModel:
     """Load the model in a file, or in an output folder of ``gmpll disambiguate``."""
-    from skops.io import get_untrusted_types, load
-
-    path = Path(path)
-    if path.is_dir():
-        path = path / MODEL_FILE
+    begin(LOADING)
+    path = model_file(path)
     if not path.is_file():
         raise InputError(
             f"There is no model {path}: name the folder that gmpll disambiguate wrote."
@@ -239,9 +245,14 @@ def predictions(
     inputs = feature_table(table, roles, cells.astype(str), fixed=True)
     features = encoder.encode(inputs)
     notes = (*inputs.problems, *encoder.unseen(inputs))
+    begin(PREDICTING)
+    blocks = [features[start : start + _PREDICTED_ROWS] for start in range(0, n, _PREDICTED_ROWS)]
+    blocks = blocks or [features]
+    told = counted(PREDICTING, blocks, len(blocks))
     if hasattr(saved.model, "predict_proba"):
-        return *saved.model.predict_both(features), notes
-    return saved.model.predict(features), None, notes
+        labels, shares = zip(*map(saved.model.predict_both, told), strict=True)
+        return np.concatenate(labels), np.concatenate(shares), notes
+    return np.concatenate([saved.model.predict(block) for block in told]), None, notes
 
 
 def _empty(*shape: int, of: type = float) -> Callable[[], Any]:

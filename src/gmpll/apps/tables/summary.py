@@ -7,13 +7,12 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from gmpll._typing import Floats, Names
 from gmpll.apps.tables.errors import counted, listed, quoted
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from gmpll.apps.tables.resolving import Resolution
     from gmpll.evidence.annotators import Annotators
 
@@ -36,6 +35,8 @@ MAX_CELL = 2000
 #: NumPy keeps every text as long as the longest: all of them together take no more than this.
 MAX_DISPLAY_CHARACTERS = 25_000_000
 _MIN_CELL = 20
+#: Parameters of an estimator that a report says in other words, or that change no label.
+_OWN_WORDS = ("hyperparameters", "random_state", "verbose", "warm_start")
 #: More columns, or more columns of numbers, tell a person nothing.
 _MAX_COLUMNS = 20
 _MAX_NUMBERS = 8
@@ -90,7 +91,7 @@ def sentences(resolution: Resolution) -> tuple[str, ...]:
     if evidence is None:
         return ()
     table = annotator_table(resolution)
-    exponent = getattr(model, "weight_exponent_", None)
+    exponent = getattr(model, "selected_", {}).get("weight_exponent")
     told = [_of_features(evidence)]
     if table is not None:
         told += _of_annotators(table, resolution)
@@ -219,11 +220,11 @@ def settings_of(resolution: Resolution) -> dict[str, Any]:
         "worth a look below a margin of": prepared.review_below,
     }
     given = {n: v for n, v in model.get_params().items() if v is not None and v != "auto"}
-    told |= {n: v for n, v in given.items() if n not in ("random_state", "warm_start")}
-    told |= getattr(model, "selected_", {})
-    for name in ("weight_exponent_", "temperature_"):
-        if getattr(model, name, None) is not None:
-            told[name.removesuffix("_")] = round(float(getattr(model, name)), 4)
+    told |= {n: v for n, v in given.items() if n not in _OWN_WORDS}
+    for name, value in getattr(model, "selected_", {}).items():
+        told[name] = round(value, 4) if isinstance(value, float) else value
+    if hasattr(model, "temperature_"):
+        told["temperature"] = round(float(model.temperature_), 4)
     for name, value in getattr(model, "evidence_", {}).items():
         told[name if name.startswith("gain") else f"weight of {name}"] = np.round(value, 4)
     if getattr(model, "outside", "") == "auto":

@@ -4,8 +4,6 @@ Delimited text is kept as it is written, cell by cell, beside its typed columns:
 again must be what came in, ``007`` included.
 """
 
-from __future__ import annotations
-
 import codecs
 import csv
 import datetime
@@ -18,15 +16,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from gmpll.apps.tables.cells import MISSING, as_text, is_missing
+import pandas as pd
+import pyarrow as pa
+from pyarrow import compute, parquet
+from pyarrow import csv as arrow_csv
+
+from gmpll.apps.tables.cells import MISSING, as_text
 from gmpll.apps.tables.errors import InputError, counted, listed, quoted
 from gmpll.apps.tables.exports import Votes, flatten_export, records_in
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import pyarrow as pa
+from gmpll.candidates import is_missing
 
 #: File name endings and the format they stand for.
 FORMATS = {
@@ -181,8 +181,6 @@ def _content(path: Path) -> bytes:
     packed = _PACKED.get(path.suffix.lower())
     if packed is None:
         return path.read_bytes()
-    import pyarrow as pa
-
     most = max(_MAX_SMALL, _MAX_RATIO * path.stat().st_size)
     raw = bytearray()
     try:
@@ -224,9 +222,7 @@ def _check_names(names: list[str], where: str) -> None:
 
 
 def _read_delimited(path: Path, kind: str, delimiter: str | None, encoding: str) -> Table:
-    import pandas as pd
     import pyarrow as pa
-    from pyarrow import csv as arrow_csv
 
     codec = _codec(encoding)
     raw = _content(path)
@@ -389,9 +385,6 @@ def _printed(delimiter: str) -> str:
 
 def _typed_column(column: pa.ChunkedArray) -> Any:
     """Return a column of numbers as float64 with NaN for missing ones; any other as text."""
-    import pyarrow as pa
-    from pyarrow import compute
-
     trimmed = compute.utf8_trim_whitespace(column)
     blank = compute.is_in(compute.utf8_lower(trimmed), value_set=pa.array(MISSING))
     filled = compute.if_else(blank, pa.scalar(None, pa.string()), trimmed)
@@ -405,7 +398,6 @@ def _typed_column(column: pa.ChunkedArray) -> Any:
 
 def _read_excel(path: Path) -> Table:
     """Read the first sheet with a cell in it; the results are written as CSV."""
-    import pandas as pd
     import pyarrow as pa
 
     try:
@@ -459,8 +451,6 @@ def _cell_text(value: Any) -> str:
 
 
 def _read_parquet(path: Path) -> Table:
-    from pyarrow import parquet
-
     try:
         cells = parquet.read_table(path)
         cells.validate(full=True)  # texts are decoded when they are looked at, much later
@@ -477,8 +467,6 @@ def _read_parquet(path: Path) -> Table:
 
 
 def _read_json(path: Path, kind: str, encoding: str) -> Table:
-    import pandas as pd
-
     records = read_json_records(path, kind, encoding)
     if not records:
         raise InputError(f"{path} holds no rows: there is nothing to do.")

@@ -9,6 +9,7 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from gmpll.apps.errors import UserError
 from gmpll.apps.web.security import Guard, Terms, host_check, new_token
 
 LOOPBACK = "127.0.0.1"
@@ -19,7 +20,7 @@ KEEP_ALIVE_SECONDS = 30
 MAX_HEAD = 16 * 2**10
 
 
-class PortError(Exception):
+class PortError(UserError):
     """A port cannot be listened on; the text says which and why."""
 
 
