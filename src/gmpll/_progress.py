@@ -255,11 +255,8 @@ class Outlook:
         (_, done, running, left), at = heard
         if math.isnan(left) or done + left == 0:
             return None
-        spent, since = (
-            PRIOR_SECONDS + max(at - self.start - self._unplanned, 0.0),
-            self._clock() - at,
-        )
-        gained = PRIOR_SECONDS + done
+        spent = PRIOR_SECONDS + max(at - self.start - self._unplanned, 0.0)
+        since, gained = self._clock() - at, PRIOR_SECONDS + done
         pace = max(spent / gained, (spent + since) / (gained + running))
         over = min(since / pace, running)
         return (done + over) / (done + left), (left - over) * pace

@@ -35,9 +35,9 @@ def classifier_costs(
         regression, matching, feedback = 8e-8 * m**2, 0.03 + 9e-8 * m**2, 8e-8 * m**2
     else:
         n_learning = min(m, LEARNING_ROWS)
-        regression = 1.5e-4 * n_learning
-        matching = 1.3 + (1.6e-4 + 2.2e-6 * q) * m
-        feedback = (7e-5 + 2e-6 * q) * n_learning + 7e-5 * (m - n_learning)
+        regression = 0.1 + 1.2e-4 * n_learning
+        matching = 0.8 + (7e-5 + 1.6e-6 * q) * m
+        feedback = (7e-5 + 2e-6 * q) * n_learning + 2e-5 * (m - n_learning)
     return {
         "features": 2.6e-7 * m * d,
         "neighbours": 2 * _neighbor_cost(m, d),  # in two views
@@ -45,7 +45,7 @@ def classifier_costs(
         "choice of hyperparameters": choice,
         "matching": matching,
         "feedback": feedback + forest,
-        "incomplete sets": (4.5e-5 + 2e-6 * q) * m,
+        "incomplete sets": (1.5e-5 + 2e-6 * q) * m,
         "predictor": 1e-6 * m * q + forest,
         "calibration": 0.02,
     }
@@ -67,4 +67,4 @@ def matching_costs(
 def _neighbor_cost(n_rows: int, n_features: int) -> float:
     if n_rows < APPROXIMATE_ROWS:
         return 2e-5 * n_rows + 5.5e-11 * n_rows**2 * n_features
-    return n_rows * (6e-5 + 1.5e-6 * n_features)
+    return n_rows * (4e-5 + 1.1e-6 * n_features)

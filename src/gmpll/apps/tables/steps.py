@@ -32,14 +32,14 @@ def disambiguation_steps(n_rows: int, n_columns: int) -> dict[str, float]:
         ENCODING: 1e-7 * n_rows * n_columns,
         MATCHING: UNKNOWN,
         WRITING: n_rows * (5e-6 + 4e-7 * n_columns),
-        SAVING: 2.0 + 1e-4 * n_rows,
+        SAVING: 0.2 + 1e-4 * n_rows,
         REPORTING: 0.3,
     }
 
 
 def loading_steps(model: Path) -> dict[str, float]:
     """Return the steps of loading a model."""
-    return {LOADING: 2.0 + 2e-8 * _size(model)}
+    return {LOADING: 0.1 + 2e-8 * _size(model)}
 
 
 def prediction_steps(model: Path, input: Path) -> dict[str, float]:
