@@ -8,7 +8,7 @@ from gmpll import PartialLabelClassifier
 from gmpll.arrays import to_host
 from gmpll.datasets import random_candidates
 from gmpll.evidence import pipeline as stages
-from gmpll.evidence import ridge
+from gmpll.evidence import ridge, selection
 from gmpll.evidence.forest import grow_forest, oob_prediction
 from gmpll.evidence.pipeline import Hyperparameters, learning_rows
 from gmpll.evidence.ridge import KernelRidge
@@ -29,7 +29,7 @@ def _few_learnt(monkeypatch):
     monkeypatch.setattr(stages, "LEARNING_ROWS", N_LEARNT)
     for module in (stages, ridge, classifier):
         monkeypatch.setattr(module, "EXACT_ROWS", 120)
-    monkeypatch.setattr(classifier, "SELECTION_ROWS", 120)
+    monkeypatch.setattr(selection, "SELECTION_ROWS", 120)
 
 
 def pipeline_of(X, mask):

@@ -11,7 +11,7 @@ from gmpll import GMPLL, PartialLabelClassifier
 from gmpll.arrays import to_host
 from gmpll.datasets import make_partial_label_problem
 from gmpll.engines import inputs
-from gmpll.methods import classifier
+from gmpll.evidence import selection
 
 ESTIMATORS = {
     "paper": GMPLL(random_state=0),
@@ -98,7 +98,7 @@ def test_side_information_counts_on_every_library(data, library):
 def test_choices_are_made_on_the_same_parts(data, library, monkeypatch):
     """More rows than are compared: folds and graph are cut alike on every library."""
     X, mask = data
-    monkeypatch.setattr(classifier, "SELECTION_ROWS", 100)
+    monkeypatch.setattr(selection, "SELECTION_ROWS", 100)
     expected = PartialLabelClassifier(random_state=0).fit(X, mask)
     found = PartialLabelClassifier(random_state=0).fit(library.array(X), library.array(mask))
     assert found.selected_ == expected.selected_

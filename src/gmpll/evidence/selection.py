@@ -33,7 +33,7 @@ from gmpll.evidence.set_model import TAUS, likeliest_tau
 from gmpll.metrics import chance_of_covering, row_lifts
 from gmpll.rounding import as_probabilities
 
-__all__ = ["Gain", "Search", "Selection", "select"]
+__all__ = ["Gain", "Search", "Selection", "n_compared_rows", "select"]
 
 #: The views that are taken unless others are asked for: each is blind to something.
 ALL_VIEWS = ("cosine", "rank", "euclidean")
@@ -51,9 +51,12 @@ N_STANDARD_ERRORS = 1.0
 #: On small data, which is cut again and again, the standard error is large and a forest is grown
 #: in no time: a quarter of it is enough for the forest.
 N_STANDARD_ERRORS_SMALL = 0.25
-#: Rows that are cut into folds at most. Few rows are cut again and again, until so many were held
-#: out, but not too often: on few rows a single comparison is mostly noise.
+#: Rows that are cut into folds: all up to so many, of many rows one in fifty, and at most so many.
+#: Few rows are cut again and again, until so many were held out, but not too often: on few rows a
+#: single comparison is mostly noise.
 SELECTION_ROWS = 1000
+ROWS_FOR_ONE_COMPARED = 50
+MAX_SELECTION_ROWS = 3000
 COMPARED_ROWS = 1500
 SELECTION_FOLDS = 3
 MAX_REPETITIONS = 5
@@ -357,6 +360,19 @@ def _parts(n_rows: int, rng: np.random.RandomState) -> Iterator[tuple[Places, Pl
     """Cut the rows into those that are fitted on and those that are compared on."""
     for _ in range(_n_repetitions(n_rows)):
         yield from KFold(SELECTION_FOLDS, shuffle=True, random_state=rng).split(np.empty(n_rows))
+
+
+def n_compared_rows(n_samples: int) -> int:
+    """Return how many of the rows are cut into folds.
+
+    Examples
+    --------
+    >>> from gmpll.evidence.selection import n_compared_rows
+    >>> [n_compared_rows(n_samples) for n_samples in (500, 50_000, 100_000, 10**6)]
+    [500, 1000, 2000, 3000]
+    """
+    of_many = min(n_samples // ROWS_FOR_ONE_COMPARED, MAX_SELECTION_ROWS)
+    return min(n_samples, max(SELECTION_ROWS, of_many))
 
 
 def _n_repetitions(n_rows: int) -> int:

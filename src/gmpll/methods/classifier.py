@@ -44,10 +44,10 @@ from gmpll.evidence.selection import (
     ALL_VIEWS,
     FOREST_SHARES,
     MIN_ROWS,
-    SELECTION_ROWS,
     STACKING,
     Search,
     Selection,
+    n_compared_rows,
     select,
 )
 from gmpll.evidence.set_model import (
@@ -362,8 +362,9 @@ class PartialLabelClassifier(
             begin("matching")
             if chosen.ridge is None:  # too few rows to choose
                 chosen = replace(chosen, ridge=SET_RIDGE)
-            if "ridge" not in fixed and self._learner is None and rows.n_samples > SELECTION_ROWS:
-                chosen = pipeline.stiffened(chosen, SELECTION_ROWS)
+            n_compared = n_compared_rows(rows.n_samples)
+            if "ridge" not in fixed and self._learner is None and rows.n_samples > n_compared:
+                chosen = pipeline.stiffened(chosen, n_compared)
             self.selected_ = asdict(chosen)
             digest = batch_digest(X) if self._library == "numpy" else (rows.n_samples, "")
             return self._learned(pipeline, chosen, (digest,))
@@ -457,7 +458,8 @@ class PartialLabelClassifier(
         if keep and self.selection_.answers(search, rows.mask.shape[1]):
             return self.selection_.chosen
         rng = np.random.RandomState(seed)
-        compared = np.sort(rng.permutation(rows.n_samples)[:SELECTION_ROWS])
+        n_compared = n_compared_rows(rows.n_samples)
+        compared = np.sort(rng.permutation(rows.n_samples)[:n_compared])
         if rows.n_samples > EXACT_ROWS:
             pipeline = self._pipeline(rows.part(compared), search.plain.views, seed)
         elif len(compared) < rows.n_samples or self._library != "numpy":
