@@ -6,13 +6,17 @@ from sklearn.datasets import load_iris
 from sklearn.ensemble import ExtraTreesRegressor
 
 from gmpll.evidence import forest as module
-from gmpll.evidence.forest import grow_forest, is_forest_feasible, oob_prediction
+from gmpll.evidence.forest import GrownForest, grow_forest, is_forest_feasible
 
 
 def confident(n=150, q=4, d=5, seed=0):
     rng = np.random.RandomState(seed)
     rows = rng.randn(n, d)
     return rows, rng.dirichlet(np.ones(q), size=n)
+
+
+def oob_prediction(rows, confidences, seed):
+    return GrownForest.of(rows, confidences, seed).out_of_bag(confidences)
 
 
 def scikit_learn_forest(rows, confidences, seed, n_trees):
@@ -37,8 +41,39 @@ def test_packed_trees_say_what_scikit_learns_say(q):
     unseen = np.random.RandomState(1).randn(40, rows.shape[1])
     for asked in (unseen, rows):
         np.testing.assert_allclose(forest(asked), reference.predict(asked), atol=1e-6)
-    reference = scikit_learn_forest(rows, confidences, 3, module.N_OOB_TREES)
     np.testing.assert_allclose(prediction, reference.oob_prediction_, atol=1e-12)
+
+
+@pytest.mark.parametrize("q", [1, 4])
+def test_leaves_get_the_values_of_other_confidences(q):
+    """Row by row and tree by tree: the mean over the rows of the leaf that the tree drew."""
+    rows, confidences = confident(n=50, q=q)
+    other = confident(q=q, n=50, seed=1)[1]
+    grown = GrownForest.of(rows, confidences, seed=0)
+    trees = ExtraTreesRegressor(
+        module.N_TREES, min_samples_leaf=module.LEAF_ROWS, bootstrap=True, max_samples=len(rows),
+        random_state=0,
+    ).fit(rows, module._target(confidences))  # fmt: skip
+    unseen = np.random.RandomState(1).randn(5, rows.shape[1])
+    of_unseen, left_out = np.zeros((5, q)), [[] for _ in rows]
+    for tree, drawn in zip(trees.estimators_, trees.estimators_samples_, strict=True):
+        leaf = tree.apply(rows[drawn])
+        for asked, place in zip(of_unseen, tree.apply(unseen), strict=True):
+            asked += other[drawn[leaf == place]].mean(axis=0) / module.N_TREES
+        for i in set(range(len(rows))) - set(drawn):
+            place = tree.apply(rows[i : i + 1])
+            left_out[i].append(other[drawn[leaf == place]].mean(axis=0))
+    np.testing.assert_allclose(grown.on(other)(unseen), of_unseen, atol=1e-6)
+    expected = [np.mean(of_row, axis=0) for of_row in left_out]
+    np.testing.assert_allclose(grown.out_of_bag(other), expected, atol=1e-12)
+
+
+def test_a_row_that_every_tree_drew_is_told_nothing(monkeypatch):
+    monkeypatch.setattr(module, "N_TREES", 1)
+    rows, confidences = confident(n=40)
+    found = oob_prediction(rows, confidences, seed=0)
+    drawn = np.isclose(found.sum(axis=1), 0.0)
+    assert 0 < drawn.sum() < 40
 
 
 def test_the_prediction_of_a_row_does_not_know_its_own_label():

@@ -9,7 +9,7 @@ from gmpll.arrays import to_host
 from gmpll.datasets import random_candidates
 from gmpll.evidence import pipeline as stages
 from gmpll.evidence import ridge, selection
-from gmpll.evidence.forest import grow_forest, oob_prediction
+from gmpll.evidence.forest import GrownForest
 from gmpll.evidence.pipeline import Hyperparameters, learning_rows
 from gmpll.evidence.ridge import KernelRidge
 from gmpll.matching.feedback import feedback
@@ -63,18 +63,19 @@ def test_all_rows_are_asked_once_after_the_sample(share):
     of_sample = {"expected_mass": mass["expected_mass"] * N_LEARNT / len(X)}
     Q = feedback(regression.leave_one_out, mask[some], P[some], **of_sample)
     table = whole.table.rows
+    grown = GrownForest.of(table[some], Q, 0)
     if share:
 
         def both(Q):
             of_regression = np.maximum(regression.leave_one_out(Q), 0.0)
-            return share * of_regression + share * oob_prediction(table[some], Q, 0)
+            return share * of_regression + share * grown.out_of_bag(Q)
 
         Q = feedback(both, mask[some], Q, n_iterations=1, **of_sample)
     scores = regression.predictor(Q)(views)
     scores[some] = regression.leave_one_out(Q)
     if share:
-        trees = grow_forest(table[some], Q, 0)(table)
-        trees[some] = oob_prediction(table[some], Q, 0)
+        trees = grown.on(Q)(table)
+        trees[some] = grown.out_of_bag(Q)
         scores = share * np.maximum(scores, 0.0) + share * trees
     expected = feedback(lambda _: scores, mask, P, n_iterations=1, **mass)
     np.testing.assert_allclose(whole.confidences(chosen), expected, atol=1e-10)

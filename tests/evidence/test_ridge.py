@@ -222,10 +222,10 @@ def test_a_row_of_leverage_one_has_a_finite_prediction(monkeypatch):
 
 def test_the_inverse_of_a_singular_matrix_is_shifted_until_there_is_one():
     ones = np.ones((4, 4))
-    np.testing.assert_allclose(module._inverse(ones, 0.5) @ (ones + 0.5 * np.eye(4)), np.eye(4),
-                               atol=1e-12)  # fmt: skip
+    found = module._inverse_of(module._factor_of(ones, 0.5))
+    np.testing.assert_allclose(found @ (ones + 0.5 * np.eye(4)), np.eye(4), atol=1e-12)
     indefinite = np.diag([1.0, 1.0, -1e-9])
-    found = module._inverse(indefinite, 0.0)
+    found = module._inverse_of(module._factor_of(indefinite, 0.0))
     shift = 100 * module.TINY_SHIFT  # the first shift that makes it positive
     np.testing.assert_allclose(found, np.linalg.inv(indefinite + shift * np.eye(3)), rtol=1e-6)
     np.testing.assert_array_equal(indefinite, np.diag([1.0, 1.0, -1e-9]))

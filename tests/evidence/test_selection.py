@@ -53,7 +53,9 @@ def test_truth_plays_no_part_in_fitting():
     settings = [setting for setting, _ in model.selection_.scores]
     assert {setting.stacking for setting in settings} == set(STACKING)
     assert {setting.forest for setting in settings} == set(FOREST_SHARES)
-    assert {setting.ridge for setting in settings} == set(RIDGES)
+    ridges = {setting.ridge for setting in settings}  # the best one has been between others
+    place = RIDGES.index(model.selected_["ridge"])
+    assert set(RIDGES[max(place - 1, 0) : place + 2]) | set(RIDGES[1:3]) == ridges
     again = PartialLabelClassifier(random_state=0).fit(X, mask)
     assert again.selected_ == model.selected_
     np.testing.assert_array_equal(again.label_confidences_, model.label_confidences_)

@@ -3,23 +3,23 @@
 Where single features carry the labels, trees see what neighbours and kernels blur. A forest of
 extremely randomised trees is grown on the confidences of all labels at once, each tree on rows
 drawn with replacement, so that the trees which did not draw a row predict it without its own label.
+Where confidences change later, the trees stay and their leaves get new values.
 """
 
-import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.ensemble import ExtraTreesRegressor
 
 from gmpll._threads import balanced_blocks, in_threads, n_threads
 from gmpll._typing import Floats
 
-__all__ = ["Forest", "grow_forest", "is_forest_feasible", "oob_prediction"]
+__all__ = ["Forest", "GrownForest", "grow_forest", "is_forest_feasible"]
 
-#: Trees that score unseen rows, and trees that are asked for rows they did not draw.
+#: Trees of a forest.
 N_TREES = 100
-N_OOB_TREES = 50
 #: A split is searched among so many times the square root of the features, and at most so many.
 FEATURES_PER_ROOT = 4.0
 MAX_FEATURES = 64
@@ -106,6 +106,72 @@ class Forest:
         return total / len(self.roots)
 
 
+@dataclass(frozen=True)
+class GrownForest:
+    """A forest and where the rows that it was grown on went.
+
+    Attributes
+    ----------
+    forest : Forest
+        With the values of the confidences that it was grown on.
+    drawn : sparse matrix of shape (n_leaves, n_samples)
+        Its product with confidences is their mean over the rows that were drawn, in every leaf.
+    left_out : sparse matrix of shape (n_samples, n_leaves)
+        Its product with the values of the leaves is their mean over the trees that did not draw a
+        row; nothing if all trees did.
+    """
+
+    forest: Forest
+    drawn: sp.csr_array
+    left_out: sp.csr_array
+
+    @classmethod
+    def of(cls, rows: Floats, confidences: Floats, seed: int) -> "GrownForest":
+        """Grow trees; the parameters are those of :func:`grow_forest`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from gmpll.evidence.forest import GrownForest
+        >>> rows = np.repeat([[0.0], [1.0]], 10, axis=0)
+        >>> P = np.hstack([1.0 - rows, rows])
+        >>> grown = GrownForest.of(rows, P, seed=0)
+        >>> grown.out_of_bag(P)[[0, -1]]
+        array([[1., 0.],
+               [0., 1.]])
+        """
+        table = _single_precision(rows)
+        grown = _trees(rows, seed, N_TREES).fit(table, _target(confidences))
+        forest = _packed([tree.tree_ for tree in grown.estimators_])
+        shape = (N_TREES, len(rows))
+        leaves, times = np.empty(shape, dtype=np.int32), np.empty(shape, dtype=np.int32)
+        pairs = zip(grown.estimators_, grown.estimators_samples_, strict=True)
+        for number, (tree, drawn) in enumerate(pairs):
+            leaves[number] = forest.leaf[forest.roots[number] + tree.tree_.apply(table)]
+            times[number] = np.bincount(drawn, minlength=len(rows))
+        everyone = np.broadcast_to(np.arange(len(rows)), shape)
+        n_leaves, is_drawn = len(forest.values), times > 0
+        rows_of_leaf = np.bincount(leaves[is_drawn], times[is_drawn], n_leaves)
+        shares = times[is_drawn] / rows_of_leaf[leaves[is_drawn]]
+        seen = (shares, (leaves[is_drawn], everyone[is_drawn]))
+        out = ~is_drawn
+        of_trees = 1.0 / np.maximum(out.sum(axis=0), 1)
+        unseen = (of_trees[everyone[out]], (everyone[out], leaves[out]))
+        return cls(
+            forest,
+            sp.csr_array(seen, shape=(n_leaves, len(rows))),
+            sp.csr_array(unseen, shape=(len(rows), n_leaves)),
+        )
+
+    def out_of_bag(self, confidences: Floats) -> Floats:
+        """Return what the trees that did not draw a row say of it, (n_samples, n_classes)."""
+        return self.left_out @ (self.drawn @ confidences)
+
+    def on(self, confidences: Floats) -> Forest:
+        """Return the same trees with the mean of other confidences in their leaves."""
+        return replace(self.forest, values=(self.drawn @ confidences).astype(np.float32))
+
+
 def grow_forest(
     rows: Floats,
     confidences: Floats,
@@ -140,28 +206,6 @@ def grow_forest(
     """
     grown = _trees(rows, seed, n_trees, n_jobs).fit(_single_precision(rows), _target(confidences))
     return _packed([tree.tree_ for tree in grown.estimators_])
-
-
-def oob_prediction(rows: Floats, confidences: Floats, seed: int) -> Floats:
-    """Return what the trees that did not draw a row say of it, (n_samples, n_classes).
-
-    The parameters are those of :func:`grow_forest`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gmpll.evidence.forest import oob_prediction
-    >>> rows = np.repeat([[0.0], [1.0]], 10, axis=0)
-    >>> oob_prediction(rows, np.hstack([1.0 - rows, rows]), seed=0)[[0, -1]]
-    array([[1., 0.],
-           [0., 1.]])
-    """
-    with warnings.catch_warnings():
-        # R^2 of a label that is the same for all rows; a row that every tree drew, of very few.
-        warnings.simplefilter("ignore")
-        trees = _trees(rows, seed, N_OOB_TREES).set_params(oob_score=True)
-        found = trees.fit(_single_precision(rows), _target(confidences)).oob_prediction_
-    return np.nan_to_num(found).reshape(confidences.shape)
 
 
 def _trees(rows: Floats, seed: int, n_trees: int, n_jobs: int | None = None) -> ExtraTreesRegressor:

@@ -29,7 +29,7 @@ from gmpll.arrays import (
     to_host,
 )
 from gmpll.engines import engine_of
-from gmpll.evidence.forest import Forest, grow_forest, oob_prediction
+from gmpll.evidence.forest import Forest, GrownForest, grow_forest
 from gmpll.evidence.ridge import (
     EXACT_ROWS,
     KernelRidge,
@@ -521,6 +521,7 @@ class Pipeline:
         self._make_table = table
         self._regression = regression
         self._regressions = {} if regression is None else {regression.ridge: regression}
+        self._forests: dict[Hyperparameters, GrownForest] = {}
         some = None if learner is not None else learning_rows(rows.n_samples, seed)
         if some is not None:
             found = SampledConfidences(disambiguated, some, rows.n_samples)
@@ -566,7 +567,7 @@ class Pipeline:
         ridge = self.regression(chosen)
 
         def of_both(P: Array) -> Array:
-            of_trees = oob_prediction(self.table.rows, to_host(P), self._seed)
+            of_trees = self._grown_forest(chosen, P).out_of_bag(to_host(P))
             return blended(ridge.leave_one_out(P), from_host(of_trees, P), chosen.forest)
 
         P = self._fed_back(ridge.leave_one_out, P, FEEDBACK_ITERATIONS, chosen)
@@ -579,8 +580,8 @@ class Pipeline:
         if not chosen.forest:
             return scores
         stages = self.sample.stages
-        own = oob_prediction(stages.table.rows, to_host(P), self._seed)
-        forest = stages.forest(P)
+        own = stages._grown_forest(chosen, P).out_of_bag(to_host(P))
+        forest = stages.forest(chosen, P)
         if is_dask_array(self.rows.X):
             of_trees = forest(self.rows.X)
         else:
@@ -615,7 +616,7 @@ class Pipeline:
         scores = KernelPredictor(self.views, fitted, self.rows.similarity, stacker)
         if not chosen.forest:
             return scores
-        return BlendedPredictor(scores, self.forest(P), chosen.forest)
+        return BlendedPredictor(scores, self.forest(chosen, P), chosen.forest)
 
     def regression(self, chosen: Hyperparameters) -> KernelRidge:
         """Return the regression, ready for any confidences."""
@@ -671,14 +672,23 @@ class Pipeline:
             scores = self.scores_by_sample(chosen, some_rows(P, self.sample.rows))
         return shared_scores(scores, self.rows.similarity)
 
-    def forest(self, P: Array) -> ForestPredictor:
-        """Grow trees on confidences."""
-        forest = grow_forest(self.table.rows, to_host(P), self._seed)
+    def forest(self, chosen: Hyperparameters, P: Array) -> ForestPredictor:
+        """Return trees that were grown on the first confidences they were asked with, fit to P."""
+        forest = self._grown_forest(chosen, P).on(to_host(P))
         return ForestPredictor(self.table, forest, self.rows.similarity)
 
-    def trees_on(self, rows: Floats, P: Floats, n_trees: int) -> Floats:
-        """Grow a few trees on confidences, in one thread, and score other rows of the table."""
-        forest = grow_forest(self.table.rows, P, self._seed, n_trees, n_jobs=1)
+    def _grown_forest(self, chosen: Hyperparameters, P: Array) -> GrownForest:
+        if chosen not in self._forests:
+            self._forests[chosen] = GrownForest.of(self.table.rows, to_host(P), self._seed)
+        return self._forests[chosen]
+
+    def trees_on(self, rows: Floats, P: Floats, n_trees: int, *, first: bool) -> Floats:
+        """Grow a few trees on confidences, in one thread, and score other rows of the table.
+
+        Those that are not the first ones are drawn in another way.
+        """
+        seed = self._seed if first else self._seed ^ 1
+        forest = grow_forest(self.table.rows, P, seed, n_trees, n_jobs=1)
         return shared_scores(forest(rows), self.rows.similarity)
 
     def _fed_back(

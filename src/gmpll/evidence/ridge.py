@@ -52,7 +52,8 @@ EXACT_ROWS = 3000
 #: Landmarks of many rows; a few more rows than carry a coefficient each have more of them.
 MANY_LANDMARKS = 2000
 #: Rows of a block that a triangle is mirrored by.
-MIRRORED_ROWS = 512
+MIRRORED_ROWS = 128
+BELOW = np.tri(MIRRORED_ROWS, k=-1, dtype=bool)
 #: Added to the diagonal of the kernel between landmarks: copies of a row make it singular.
 JITTER = 1e-6
 #: A hundred times this is added to the diagonal of a matrix that rounding made indefinite.
@@ -130,7 +131,7 @@ class KernelRidge:
 
     def _changed(self, **changes: Any) -> KernelRidge:
         other = copy.copy(self)
-        for name in ("inverse", "leverage"):
+        for name in ("inverse", "leverage", "_factor"):
             other.__dict__.pop(name, None)
         vars(other).update(changes)
         return other
@@ -144,7 +145,15 @@ class KernelRidge:
     @cached_property
     def inverse(self) -> Array:
         """A, of the rows or of the features."""
-        return _inverse(self._gram, self.ridge)
+        if isinstance(self._gram, np.ndarray):
+            return _inverse_of(self._factor)
+        xp = array_namespace(self._gram)
+        return xp.linalg.inv(self._gram + self.ridge * _identity(self._gram))
+
+    @cached_property
+    def _factor(self) -> Floats:
+        """The upper triangle U with :math:`A^{-1} = U^T U`, of NumPy arrays."""
+        return _factor_of(self._gram, self.ridge)
 
     @cached_property
     def leverage(self) -> Array:
@@ -154,10 +163,13 @@ class KernelRidge:
         return self._leverage(self._features)
 
     def _leverage(self, features: Array) -> Array:
-        inverse = _like(self.inverse, features)
-        (leverage,) = self._engine.keep(
-            self._engine.map_rows(lambda rows: (rows @ inverse * rows).sum(1), features)
-        )
+        if isinstance(features, np.ndarray):  # half the work
+            triangle = _like(self._factor.T, features)
+            own = partial(_squares_of_solutions, triangle)
+        else:
+            inverse = _like(self.inverse, features)
+            own = partial(_products_with_themselves, inverse)
+        (leverage,) = self._engine.keep(self._engine.map_rows(own, features))
         return leverage
 
     @property
@@ -253,9 +265,15 @@ def _product_with_itself(rows: Array) -> Array:
 
 def _cholesky(kernel: Array) -> Array:
     """Return the root L of the kernel between landmarks, of which some may be equal."""
-    xp = array_namespace(kernel)
-    identity = xp.eye(kernel.shape[0], dtype=kernel.dtype, device=device(kernel))
-    return xp.linalg.cholesky(kernel + JITTER * identity)
+    if isinstance(kernel, np.ndarray):
+        return scipy.linalg.cholesky(
+            _shifted(kernel, JITTER), lower=True, overwrite_a=True, check_finite=False
+        )
+    return array_namespace(kernel).linalg.cholesky(kernel + JITTER * _identity(kernel))
+
+
+def _identity(like: Array) -> Array:
+    return array_namespace(like).eye(like.shape[0], dtype=like.dtype, device=device(like))
 
 
 def _solved(triangle: Array, right: Array, *, lower: bool) -> Array:
@@ -265,19 +283,34 @@ def _solved(triangle: Array, right: Array, *, lower: bool) -> Array:
     return array_namespace(right).linalg.solve_triangular(triangle, right, upper=not lower)
 
 
-def _inverse(matrix: Array, diagonal: float) -> Array:
-    """Invert a positive semi-definite matrix with a positive number added to its diagonal."""
-    if not isinstance(matrix, np.ndarray):
-        xp = array_namespace(matrix)
-        identity = xp.eye(matrix.shape[0], dtype=matrix.dtype, device=device(matrix))
-        return xp.linalg.inv(matrix + diagonal * identity)
-    shifted = matrix.copy()
-    shifted.flat[:: len(matrix) + 1] += diagonal
+def _squares_of_solutions(triangle: Array, rows: Array) -> Array:
+    return (_solved(triangle, rows.T, lower=True) ** 2).sum(0)
+
+
+def _products_with_themselves(inverse: Array, rows: Array) -> Array:
+    return (rows @ inverse * rows).sum(1)
+
+
+def _factor_of(matrix: Floats, diagonal: float) -> Floats:
+    """Factorise a positive semi-definite matrix with a positive number added to its diagonal."""
+    shifted = _shifted(matrix, diagonal)
     factor, failed = scipy.linalg.lapack.dpotrf(shifted, lower=False, overwrite_a=True)
     if failed:  # rounding made it indefinite: a larger shift is needed
-        return _inverse(matrix, 100.0 * max(diagonal, TINY_SHIFT))
-    inverse, _ = scipy.linalg.lapack.dpotri(factor, lower=False, overwrite_c=True)
+        return _factor_of(matrix, 100.0 * max(diagonal, TINY_SHIFT))
+    return np.asarray(factor)
+
+
+def _inverse_of(factor: Floats) -> Floats:
+    """Return the inverse of the matrix that an upper triangle is a factor of."""
+    inverse, _ = scipy.linalg.lapack.dpotri(factor, lower=False)
     return _mirrored(inverse)
+
+
+def _shifted(matrix: Floats, diagonal: float) -> Floats:
+    """Return a symmetric matrix with a number added to its diagonal, as LAPACK wants it."""
+    shifted = matrix.copy()
+    np.einsum("ii->i", shifted)[:] += diagonal
+    return shifted if shifted.flags.f_contiguous else shifted.T
 
 
 def _mirrored(upper: Floats) -> Floats:
@@ -286,7 +319,7 @@ def _mirrored(upper: Floats) -> Floats:
         rows = slice(start, start + MIRRORED_ROWS)
         upper[rows, :start] = upper[:start, rows].T
         block = upper[rows, rows]
-        block[:] = np.triu(block) + np.triu(block, 1).T
+        np.copyto(block, block.T.copy(), where=BELOW[: len(block), : len(block)])
     return upper
 
 

@@ -37,14 +37,17 @@ __all__ = ["Gain", "Search", "Selection", "n_compared_rows", "select"]
 
 #: The views that are taken unless others are asked for: each is blind to something.
 ALL_VIEWS = ("cosine", "rank", "euclidean")
-#: Weights of the regression's norm that are compared, the stiffest first.
+#: Weights of the regression's norm, the stiffest first: those in the middle are compared, then the
+#: next beyond the better one.
 RIDGES = (0.3, 0.1, 0.03, 0.01)
 #: Penalties of stacking that are compared, none first.
 STACKING = (0.0, 10.0, 1.0)
 #: Shares of the forest that are compared once the rest is chosen, none first, with fewer trees than
-#: are grown in the end, and on no more folds than this.
+#: are grown in the end, the most of them only if the first few gain anything, and on no more folds
+#: than this.
 FOREST_SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 N_TREES = 40
+FEW_TREES = 10
 FOREST_FOLDS = 9
 #: What adds a stage must gain more than nothing by so many standard errors of the gain.
 N_STANDARD_ERRORS = 1.0
@@ -173,20 +176,26 @@ def select(pipeline: Pipeline, search: Search, rng: np.random.RandomState) -> Se
     if len(search.taus) > 1:
         found = _each(_Fold.set_likelihoods, folds, pipeline)
         tau, _ = likeliest_tau({tau: np.concatenate([each[tau] for each in found]) for tau in TAUS})
-    ridges = [search.plain.ridge]
-    if ridges == [None] and pipeline.learner is None:
-        ridges = list(RIDGES)
-    settings = [
-        replace(search.plain, ridge=ridge, feedback=fed_back, tau=tau)
-        for ridge, fed_back in itertools.product(ridges, search.feedback)
-    ]
-    pairs = list(itertools.product(settings, folds))
-    trials = _each(lambda pair: pair[1].trial(pair[0]), pairs, pipeline)
-    comparison = _Comparison({setting: [] for setting in settings})
-    for (setting, _), trial in zip(pairs, trials, strict=True):
-        comparison.trials[setting].append(trial)
-    scores = {setting: _mean_lift(of_folds) for setting, of_folds in comparison.trials.items()}
-    chosen = max(scores, key=lambda setting: scores[setting])  # the first of equals
+    ridges: Sequence[float | None] = (search.plain.ridge,)
+    if ridges == (None,) and pipeline.learner is None:
+        ridges = RIDGES
+    comparison = _Comparison({})
+    scores: dict[Hyperparameters, float] = {}
+    asked = ridges[1:3] or ridges
+    while asked:  # of the ridges next to the best one those that were not tried
+        settings = [
+            replace(search.plain, ridge=ridge, feedback=fed_back, tau=tau)
+            for ridge, fed_back in itertools.product(asked, search.feedback)
+        ]
+        pairs = list(itertools.product(settings, folds))
+        trials = _each(lambda pair: pair[1].trial(pair[0]), pairs, pipeline)
+        for (setting, _), trial in zip(pairs, trials, strict=True):
+            comparison.trials.setdefault(setting, []).append(trial)
+        scores |= {setting: _mean_lift(comparison.trials[setting]) for setting in settings}
+        chosen = max(scores, key=lambda setting: (scores[setting], setting.ridge or 0.0))
+        place = ridges.index(chosen.ridge)
+        tried = {setting.ridge for setting in scores}
+        asked = [ridge for ridge in ridges[max(place - 1, 0) : place + 2] if ridge not in tried]
 
     stacking_gains: dict[float, Gain] = {}
     forest_gains: dict[float, Gain] = {}
@@ -325,9 +334,19 @@ class _Comparison:
     def forest_gains(self, best: Hyperparameters, shares: Sequence[float]) -> dict[float, Gain]:
         """Give the forest each share beside the best setting."""
         compared = self.trials[best][:FOREST_FOLDS]
-        of_trees = in_threads(
-            lambda trial: trial.fitted.trees_on(trial.table(), trial.confidences, N_TREES), compared
-        )
+        few = in_threads(partial(_by_trees, n_trees=FEW_TREES), compared)
+        gains = self._gains_of(few, best, shares)
+        if all(gain.mean <= 0.0 for gain in gains.values()):
+            return gains
+        more = in_threads(partial(_by_trees, n_trees=N_TREES - FEW_TREES, first=False), compared)
+        few_count = FEW_TREES / N_TREES
+        both = [few_count * a + (1.0 - few_count) * b for a, b in zip(few, more, strict=True)]
+        return self._gains_of(both, best, shares)
+
+    def _gains_of(
+        self, of_trees: Sequence[Floats], best: Hyperparameters, shares: Sequence[float]
+    ) -> dict[float, Gain]:
+        compared = self.trials[best][: len(of_trees)]
         gains = {}
         for share in shares:
             setting = replace(best, forest=share)
@@ -338,6 +357,11 @@ class _Comparison:
                 ]
             gains[share] = _gain(self.trials[setting][: len(compared)], compared)
         return gains
+
+
+def _by_trees(trial: _Trial, n_trees: int, first: bool = True) -> Floats:
+    """Return what trees on the confidences that were fitted say of the rows held out."""
+    return trial.fitted.trees_on(trial.table(), trial.confidences, n_trees, first=first)
 
 
 def _stacked(trial: _Trial, setting: Hyperparameters) -> _Trial:

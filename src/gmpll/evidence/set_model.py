@@ -95,9 +95,10 @@ OUTSIDE_STARTS = ((1.0, 0.003), (3.0, 0.1))
 #: were found within the sets make features look unsure, and then nothing seems to be missing.
 FIRST_OUTSIDE = 0.1
 OUTSIDE_ITERATIONS = 3
-#: Steps of Newton's method at most, how often one is halved, what the next must promise to gain,
+#: Steps of Newton's method at most, and while scores are still made anew; how often one is halved, what the next must promise to gain,
 #: and the smallest curvature that is believed.
 NEWTON_STEPS = 20
+STEPS_BETWEEN = 2
 HALVINGS = 12
 NEWTON_GAIN = 1e-6
 FLAT = 1e-3
@@ -255,7 +256,7 @@ def _fitted(
     for iteration in range(n_iterations):
         scores = score(P)
         if iteration >= n_blind:
-            model = model_with_weights(model, scores, mask)
+            model = model_with_weights(model, scores, mask, n_steps=STEPS_BETWEEN)
         if class_prior is None:
             model = replace(model, class_prior=label_shares(P.sum(axis=0), len(P)))
         before, P = P, model.posterior(scores, mask)
@@ -265,12 +266,17 @@ def _fitted(
 
 
 def model_with_weights(
-    model: SetModel, scores: Scores, mask: Mask, *, outside: bool = False
+    model: SetModel,
+    scores: Scores,
+    mask: Mask,
+    *,
+    outside: bool = False,
+    n_steps: int = NEWTON_STEPS,
 ) -> SetModel:
     """Fit the weights, and the share of sets that lack the right label if wanted."""
     likelihood = _SetLikelihood(model, scores, mask)
     if not outside:
-        found, _ = likelihood.maximised(model.weights)
+        found, _ = likelihood.maximised(model.weights, n_steps)
         return replace(model, weights=found)
     # Unsure features and no stray set explain much the same as the opposite.
     starts = [
@@ -295,41 +301,47 @@ class _SetLikelihood:
         self._shares = scores.shares
         self._sure = replace(model, outside=0.0).beforehand(mask, scores.shares)
         self._beyond = replace(model, outside=1.0).beforehand(mask, scores.shares)
-        near, scored = scores.terms()
-        self._terms = np.stack([near, scored])
-        self._moments = np.stack([near, scored, near * near, near * scored, scored * scored])
+        self._terms = near, scored = scores.terms()
+        self._products = near * near, near * scored, scored * scored
 
     def __call__(self, x: Floats) -> tuple[float, Floats, Floats]:
         """Return value, gradient and second derivatives."""
         has_rate = len(x) > 2
         rate = np.exp(x[2]) if has_rate else self._outside
-        r = _ratios(np.tensordot(x[:2], self._terms, axes=1), self._shares)
+        near, scored = self._terms
+        r = _ratios(x[0] * near + x[1] * scored, self._shares)
         w = ((1.0 - rate) * self._sure + rate * self._beyond) * r
         likelihood = np.maximum(w.sum(axis=1, keepdims=True), TINY)
         w /= likelihood
-        of_w = np.einsum("il,kil->ki", w, self._moments)
-        of_p = np.einsum("il,il,kil->ki", self._shares, r, self._moments)
-        slope = of_p[:2].mean(axis=1) - of_w[:2].mean(axis=1)
-        curvature = _covariances(of_p) - _covariances(of_w)
         value = -float(np.log(likelihood).mean())
+        p = self._shares * r
+        of_w, of_p = self._expected(w), self._expected(p)
+        slope = (of_p - of_w).mean(axis=1)
+        p -= w
+        a, b, c = (np.vdot(p, product) for product in self._products)
+        curvature = (np.array([[a, b], [b, c]]) - of_p @ of_p.T + of_w @ of_w.T) / len(w)
         if not has_rate:
             return value, slope, curvature
         u = rate * (self._beyond - self._sure) * r / likelihood
         s = u.sum(axis=1)
-        across = (s * of_w[:2]).mean(axis=1) - np.einsum("il,kil->k", u, self._terms) / len(s)
+        across = (of_w @ s - np.array([np.vdot(u, term) for term in self._terms])) / len(s)
         return (
             value,
             np.append(slope, -s.mean()),
             np.block([[curvature, across[:, None]], [across, (s * s - s).mean()]]),
         )
 
-    def maximised(self, start: Floats) -> tuple[Floats, float]:
+    def _expected(self, p: Floats) -> Floats:
+        """Return the means of the two terms in every row, (2, n_samples)."""
+        return np.array([np.einsum("il,il->i", p, term) for term in self._terms])
+
+    def maximised(self, start: Floats, n_steps: int = NEWTON_STEPS) -> tuple[Floats, float]:
         """Return where the likelihood is largest within the bounds, and the value there."""
         bounds = np.array([*((0.0, most) for most in MAX_WEIGHTS), np.log(OUTSIDE_BOUNDS)])
         low, high = bounds[: len(start)].T
         x = np.clip(start, low, high)
         value, slope, curvature = self(x)
-        for _ in range(NEWTON_STEPS):
+        for _ in range(n_steps):
             free = ~(((x <= low) & (slope > 0)) | ((x >= high) & (slope < 0)))
             step = np.zeros(len(x))
             step[free] = _newton_step(slope[free], curvature[np.ix_(free, free)])
@@ -345,18 +357,6 @@ class _SetLikelihood:
                 break
             x, (value, slope, curvature) = new, trial
         return x, value
-
-
-def _covariances(moments: Floats) -> Floats:
-    """Return the mean covariances of two terms from their moments in every row."""
-    first, second, *products = moments
-    a, b, c = (
-        float((product - one * other).mean())
-        for product, one, other in zip(
-            products, (first, first, second), (first, second, second), strict=True
-        )
-    )
-    return np.array([[a, b], [b, c]])
 
 
 def _newton_step(slope: Floats, curvature: Floats) -> Floats:
