@@ -162,6 +162,25 @@ class KernelRidge:
             return 1.0 - self.ridge * _diagonal(self.inverse)
         return self._leverage(self._features)
 
+    @cached_property
+    def _factor(self) -> Floats:
+        """The upper triangle U with :math:`A^{-1} = U^T U`, of NumPy arrays."""
+        return _factor_of(self._gram, self.ridge)
+
+    @cached_property
+    def leverage(self) -> Array:
+        """How much a row's own value enters its fitted value, (n_samples,)."""
+        if self._features is None:
+            return 1.0 - self.ridge * _diagonal(self.inverse)
+        return self._leverage(self._features)
+
+    @cached_property
+    def _diagonal_of_inverse(self) -> Array:
+        if isinstance(self._gram, np.ndarray) and "inverse" not in vars(self):
+            triangle, _ = scipy.linalg.lapack.dtrtri(self._factor)
+            return np.einsum("ij,ij->i", triangle, triangle)
+        return array_namespace(self.inverse).linalg.diagonal(self.inverse)
+
     def _leverage(self, features: Array) -> Array:
         if isinstance(features, np.ndarray):  # half the work
             triangle = _like(self._factor.T, features)
@@ -184,6 +203,8 @@ class KernelRidge:
             target = _cross_product(self._features, _like(confidences, self._features))
         (target,) = self._engine.small(target)
         with one_blas_thread():
+            if self._features is not None and isinstance(self._gram, np.ndarray):
+                return scipy.linalg.cho_solve((self._factor, False), _double(target))
             return self.inverse @ _double(target)
 
     def leave_one_out(self, confidences: Array, some: Places | slice = slice(None)) -> Array:
@@ -279,6 +300,10 @@ def _identity(like: Array) -> Array:
 def _solved(triangle: Array, right: Array, *, lower: bool) -> Array:
     """Solve a triangular system of equations."""
     if isinstance(right, np.ndarray):
+        if triangle.flags.c_contiguous:  # LAPACK would copy it
+            return scipy.linalg.solve_triangular(
+                triangle.T, right, trans="T", lower=not lower, check_finite=False
+            )
         return scipy.linalg.solve_triangular(triangle, right, lower=lower, check_finite=False)
     return array_namespace(right).linalg.solve_triangular(triangle, right, upper=not lower)
 

@@ -207,12 +207,12 @@ def select(pipeline: Pipeline, search: Search, rng: np.random.RandomState) -> Se
         best = _one_standard_error_rule(stacking_gains, N_STANDARD_ERRORS)
         chosen = replace(chosen, stacking=best)
     if any(search.shares):
-        forest_gains = comparison.forest_gains(chosen, search.shares)
+        small = _n_repetitions(n_rows) > 1
+        errors = N_STANDARD_ERRORS_SMALL if small else N_STANDARD_ERRORS
+        forest_gains = comparison.forest_gains(chosen, search.shares, errors)
         base = scores[chosen]
         for share, gain in forest_gains.items():
             scores[replace(chosen, forest=share)] = base + gain.mean
-        small = _n_repetitions(n_rows) > 1
-        errors = N_STANDARD_ERRORS_SMALL if small else N_STANDARD_ERRORS
         chosen = replace(chosen, forest=_one_standard_error_rule(forest_gains, errors))
     held_out = comparison.trials[chosen]
     return Selection(
@@ -331,12 +331,18 @@ class _Comparison:
             gains[penalty] = _gain(self.trials[setting], self.trials[plain])
         return gains
 
-    def forest_gains(self, best: Hyperparameters, shares: Sequence[float]) -> dict[float, Gain]:
-        """Give the forest each share beside the best setting."""
+    def forest_gains(
+        self, best: Hyperparameters, shares: Sequence[float], errors: float
+    ) -> dict[float, Gain]:
+        """Give the forest each share beside the best setting.
+
+        Most trees are grown only if the first few gain half of the standard errors that a forest
+        must gain to be taken.
+        """
         compared = self.trials[best][:FOREST_FOLDS]
         few = in_threads(partial(_by_trees, n_trees=FEW_TREES), compared)
         gains = self._gains_of(few, best, shares)
-        if all(gain.mean <= 0.0 for gain in gains.values()):
+        if all(gain.mean <= 0.5 * errors * gain.error for gain in gains.values()):
             return gains
         more = in_threads(partial(_by_trees, n_trees=N_TREES - FEW_TREES, first=False), compared)
         few_count = FEW_TREES / N_TREES
