@@ -19,9 +19,8 @@ import numpy as np
 import scipy.linalg.cython_blas  # noqa: F401  # compiled products use it: loaded here, limited below
 from numba import njit
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
-from gmpll._threads import balanced_blocks, in_threads
+from gmpll._threads import balanced_blocks, in_threads, one_blas_thread
 
 Floats = NDArray[np.float32]
 Numbers = NDArray[np.int32]
@@ -77,7 +76,7 @@ def neighbors_in_cells(
             found += _join_cells(within, norms, group, order, ends, largest, indices, distances)
         return found
 
-    with threadpool_limits(limits=1, user_api="blas"):  # the threads are here
+    with one_blas_thread():  # the threads are here
         for _ in range(MAX_ITERATIONS):
             groups = _draw_groups(rows, half_norms, cell_rows, rng)
             seeds = rng.randint(2**31 - 1, size=len(groups))

@@ -162,25 +162,6 @@ class KernelRidge:
             return 1.0 - self.ridge * _diagonal(self.inverse)
         return self._leverage(self._features)
 
-    @cached_property
-    def _factor(self) -> Floats:
-        """The upper triangle U with :math:`A^{-1} = U^T U`, of NumPy arrays."""
-        return _factor_of(self._gram, self.ridge)
-
-    @cached_property
-    def leverage(self) -> Array:
-        """How much a row's own value enters its fitted value, (n_samples,)."""
-        if self._features is None:
-            return 1.0 - self.ridge * _diagonal(self.inverse)
-        return self._leverage(self._features)
-
-    @cached_property
-    def _diagonal_of_inverse(self) -> Array:
-        if isinstance(self._gram, np.ndarray) and "inverse" not in vars(self):
-            triangle, _ = scipy.linalg.lapack.dtrtri(self._factor)
-            return np.einsum("ij,ij->i", triangle, triangle)
-        return array_namespace(self.inverse).linalg.diagonal(self.inverse)
-
     def _leverage(self, features: Array) -> Array:
         if isinstance(features, np.ndarray):  # half the work
             triangle = _like(self._factor.T, features)

@@ -18,9 +18,8 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from sklearn.model_selection import KFold
-from threadpoolctl import threadpool_limits
 
-from gmpll._threads import in_threads
+from gmpll._threads import in_threads, one_blas_thread
 from gmpll._typing import Floats, Mask, Places
 from gmpll.evidence.pipeline import (
     GraphMatching,
@@ -155,7 +154,7 @@ class Selection:
 
 
 # The matrices are small: folds are worked on in parallel, each in one thread.
-@threadpool_limits.wrap(limits=1, user_api="blas")  # type: ignore[untyped-decorator]
+@one_blas_thread()
 def select(pipeline: Pipeline, search: Search, rng: np.random.RandomState) -> Selection:
     """Compare taus on held-out rows, then ridges and feedback, stacking, shares of the forest.
 

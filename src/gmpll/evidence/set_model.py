@@ -40,9 +40,10 @@ from functools import cached_property
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
-from threadpoolctl import threadpool_limits
 
+from gmpll._threads import one_blas_thread
 from gmpll._typing import Floats, Mask, Places
+from gmpll.engines import engine_of
 from gmpll.rounding import confidences_within
 
 __all__ = [
@@ -95,8 +96,11 @@ OUTSIDE_STARTS = ((1.0, 0.003), (3.0, 0.1))
 #: were found within the sets make features look unsure, and then nothing seems to be missing.
 FIRST_OUTSIDE = 0.1
 OUTSIDE_ITERATIONS = 3
-#: Steps of Newton's method at most, and while scores are still made anew; how often one is halved, what the next must promise to gain,
-#: and the smallest curvature that is believed.
+#: Weights are fitted to so many rows at least, and to more of them if their labels are few.
+LIKELIHOOD_ROWS = 2000
+LIKELIHOOD_VALUES = 200_000
+#: Steps of Newton's method at most, and while scores are still made anew; how often one is halved,
+#: what the next must promise to gain, and the smallest curvature that is believed.
 NEWTON_STEPS = 20
 STEPS_BETWEEN = 2
 HALVINGS = 12
@@ -157,6 +161,10 @@ class Scores:
     scores: Floats  # of the regression
     shares: Floats  # of the labels among those who say this; positive
 
+    def part(self, rows: Places) -> Scores:
+        """Return what is said of some of the rows."""
+        return Scores(self.support[rows], self.scores[rows], self.shares[rows])
+
     @classmethod
     def without_own_set(
         cls, graph: sp.csr_array, regression: SetsLeftOut, sets: Places, P: Floats
@@ -207,15 +215,21 @@ class SetModel:
 
     def joint(self, scores: Scores, mask: Mask) -> Floats:
         """Return the posterior over all labels, those outside of the set included."""
-        product = self.beforehand(mask, scores.shares) * self.ratios(scores)
-        return product / np.maximum(product.sum(axis=1, keepdims=True), TINY)
+
+        def of_block(mask: Mask, *scores: Floats) -> Floats:
+            said = Scores(*scores)
+            product = self.beforehand(mask, said.shares) * self.ratios(said)
+            return np.asarray(product / np.maximum(product.sum(axis=1, keepdims=True), TINY))
+
+        arrays = (mask, scores.support, scores.scores, scores.shares)
+        return np.asarray(engine_of(mask).map_rows(of_block, *arrays))
 
     def posterior(self, scores: Scores, mask: Mask) -> Floats:
         """Return the posterior if the right label is a candidate."""
         return confidences_within(self.joint(scores, mask), mask)
 
 
-@threadpool_limits.wrap(limits=1, user_api="blas")  # type: ignore[untyped-decorator]
+@one_blas_thread()
 def fit_set_model(
     score: Callable[[Floats], Scores],
     mask: Mask,
@@ -273,7 +287,13 @@ def model_with_weights(
     outside: bool = False,
     n_steps: int = NEWTON_STEPS,
 ) -> SetModel:
-    """Fit the weights, and the share of sets that lack the right label if wanted."""
+    """Fit the weights, and the share of sets that lack the right label if wanted.
+
+    These few numbers are fitted to some of the rows where there are many.
+    """
+    some = _telling_rows(*mask.shape)
+    if some is not None:
+        scores, mask = scores.part(some), mask[some]
     likelihood = _SetLikelihood(model, scores, mask)
     if not outside:
         found, _ = likelihood.maximised(model.weights, n_steps)
@@ -285,6 +305,14 @@ def model_with_weights(
     ]
     found, _ = min((likelihood.maximised(start) for start in starts), key=lambda end: end[1])
     return replace(model, weights=found[:2], outside=float(np.exp(found[2])))
+
+
+def _telling_rows(n_rows: int, n_labels: int) -> Places | None:
+    """Return the rows that few numbers are fitted to, None for all of them."""
+    n_telling = max(LIKELIHOOD_ROWS, LIKELIHOOD_VALUES // n_labels)
+    if n_rows <= n_telling:
+        return None
+    return np.sort(np.random.RandomState(0).permutation(n_rows)[:n_telling])
 
 
 class _SetLikelihood:
@@ -366,7 +394,7 @@ def _newton_step(slope: Floats, curvature: Floats) -> Floats:
     return np.asarray(-vectors @ ((vectors.T @ slope) / size))
 
 
-@threadpool_limits.wrap(limits=1, user_api="blas")  # type: ignore[untyped-decorator]
+@one_blas_thread()
 def fit_outside(
     score: Callable[[Floats], Scores],
     mask: Mask,

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
-from threadpoolctl import threadpool_limits
 
+from gmpll._threads import one_blas_thread
 from gmpll._typing import Floats
 from gmpll.arrays import Array, array_namespace, beside
 from gmpll.engines import engine_of
@@ -70,7 +70,7 @@ class Stacker:
 
 
 # The products are small: threads would wait for each other.
-@threadpool_limits.wrap(limits=1, user_api="blas")  # type: ignore[untyped-decorator]
+@one_blas_thread()
 def fit_stacker(scores: Array, confidences: Array, penalty: float) -> Stacker:
     """Learn what scores mean.
 
