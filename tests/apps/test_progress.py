@@ -106,7 +106,7 @@ def test_of_runs_with_lines_of_their_own_there_are_no_more(at_once, monkeypatch)
 
 PROGRAM = """
 import gmpll.apps.progress
-gmpll.apps.progress.PATIENCE_SECONDS = 0.1
+gmpll.apps.progress.PATIENCE_SECONDS = gmpll.apps.progress.SECONDS_BETWEEN_DRAWINGS = 0.01
 from gmpll.apps.cli import main
 main()
 """

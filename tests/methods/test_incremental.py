@@ -259,7 +259,7 @@ def test_knowledge_comes_with_its_rows():
     X, mask, truth = hard()
     gold = np.full(30, -1)
     gold[:5] = truth[60:65]
-    model = quick().fit(X[:60], mask[:60])
+    model = quick(hyperparameters={"forest": 0.0}).fit(X[:60], mask[:60])
     expected = fit_at_once(model, X, mask, gold=np.r_[np.full(60, -1), gold])
     model.partial_fit(X[60:], mask[60:], gold=gold)
     np.testing.assert_allclose(model.label_confidences_, expected.label_confidences_, atol=1e-6)
