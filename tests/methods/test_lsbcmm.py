@@ -217,7 +217,8 @@ def test_the_bound_never_decreases(problem):
     for max_gate_iter in (1, 10):
         model = LSBCMM(max_iter=12, tol=0.0, max_gate_iter=max_gate_iter, random_state=0)
         bounds = model.fit(X, mask).bound_path_
-        assert bounds.shape == (model.n_iter_,) and model.n_iter_ <= 12
+        assert bounds.shape == (model.n_iter_,)
+        assert model.n_iter_ <= 12
         assert (np.diff(bounds) >= -1e-9 * np.abs(bounds[1:])).all()
 
 
