@@ -42,6 +42,7 @@ def test_targets_are_the_last_posterior_times_a_power_of_the_matching():
     _, mask, _ = random_problem(0, m=6)
     objective, rows = after_warmup(mask, exponent=0.5), torch.arange(6)
     objective.matched = torch.where(objective.mask, torch.rand(mask.shape), 0.0)
+    objective.left = 0.6
     last, logits = torch.randn(mask.shape), torch.randn(mask.shape, requires_grad=True)
     objective.after_step(rows, last, None)
     objective.loss(logits, rows).backward()
@@ -49,7 +50,7 @@ def test_targets_are_the_last_posterior_times_a_power_of_the_matching():
     for row in range(6):
         raw = {
             label: np.exp(last[row, label].item())
-            * (float(objective.matched[row, label]) + 1e-4) ** 0.5
+            * (float(objective.matched[row, label]) + 1e-4) ** (0.6 * 0.5)
             for label in np.flatnonzero(mask[row])
         }
         for label in range(mask.shape[1]):
@@ -77,6 +78,15 @@ def test_all_candidates_count_alike_until_the_first_matching(n_epochs, matched_a
         objective.after_step(rows, logits, None)
         objective.after_epoch(epoch, n_epochs, network)
     assert asked == matched_after
+
+
+def test_the_power_of_the_matching_falls_evenly_to_zero():
+    objective = targets_of(random_problem(0, m=6)[1])
+    left = []
+    for epoch in range(4):
+        objective.after_epoch(epoch, 4, lambda: (torch.zeros(2, 3), torch.zeros(2, 1)))
+        left.append(objective.left)
+    assert left == [0.75, 0.5, 0.25, 0.0]
 
 
 def test_exponent_zero_is_proden_after_the_warm_up():

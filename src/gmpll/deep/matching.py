@@ -30,9 +30,10 @@ class MatchingTargets(WeightedCandidates):
     Every ``interval`` epochs the training rows are matched to their candidates on the local graph
     of their embeddings, as by :class:`gmpll.GMPLL` with ``graph="local"``. The matching starts from
     a power of the network's posterior. The targets of a row are those of PRODEN, the posterior when
-    the row was last seen, times a power of the matching probabilities. In the first hundredth of
-    the epochs, one at least, all candidates count alike, so that no label gets ahead before rows
-    have found their like.
+    the row was last seen, times a power of the matching probabilities. The power falls evenly to
+    zero over the epochs: what neighbours say is the more useful the less the network has learnt,
+    and at the end it knows it all. In the first hundredth of the epochs, one at least, all
+    candidates count alike, so that no label gets ahead before rows have found their like.
 
     Parameters
     ----------
@@ -43,7 +44,8 @@ class MatchingTargets(WeightedCandidates):
     balance : float, default=0.5
         Exponent of the class-mass correction, as in :class:`gmpll.GMPLL`.
     exponent : float, default=0.25
-        Power of the matching probabilities in the targets.
+        Power of the matching probabilities in the targets of the first epoch, and in the
+        confidences.
     start_exponent : float, default=0.25
         Power of the posterior that the matching starts from; 0: from equal probabilities.
     max_iter : int, default=3
@@ -53,6 +55,8 @@ class MatchingTargets(WeightedCandidates):
     ----------
     matched : Tensor of shape (n_samples, n_labels)
         The matching probabilities, equal for all candidates before the first matching.
+    left : float
+        Share of the epochs that are still to come.
 
     Examples
     --------
@@ -77,23 +81,25 @@ class MatchingTargets(WeightedCandidates):
     def next_rows(self, mask: Tensor, logits: Tensor | None) -> None:
         """Begin without a matching; rows of a stream have no graph, and need no warm-up."""
         self.matched = uniform_weights(mask)
-        self.all_alike = logits is None
+        self.all_alike, self.left = logits is None, 1.0
         super().next_rows(mask, logits)
 
     def loss(self, logits: Tensor, rows: Tensor) -> Tensor:
         """Cross-entropy against the targets."""
         if self.all_alike:
             return cross_entropy(logits, uniform_weights(self.mask[rows]))
-        return cross_entropy(logits, self.with_matching(self.weights[rows].log(), rows))
+        exponent = self.left * self.exponent
+        return cross_entropy(logits, self.with_matching(self.weights[rows].log(), rows, exponent))
 
-    def with_matching(self, logits: Tensor, rows: Tensor) -> Tensor:
+    def with_matching(self, logits: Tensor, rows: Tensor, exponent: float) -> Tensor:
         """Return the posterior of logits times a power of the matching probabilities."""
         matched = self.matched[rows] + MIN_PROBABILITY
-        return posterior(logits + self.exponent * matched.log(), self.mask[rows])
+        return posterior(logits + exponent * matched.log(), self.mask[rows])
 
     def after_epoch(self, epoch: int, n_epochs: int, network: Network) -> None:
         """Match the rows anew."""
         super().after_epoch(epoch, n_epochs, network)
+        self.left = 1.0 - self.epoch / n_epochs
         since_first = self.epoch - max(1, math.ceil(WARMUP * n_epochs))
         if since_first >= 0 and since_first % self.interval == 0:
             self.all_alike = False
@@ -118,4 +124,5 @@ class MatchingTargets(WeightedCandidates):
     def confidences(self, logits: Tensor, embeddings: Tensor) -> Tensor:
         """Return the posterior of the final model times the matching of its embeddings."""
         self.rematch(logits, embeddings)
-        return self.with_matching(logits, torch.arange(len(logits), device=logits.device))
+        every = torch.arange(len(logits), device=logits.device)
+        return self.with_matching(logits, every, self.exponent)
