@@ -188,7 +188,7 @@ def at_scale(client, n_rows, partition_rows, group_rows):
     )
 
 
-def scale(sizes):
+def scale(sizes, largest):
     dask.config.set({"distributed.admin.low-level-log-length": 10**6})
     print(f"{MATCHING}, approximate search, {FEATURES} features, {LABELS} labels.")
     print(
@@ -205,7 +205,7 @@ def scale(sizes):
     with two_workers(WORKER_BYTES) as client:
         for n_rows in sizes:
             at_scale(client, n_rows, PARTITION_ROWS, GROUP_ROWS)
-        at_scale(client, max(sizes), 2**15, 2**17)
+        at_scale(client, largest, 2**15, 2**17)
 
 
 def main():
@@ -213,9 +213,10 @@ def main():
     parser.add_argument("--quick", action="store_true", help="small sizes only")
     parser.add_argument("--data", help="folder of the data sets")
     parser.add_argument("--scale", nargs="+", type=int, metavar="ROWS", help="only these sizes")
+    parser.add_argument("--largest", type=int, metavar="ROWS", help="of --scale, by itself at last")
     options = parser.parse_args()
-    if options.scale:
-        scale(options.scale)
+    if options.scale or options.largest:
+        scale(options.scale or [], options.largest or max(options.scale))
         return
     print(f"matching: {MATCHING}; classifier: PartialLabelClassifier().")
     print("Two workers of one thread each; 8 partitions. Seconds of a fit, their ratio, largest")

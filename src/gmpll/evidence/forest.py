@@ -19,7 +19,7 @@ from gmpll._typing import Floats
 __all__ = ["Forest", "GrownForest", "grow_forest", "is_forest_feasible"]
 
 #: Trees of a forest.
-N_TREES = 100
+N_TREES = 60
 #: A split is searched among so many times the square root of the features, and at most so many.
 FEATURES_PER_ROOT = 4.0
 MAX_FEATURES = 64

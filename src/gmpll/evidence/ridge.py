@@ -31,7 +31,6 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
-from scipy.spatial.distance import pdist
 
 from gmpll._threads import balanced_blocks, in_threads, one_blas_thread
 from gmpll._typing import Floats, Places
@@ -64,6 +63,8 @@ GRAM_ROWS = 2**13
 KERNEL_ROWS = 256
 #: Rows on which typical distances and lengths are measured.
 SCALE_SAMPLE = 500
+#: Squared distances of rows below this part of their squared lengths are rounding errors.
+SAME_ROW = 1e-12
 
 
 class KernelRidge:
@@ -423,5 +424,9 @@ class RidgePredictor:
 
 def _median_squared_distance(rows: Floats) -> float:
     """Return the median squared distance of different rows; 1 if there is none."""
-    distances = pdist(rows, "sqeuclidean")
+    lengths = (rows**2).sum(axis=1)
+    of_both = np.add.outer(lengths, lengths)
+    distances = of_both - 2.0 * (rows @ rows.T)
+    distances[distances < SAME_ROW * of_both] = 0.0
+    distances = distances[np.triu_indices(len(rows), 1)]
     return (float(np.median(distances)) if len(distances) else 0.0) or 1.0

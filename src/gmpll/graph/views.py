@@ -12,7 +12,6 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.preprocessing import QuantileTransformer
 from sklearn.utils import resample
 
 from gmpll._typing import Floats
@@ -178,19 +177,25 @@ class _ScaledView:
     """A view of z-scored rows after an optional ``first`` step, of length one if it ``is_unit``.
 
     Where the training rows are numbers of single precision, files hold those and not the mapped
-    rows, which are made again: ``source``, of which all views of the same rows share one.
+    rows, which are made again: ``source``, of which all views of the same rows share one, and
+    ``scaling`` if there is no first step.
     """
 
     is_unit = False
 
     def __init__(
-        self, X: Array, *, source: NDArray[np.float32] | None = None, first: Any = None
+        self,
+        X: Array,
+        *,
+        source: NDArray[np.float32] | None = None,
+        first: Any = None,
+        scaling: Scaling | None = None,
     ) -> None:
         self._source = in_single_precision(X) if source is None else source
         self._dtype = X.dtype
         engine = engine_of(X)
         rows = X if first is None else engine.map_rows(first, X)
-        scaling = Scaling(rows)
+        scaling = scaling or Scaling(rows)
         last = [scaling, _unit_rows] if self.is_unit else [scaling]
         self.variances = scaling.variances
         self._steps = last if first is None else [first, *last]
@@ -281,14 +286,13 @@ class OutlierCompression:
         xp = engine.xp
         low, high = map(to_host, engine.small(xp.min(X, axis=0), xp.max(X, axis=0)))
         some = engine.rows_on_host(X, slice(None, None, max(1, X.shape[0] // RANK_SAMPLE)))
-        centre = np.median(some, axis=0)
-        unit = np.ones_like(centre)
+        columns = np.sort(some.T, axis=1)
+        centre = _middle(columns, np.zeros(len(columns), dtype=int))
         with np.errstate(over="ignore"):
+            deviations = np.sort(np.abs(columns - centre[:, None]), axis=1)
+            unit = _middle(deviations, np.sum(deviations == 0, axis=1))
+            unit = np.where(unit > 0, unit, 1.0)
             farthest = np.maximum(high - centre, centre - low)
-            for feature, values in enumerate(some.T):
-                deviation = np.abs(values - centre[feature])
-                if deviation.any():
-                    unit[feature] = np.median(deviation[deviation > 0])
             self._heavy_tailed = farthest > HEAVY_TAILED_SPREAD * unit
         self._centre, self._unit = centre, unit
 
@@ -304,6 +308,17 @@ class OutlierCompression:
         with np.errstate(over="ignore"):
             logarithms = xp.asinh((X - centre) / unit)
         return xp.where(heavy_tailed, xp.clip(logarithms, -MAX_LOGARITHM, MAX_LOGARITHM), X)
+
+
+def _middle(columns: Floats, first: NDArray[np.int_]) -> Floats:
+    """Return the medians of sorted columns, each from a place on; the last value if none is."""
+    n = columns.shape[1]
+    every = np.arange(len(columns))
+    low, high = (
+        columns[every, (first + n - 1) // 2],
+        columns[every, np.minimum((first + n) // 2, n - 1)],
+    )
+    return low + (high - low) / 2
 
 
 class TreeView(_ScaledView):
@@ -366,8 +381,11 @@ class _NormalScores:
 
     def _quantiles_of(self, some: NDArray[Any]) -> Floats:
         sample = _evened(self._compression(some), self._factors)
-        ranks = QuantileTransformer(n_quantiles=min(N_QUANTILES, len(some)), subsample=None)
-        return np.ascontiguousarray(ranks.fit(sample).quantiles_.T)
+        columns = np.sort(sample.T, axis=1)
+        place = np.linspace(0, len(sample) - 1, min(N_QUANTILES, len(sample)))
+        low = place.astype(int)
+        before, after = columns[:, low], columns[:, np.minimum(low + 1, len(sample) - 1)]
+        return np.maximum.accumulate(before + (place - low) * (after - before), axis=1)
 
     @cached_property
     def _quantiles(self) -> Floats:
@@ -450,9 +468,13 @@ def views_of(X: Array, names: Sequence[str], rng: np.random.RandomState) -> list
     """
     made: list[View] = []
     source = in_single_precision(X)
+    shared: dict[str, Any] = {}
     for name in names:
         if name not in VIEWS:
             raise ValueError(f"There is no view {name!r}: choose from {', '.join(VIEWS)}.")
-        seed = {"random_state": rng.randint(np.iinfo(np.int32).max)} if name == "rank" else {}
-        made.append(VIEWS[name](X, source=source, **seed))
+        if name == "rank":
+            own: dict[str, Any] = {"random_state": rng.randint(np.iinfo(np.int32).max)}
+        else:
+            own = shared = shared or {"scaling": Scaling(X)}
+        made.append(VIEWS[name](X, source=source, **own))
     return made

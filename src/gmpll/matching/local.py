@@ -110,7 +110,7 @@ def _product(weights: Any, P: Array) -> Array:
     if not isinstance(weights, sp.csr_array):
         return weights @ P
     operand = np.asarray(P, dtype=weights.dtype)
-    if n_threads() == 1 or weights.nnz < BLOCK_EDGES:
+    if weights.nnz < BLOCK_EDGES or n_threads() == 1:
         return np.asarray(weights @ operand, dtype=np.float64)
     n_rows = weights.shape[0]
     product = np.empty((n_rows, *P.shape[1:]))
