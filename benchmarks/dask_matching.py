@@ -7,11 +7,12 @@ process, and compares time, confidences, labels and accuracies; with --data it d
 MSRCv2 too. The second part matches a file on disk that is larger than the memory limit
 of a worker, which the workers' nannies enforce by killing what exceeds it.
 
-    python benchmarks/dask_matching.py --scale 25000 50000 100000 | tee results/dask_scale.txt
+    python benchmarks/dask_matching.py --scale 25000 50000 100000 [--largest 1000000]
 
 matches files of so many rows and 32 features with the approximate search, beside the fit in memory,
 and counts the tasks and the bytes between workers beside what the cost model in docs/large.md says.
-The last line is the largest size with partitions and groups of the default size.
+The last line is the largest size with partitions and groups of the default size. Its output is kept
+in results/dask_scale.txt.
 """
 
 import argparse
