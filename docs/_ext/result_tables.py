@@ -103,6 +103,19 @@ def neighbors():
     ]
 
 
+def default():
+    """The default beside a support vector machine on the true labels."""
+    rows = _read("default.csv").set_index("problem")
+    table = rows[["rows", "features"]].astype(object)
+    table["fit, s"] = [f"{seconds:.2f}" for seconds in rows["fit"]]
+    table["fit / SVM's"] = [f"{ratio:.1f}" for ratio in rows["ratio"]]
+    table["one row, ms"] = [f"{1000 * seconds:.2f}" for seconds in rows["one row"]]
+    many = rows["10,000 rows"]
+    table["10,000 rows, s"] = [f"{seconds:.2f}" for seconds in many]
+    table["10,000 rows / SVM's"] = [f"{r:.2f}" for r in many / rows["svm 10,000 rows"]]
+    return table
+
+
 def reconstruction():
     """Weights of unseen rows beside a loop over ``scipy.optimize.nnls``."""
     names = {
@@ -127,6 +140,7 @@ def gpu():
 
 
 TABLES = {
+    "default": default,
     "full-graph": full_graph,
     "local-graph": local_graph,
     "neighbors": neighbors,
