@@ -286,7 +286,7 @@ class OutlierCompression:
         xp = engine.xp
         low, high = map(to_host, engine.small(xp.min(X, axis=0), xp.max(X, axis=0)))
         some = engine.rows_on_host(X, slice(None, None, max(1, X.shape[0] // RANK_SAMPLE)))
-        columns = np.sort(some.T, axis=1)
+        columns = np.sort(np.ascontiguousarray(some.T), axis=1)
         centre = _middle(columns, np.zeros(len(columns), dtype=int))
         with np.errstate(over="ignore"):
             deviations = np.sort(np.abs(columns - centre[:, None]), axis=1)
@@ -381,10 +381,11 @@ class _NormalScores:
 
     def _quantiles_of(self, some: NDArray[Any]) -> Floats:
         sample = _evened(self._compression(some), self._factors)
-        columns = np.sort(sample.T, axis=1)
+        columns = np.sort(np.ascontiguousarray(sample.T), axis=1)
         place = np.linspace(0, len(sample) - 1, min(N_QUANTILES, len(sample)))
         low = place.astype(int)
-        before, after = columns[:, low], columns[:, np.minimum(low + 1, len(sample) - 1)]
+        before = np.take(columns, low, axis=1)
+        after = np.take(columns, np.minimum(low + 1, len(sample) - 1), axis=1)
         return np.maximum.accumulate(before + (place - low) * (after - before), axis=1)
 
     @cached_property
