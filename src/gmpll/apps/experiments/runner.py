@@ -160,6 +160,7 @@ def run(
                     progress.finished(report.job, report.seconds, report.error)
         finally:
             progress.end()
+            folder.remove_leftovers()  # of workers that were ended while they wrote
     results = folder.load_all(jobs)
     failed = sum(result.failed for result in results.values())
     return RunSummary(total=len(jobs), done=len(results), failed=failed)
