@@ -29,7 +29,7 @@ from gmpll.arrays import (
     to_host,
 )
 from gmpll.engines import engine_of
-from gmpll.evidence.forest import N_TREES, Forest, GrownForest
+from gmpll.evidence.forest import FEW_TREES, N_TREES, Forest, GrownForest
 from gmpll.evidence.ridge import (
     EXACT_ROWS,
     KernelRidge,
@@ -697,8 +697,8 @@ class Pipeline:
         return self._forests[tau]
 
     def trees_on(self, rows: Floats, P: Floats) -> Floats:
-        """Grow trees on confidences, in one thread, and score other rows of the table."""
-        grown = GrownForest.of(self.table.rows, P, self._seed, n_jobs=1)
+        """Grow a few trees on confidences, in one thread, and score other rows of the table."""
+        grown = GrownForest.of(self.table.rows, P, self._seed, FEW_TREES, n_jobs=1)
         return shared_scores(grown.forest(rows), self.rows.similarity)
 
     def _fed_back(

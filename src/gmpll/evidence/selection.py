@@ -371,7 +371,7 @@ def _forest_gains(
 
 
 def _with_trees(trial: _Trial, share: float) -> _Trial:
-    """Let trees on the confidences that were fitted have their share in the scores."""
+    """Let a few trees on the confidences that were fitted have their share in the scores."""
     of_trees = trial.fitted.trees_on(trial.table(), trial.confidences)
     return replace(trial, scores=blended(trial.scores, of_trees, share))
 
