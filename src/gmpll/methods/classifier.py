@@ -186,8 +186,9 @@ class PartialLabelClassifier(
         weights that are mere noise.
     selection_ : Selection
         Every alternative with its score, the candidate lift on held-out rows; in
-        ``stacking_gains`` and ``forest_gains`` what each stacking and each share of the forest
-        gained there, with the standard error of that.
+        ``stacking_gains`` what each stacking gained there and in ``forest_gains`` what each share
+        of the forest gained on rows that neither trees nor regression were trained on, with the
+        standard errors of that.
     temperature_ : float
         By which the probabilities of unseen rows are calibrated; 1 leaves them as they are.
     annotators_ : Annotators
