@@ -12,8 +12,8 @@ import typer
 from dask.distributed import LocalCluster
 from typer.testing import CliRunner
 
-from gmpll.apps.cli.errors import UserError
 from gmpll.apps.cli.reproduce import reproduce
+from gmpll.apps.errors import UserError
 from gmpll.apps.experiments import ExperimentError, expand, read_declaration, run, scores
 from gmpll.apps.experiments.runner import RunSummary
 from gmpll.apps.experiments.store import RunFolder

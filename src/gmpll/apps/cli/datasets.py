@@ -17,7 +17,7 @@ def datasets(data_home: options.DataHome = None) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from gmpll.apps.cli.errors import UserError
+    from gmpll.apps.errors import UserError
     from gmpll.datasets import get_data_home, is_available, list_datasets
     from gmpll.datasets.storage import expected_path
 

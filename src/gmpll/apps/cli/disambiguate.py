@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,10 +19,10 @@ from gmpll.apps.cli.outputs import table_stem
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from gmpll.apps.decisions.archive import Archived
     from gmpll.apps.tables.resolving import Prepared, Resolution
 
-_SHOWN_ANNOTATORS = 10
+#: Annotators with a line of their own.
+_SHOWN = 10
 
 
 def _data(metavar: str, help: str) -> Any:
@@ -126,6 +127,7 @@ def disambiguate(
     from rich.console import Console
 
     console = Console(highlight=False)
+    say = partial(console.print, markup=False, soft_wrap=True)
     folder = out or input.with_name(f"{table_stem(input)}-resolved")
     with plain_errors(folder):
         from gmpll._progress import begin, plan
@@ -169,8 +171,7 @@ def disambiguate(
         held = decisions_in(folder, prepared)
         if held:
             taken = counted(len(held), "decision", "is")
-            told = f"Note: {taken} taken along from the review in {folder}."
-            console.print(told, markup=False, soft_wrap=True)
+            say(f"Note: {taken} taken along from the review in {folder}.")
         command = shlex.join(["gmpll", *sys.argv[1:]])
         with shown(), plan(disambiguation_steps(*table.frame.shape)):
             resolution = resolve_decided(prepared, held)
@@ -179,11 +180,17 @@ def disambiguate(
             )
         _print_results(console, resolution)
         for file in files:
-            console.print(f"  {file}", markup=False, soft_wrap=True)
+            say(f"  {file}")
         if archived is not None:
-            _print_archived(console, archived)
-        console.print("Next: open the report, or go through the doubtful rows with")
-        console.print(f"  gmpll review {folder}", markup=False, soft_wrap=True)
+            say(
+                "Note: the rows, labels or candidates are others than those reviewed in this "
+                f"folder. {archived.carried_over} of {archived.rows} reviewed rows were recognised "
+                "by their ids and keep their decision. The earlier review is in "
+                f"{archived.folder}; to have its labels:"
+            )
+            say(f"  gmpll review {archived.folder} --export FILE")
+        say("Next: open the report, or go through the doubtful rows with")
+        say(f"  gmpll review {folder}")
 
 
 def _print_grid(console: Console, columns: dict[str, str], rows: Iterable[Sequence[str]]) -> None:
@@ -242,24 +249,12 @@ def _print_results(console: Console, resolution: Resolution) -> None:
     annotators = annotator_table(resolution)
     if annotators is None:
         return
+    marks = {True: "careless", False: ""}
     rows = [
-        (str(name), str(votes), number(accuracy, 2), number(agreement, 2), mark, confuses)
-        for name, votes, accuracy, agreement, mark, confuses in annotators.assign(
-            careless=annotators["careless"].map({True: "careless", False: ""})
-        )[:_SHOWN_ANNOTATORS].itertuples()
+        (str(name), str(n), number(right, 2), number(agree, 2), marks[careless], confuses)
+        for name, n, right, agree, careless, confuses in annotators[:_SHOWN].itertuples()
     ]
     figures = dict.fromkeys(("votes", "estimated accuracy", "agreement"), "right")
     _print_grid(console, {"annotator": "", **figures, "": "", "confuses": ""}, rows)
-    if len(annotators) > _SHOWN_ANNOTATORS:
-        console.print(f"... and {len(annotators) - _SHOWN_ANNOTATORS} more in annotators.csv")
-
-
-def _print_archived(console: Console, archived: Archived) -> None:
-    console.print(
-        f"Note: the rows, labels or candidates are others than those reviewed in this folder. "
-        f"{archived.carried_over} of {archived.rows} reviewed rows were recognised by their ids "
-        f"and keep their decision. The earlier review is in {archived.folder}; to have its labels:",
-        markup=False,
-        soft_wrap=True,
-    )
-    console.print(f"  gmpll review {archived.folder} --export FILE", markup=False, soft_wrap=True)
+    if len(annotators) > _SHOWN:
+        console.print(f"... and {len(annotators) - _SHOWN} more in annotators.csv")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, get_args
 import typer
 
 from gmpll.apps.cli import options
-from gmpll.apps.cli.errors import UserError
+from gmpll.apps.errors import UserError
 
 if TYPE_CHECKING:
     from gmpll.apps.experiments import Declaration, Experiment

@@ -9,9 +9,9 @@ import typer
 
 from gmpll._atomic_io import is_stdout, write_atomically
 from gmpll.apps.cli import options
-from gmpll.apps.cli.errors import UserError
 from gmpll.apps.cli.options import plain_errors
 from gmpll.apps.cli.outputs import check_file
+from gmpll.apps.errors import UserError
 
 if TYPE_CHECKING:
     from gmpll.apps.review.session import ReviewSession

@@ -1,7 +1,7 @@
 """From facts to laid-out tables, one function per table."""
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -39,14 +39,16 @@ def setting_name(data_set: str, p: float, r: float, method: str = OURS) -> str:
     return name if method == OURS else f"{name}, {method}"
 
 
-def _row(*texts: str) -> Row:
-    return Row([*map(Cell, texts)])
+def in_order(facts: pd.DataFrame) -> pd.DataFrame:
+    """Sort facts by data set, and leave those of a data set in their order."""
+    place = ordered_data_sets(facts["dataset"]).index
+    return facts.sort_values("dataset", key=lambda names: names.map(place), kind="stable")
 
 
 def _table(
     name: str,
     header: list[str],
-    rows: list[Row],
+    rows: Iterable[Row | Iterable[str]],
     facts: pd.DataFrame,
     notes: Sequence[str] = (),
     *,
@@ -57,13 +59,14 @@ def _table(
 ) -> Table:
     """Give a table its title, that of its name or of its kind, with the words filled in."""
     title = TEXTS["titles"][kind or name].format(**words)
-    return Table(name, title, header, rows, facts, list(notes), is_text, is_long)
+    laid = [row if isinstance(row, Row) else Row([*map(Cell, row)]) for row in rows]
+    return Table(name, title, header, laid, facts, list(notes), is_text, is_long)
 
 
 def overview_table(facts: pd.DataFrame) -> Table:
     """Lay out what was run."""
     header = ["Experiment", "Data sets", *(name.capitalize() for name in facts.columns[2:])]
-    rows = [_row(row.experiment, *map(count, row[2:])) for row in rows_of(facts)]
+    rows = [(row.experiment, *map(count, row[2:])) for row in rows_of(facts)]
     return _table("overview", header, rows, facts)
 
 
@@ -96,8 +99,17 @@ def data_table(facts: pd.DataFrame) -> Table:
     columns = {"n_samples": "Rows", "n_features": "Features", "n_classes": "Labels"}
     if facts["mean_candidates"].notna().any():
         columns["mean_candidates"] = "Mean candidates"
-    ordered = facts.set_index("dataset").loc[ordered_data_sets(facts["dataset"])].reset_index()
-    rows = [_data_row(row, list(columns)) for row in rows_of(ordered)]
+    ordered, rows = in_order(facts), list[Row]()
+    for row in rows_of(ordered):
+        cells = [Cell(data_set_name(row.dataset), detail=row.task)]
+        for statistic in columns:
+            shown = partial(number, decimals=2) if statistic == "mean_candidates" else count
+            ours, printed = (
+                shown(getattr(row, statistic)),
+                shown(getattr(row, f"paper_{statistic}")),
+            )
+            cells.append(Cell(ours, detail=f"paper {printed}" * (printed not in (MISSING, ours))))
+        rows.append(Row(cells))
     differs = any(cell.detail for row in rows for cell in row.cells[1:])
     notes = [_NOTES["paper_below"]] if differs else []
     if facts["mean_candidates"].isna().any():
@@ -106,26 +118,11 @@ def data_table(facts: pd.DataFrame) -> Table:
     return _table("data", header, rows, ordered, notes)
 
 
-def _data_row(row: Any, statistics: Sequence[str]) -> Row:
-    cells = [Cell(data_set_name(row.dataset), detail=getattr(row, "task", ""))]
-    for statistic in statistics:
-        ours, printed = (
-            number(value, 2) if statistic == "mean_candidates" else count(value)
-            for value in (getattr(row, statistic), getattr(row, f"paper_{statistic}"))
-        )
-        differs = printed not in (MISSING, ours)
-        cells.append(Cell(ours, detail=f"paper {printed}" if differs else ""))
-    return Row(cells)
-
-
 def curve_table(facts: pd.DataFrame, r: int) -> Table:
     """Lay out the accuracies behind the figure of one r."""
-    part = facts[facts["r"] == r]
-    name_of = "{0}, p = {1:g}".format
-    notes = [_NOTES["spread"]]
-    return _table_by_setting(
-        f"curves-r{r}", part, ["p"], name_of, _summary_cell, notes, apart=True, kind="curves", r=r
-    )
+    part, name_of = facts[facts["r"] == r], "{0}, p = {1:g}".format
+    words: dict[str, Any] = {"apart": True, "kind": "curves", "r": r}
+    return _table_by_setting(f"curves-r{r}", part, ["p"], name_of, _summary_cell, **words)
 
 
 def _table_by_setting(
@@ -134,32 +131,28 @@ def _table_by_setting(
     keys: Sequence[str],
     name_of: Callable[..., str],
     cell_of: Callable[[Any], Cell],
-    notes: list[str],
+    notes: Sequence[str] = (),
     *,
     apart: bool = False,
     is_long: bool = True,
     **words: Any,
 ) -> Table:
     """Lay out a row per data set and keys, and a cell per method; what is not there has a dash."""
-    methods = ordered_methods(facts["method"])
-    rows: list[Row] = []
-    for data_set in ordered_data_sets(facts["dataset"]):
-        part = facts[facts["dataset"] == data_set]
-        for place, (key, group) in enumerate(groups_of(part, keys)):
-            by_method = {row.method: cell_of(row) for row in rows_of(group)}
-            cells = [by_method.get(method, Cell(MISSING)) for method in methods]
-            is_apart = apart and place == 0 and bool(rows)
-            rows.append(Row([Cell(name_of(data_set_name(data_set), *key)), *cells], is_apart))
-    header = ["Data set", *methods]
-    return _table(name, header, rows, facts, notes, is_long=is_long, **words)
+    methods, rows, above = ordered_methods(facts["method"]), list[Row](), None
+    for (data_set, *key), group in groups_of(in_order(facts), ["dataset", *keys]):
+        cells = {row.method: cell_of(row) for row in rows_of(group)}
+        found = [cells.get(method, Cell(MISSING)) for method in methods]
+        is_apart = apart and above not in (None, data_set)
+        rows.append(Row([Cell(name_of(data_set_name(data_set), *key)), *found], is_apart))
+        above = data_set
+    notes = [*notes, _NOTES["spread"]]
+    return _table(name, ["Data set", *methods], rows, facts, notes, is_long=is_long, **words)
 
 
-def _summary_cell(
-    row: Any, decimals: int = 3, *, is_best: bool = False, unit: str = "folds"
-) -> Cell:
+def _summary_cell(row: Any, decimals: int = 3, *, unit: str = "folds", **more: Any) -> Cell:
     missing = "failed" if row.failed else MISSING
     text = figure(row.mean, row.std, decimals) if row.measured else missing
-    return Cell(text, note=_fold_note(row, unit), strong=is_best)
+    return Cell(text, note=_fold_note(row, unit), **more)
 
 
 def _fold_note(row: Any, unit: str = "folds") -> str:
@@ -170,7 +163,7 @@ def _compared_cell(row: Any, decimals: int = 3) -> Cell:
     mark = _MARKS.get(row.verdict, "")
     if mark and row.corrected_verdict != row.verdict:
         mark = f"({mark})"
-    return replace(_summary_cell(row, decimals, is_best=bool(row.best)), mark=mark)
+    return _summary_cell(row, decimals, strong=bool(row.best), mark=mark)
 
 
 _error_cell = partial(_compared_cell, decimals=2)
@@ -270,25 +263,24 @@ def crowd_table(facts: pd.DataFrame) -> Table:
     notes += [_NOTES["unnamed"]] if "cifar10n" in set(facts["dataset"]) else []
 
     def cell(row: Any) -> Cell:
-        return _summary_cell(row, is_best=row.best, unit="random states")
+        return _summary_cell(row, strong=row.best, unit="random states")
 
     return _table_by_method("crowd", facts, _parts_of_sets(facts), cell, notes)
 
 
 def _parts_of_sets(facts: pd.DataFrame, suffix: str = "") -> dict[tuple[str, ...], str]:
     """Name the columns of a table that has one for every part of every data set."""
-    parts = [
-        (data_set, rows)
-        for data_set in ordered_data_sets(facts["dataset"])
-        for rows in facts.loc[facts["dataset"] == data_set, "rows"].unique()
-    ]
-    return {(name, rows): f"{data_set_name(name)}, {rows}{suffix}" for name, rows in parts}
+    parts = rows_of(in_order(facts)[["dataset", "rows"]].drop_duplicates())
+    return {
+        (part.dataset, part.rows): f"{data_set_name(part.dataset)}, {part.rows}{suffix}"
+        for part in parts
+    }
 
 
 def error_by_setting_table(facts: pd.DataFrame) -> Table:
     """Lay out the mean absolute errors of the controlled sets: a row per configuration."""
     name_of = "{0} (p = {2:g}, r = {3:g}), {1} rows".format
-    keys, notes = ["rows", "p", "r"], [_marks_explained(facts), _NOTES["spread"]]
+    keys, notes = ["rows", "p", "r"], [_marks_explained(facts)]
     return _table_by_setting("absolute-error-controlled", facts, keys, name_of, _error_cell, notes)
 
 
@@ -311,7 +303,7 @@ def _listed(what: str, names: Collection[str]) -> list[str]:
 def rank_table(facts: RankFacts, name: str, sets: str) -> Table:
     """Lay out the average ranks behind a critical-difference diagram."""
     ranks = facts.average_ranks
-    rows = [_row(str(method), number(rank, 2)) for method, rank in ranks.items()]
+    rows = [(str(method), number(rank, 2)) for method, rank in ranks.items()]
     n_sets, width = len(facts.data_sets), facts.critical_difference
     frame = pd.DataFrame({"method": ranks.index, "average_rank": ranks.to_numpy()}).assign(
         critical_difference=width, friedman_p_value=facts.p_value, datasets=n_sets
@@ -332,7 +324,7 @@ def sensitivity_table(part: pd.DataFrame, parameter: str, symbol: str) -> Table:
     rows = []
     for (data_set, p, r, method), group in groups_of(part, ["dataset", "p", "r", "method"]):
         best = group["mean"].max()
-        cells = {row.value: _summary_cell(row, is_best=row.mean >= best) for row in rows_of(group)}
+        cells = {row.value: _summary_cell(row, strong=row.mean >= best) for row in rows_of(group)}
         laid = [Cell(setting_name(data_set, p, r, method))]
         laid += [cells.get(value, Cell(MISSING)) for value in values]
         for reference in group[list(references)].iloc[0]:
@@ -347,17 +339,15 @@ def sensitivity_table(part: pd.DataFrame, parameter: str, symbol: str) -> Table:
 def time_table(part: pd.DataFrame) -> Table:
     """Lay out GM-PLL's times beside the paper's."""
     rows = []
-    for data_set in ordered_data_sets(part["dataset"]):
-        for row in rows_of(part[part["dataset"] == data_set]):
-            name = setting_name(row.dataset, row.p, row.r, row.method)
-            cells = [Cell(name, note=_fold_note(row))]
-            for ours, std, printed in (
-                (row.running_mean, row.running_std, row.paper_running),
-                (row.testing_mean, row.testing_std, row.paper_testing),
-            ):
-                texts = (_seconds(ours, std), _seconds(printed), _ratio(printed, ours))
-                cells += map(Cell, texts)
-            rows.append(Row(cells))
+    for row in rows_of(in_order(part)):
+        name = setting_name(row.dataset, row.p, row.r, row.method)
+        cells = [Cell(name, note=_fold_note(row))]
+        for ours, std, printed in (
+            (row.running_mean, row.running_std, row.paper_running),
+            (row.testing_mean, row.testing_std, row.paper_testing),
+        ):
+            cells += map(Cell, (_seconds(ours, std), _seconds(printed), _ratio(printed, ours)))
+        rows.append(Row(cells))
     header = ["Data set", "Running", "paper", "ratio", "Testing", "paper", "ratio"]
     notes = [_NOTES["times"], _NOTES["ratio"].format(machine=paper.TIMING_MACHINE)]
     return _table("times", header, rows, part, notes)
@@ -365,10 +355,8 @@ def time_table(part: pd.DataFrame) -> Table:
 
 def times_of_methods_table(facts: pd.DataFrame) -> Table:
     """Lay out the running time of every method."""
-    keys, notes = ["p", "r"], [_NOTES["spread"]]
-    return _table_by_setting(
-        "times-of-methods", facts, keys, setting_name, _time_cell, notes, is_long=False
-    )
+    name, keys = "times-of-methods", ["p", "r"]
+    return _table_by_setting(name, facts, keys, setting_name, _time_cell, is_long=False)
 
 
 def _time_cell(row: Any) -> Cell:
@@ -396,9 +384,10 @@ def _ratio(theirs: float, ours: float) -> str:
 def incomplete_table(facts: pd.DataFrame) -> Table:
     """Lay out the groups that lack folds."""
     header = ["Setting", "Method", "Done", "Failed", "No result", "Folds"]
-    counts = facts[["done", "failed", "missing", "expected"]].map(count)
-    named = zip(map(_job_name, rows_of(facts)), facts["method"], counts.to_numpy(), strict=True)
-    rows = [_row(name, method, *found) for name, method, found in named]
+    rows = [
+        (_job_name(row), row.method, *map(count, (row.done, row.failed, row.missing, row.expected)))
+        for row in rows_of(facts)
+    ]
     return _table("incomplete", header, rows, facts, is_long=True)
 
 
@@ -407,7 +396,7 @@ def failure_table(facts: pd.DataFrame) -> Table:
     header = ["Setting", "Method", "Seed", "Fold", "Error"]
     nothing = "no error text was recorded"
     rows = [
-        _row(_job_name(row), row.method, f"{row.seed:g}", f"{row.fold:g}", row.error or nothing)
+        (_job_name(row), row.method, f"{row.seed:g}", f"{row.fold:g}", row.error or nothing)
         for row in rows_of(facts)
     ]
     return _table("failures", header, rows, facts, is_text=True)
