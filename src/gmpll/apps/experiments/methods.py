@@ -113,15 +113,14 @@ def known_methods(
     >>> "Random candidate" in known_methods()
     True
     """
-    listed = {method.name: method for method in _TABLE}
     plain = {name: Method(name, name) for name in METHODS}
+    plain |= {method.name: method for method in _TABLE}
     ends = {name: Method(name, name) for name in (*BASELINES, FULL_SUPERVISION)}
-    if kind == "crowd":
-        crowd = {name: Method(name, name, needs=needs) for name, needs in CROWD_METHODS.items()}
-        others = {**plain, **listed, **ends}
-        named = {n: replace(others[n], in_all=False) for n in others if n not in crowd}
-        return {**crowd, **named, **(extra or {})}
-    return {**plain, **listed, **(extra or {}), **ends}
+    if kind != "crowd":
+        return {**plain, **(extra or {}), **ends}
+    crowd = {name: Method(name, name, needs=needs) for name, needs in CROWD_METHODS.items()}
+    others = {name: replace(method, in_all=False) for name, method in (plain | ends).items()}
+    return {**crowd, **{n: others[n] for n in others if n not in crowd}, **(extra or {})}
 
 
 def check_packages(methods: Iterable[Method]) -> None:
@@ -148,7 +147,14 @@ def find_method(name: str, known: Mapping[str, Method]) -> Method:
 
 def make_estimator(estimator: str, settings: Mapping[str, Any], random_state: int) -> Any:
     """Build an estimator from what a job says about it."""
-    built = _class_of(estimator)()
+    module, _, name = estimator.rpartition(":")
+    try:
+        found = getattr(importlib.import_module(module), name) if module else None
+    except (ImportError, AttributeError) as error:
+        raise ExperimentError(
+            f"The estimator {estimator!r} cannot be imported ({error})."
+        ) from error
+    built = (found or (METHODS | BASELINES)[name])()
     parameters = built.get_params()
     unknown = [name for name in settings if name not in parameters]
     if unknown:
@@ -157,18 +163,6 @@ def make_estimator(estimator: str, settings: Mapping[str, Any], random_state: in
         )
     seed = {"random_state": random_state} if "random_state" in parameters else {}
     return built.set_params(**(seed | dict(settings)))
-
-
-def _class_of(estimator: str) -> type:
-    if ":" in estimator:
-        module, _, name = estimator.partition(":")
-        try:
-            return getattr(importlib.import_module(module), name)
-        except (ImportError, AttributeError) as error:
-            raise ExperimentError(
-                f"The estimator {estimator!r} cannot be imported ({error})."
-            ) from error
-    return (METHODS | BASELINES)[estimator]
 
 
 class FullSupervision:

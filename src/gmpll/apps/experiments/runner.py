@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from threading import Lock, Thread
-from typing import Any
 
 from joblib import Parallel, delayed
 from rich.console import Console
@@ -142,18 +141,18 @@ def run(
                 "they must not be mixed."
             )
         folder.note_start(provenance)
-        tasks = []
+        timed, others = list[_Task](), list[_Task]()
         results = folder.load_all(jobs)
         for job in jobs:
             result = results.get(job.id)
             if result is None or (retry_failed and result.failed):
                 attempts = 0 if result is None else result.facts["attempt"]
-                tasks.append(_Task(job, folder, home, attempts, os.getpid()))
+                task = _Task(job, folder, home, attempts, os.getpid())
+                (timed if job.experiment == "timing" else others).append(task)
         at_once = n_jobs or (1 if cluster is None else sys.maxsize)
         n_workers = at_once if cluster is None else min(at_once, cluster.n_workers)
-        timed = [task for task in tasks if task.job.experiment == "timing"]
-        others = [task for task in tasks if task.job.experiment != "timing"]
-        progress.begin([task.job for task in others + timed], len(jobs) - len(tasks), n_workers)
+        to_do = [task.job for task in others + timed]
+        progress.begin(to_do, len(jobs) - len(to_do), n_workers)
         try:
             for stage, limit in ((others, at_once), (timed, 1)):
                 for report in _work_off(stage, limit, progress, cluster):
@@ -257,25 +256,18 @@ def _attempt(task: _Task) -> _Report:
             return _Report(job, done=True)
         start = time.perf_counter()
         try:
-            own = str(folder.data)
-            result = run_job(job, task.data_home, _settled_by_another(task), own)
+            settled = None
+            if job.tune_fold not in (None, job.fold):  # another job has made the choice, or will
+                first = folder.load(replace(job, fold=job.tune_fold))
+                settled = None if first is None or first.failed else first.facts
+            result = run_job(job, task.data_home, settled, str(folder.data))
             result.facts["attempt"] = attempt
         except Exception as error:
             text = f"{type(error).__name__}: {error}"
-            lines = "".join(traceback.format_exception(error))
-            result = Result.failure(text, lines, attempt)
+            result = Result.failure(text, traceback.format_exc(), attempt)
         folder.save(job, result)
     seconds = time.perf_counter() - start
     return _Report(job, done=True, seconds=seconds, error=result.facts["error"])
-
-
-def _settled_by_another(task: _Task) -> dict[str, Any] | None:
-    """Return the facts of the finished job, if there is one, that has made this job's choice."""
-    job = task.job
-    if job.tune_fold is None or job.tune_fold == job.fold:
-        return None
-    result = task.folder.load(replace(job, fold=job.tune_fold))
-    return None if result is None or result.failed else result.facts
 
 
 @cache
