@@ -5,34 +5,36 @@ from collections.abc import Callable
 
 from gmpll.apps.pages.tables import Cell, Table
 
-_LATEX = {
-    "\\": r"\textbackslash{}",
-    "&": r"\&",
-    "%": r"\%",
-    "$": r"\$",
-    "#": r"\#",
-    "_": r"\_",
-    "{": r"\{",
-    "}": r"\}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "±": r"$\pm$",
-    "•": r"$\bullet$",
-    "∘": r"$\circ$",
-    "\N{MINUS SIGN}": r"$-$",
-    "\N{MULTIPLICATION SIGN}": r"$\times$",
-    "\N{EN DASH}": "--",
-    "β": r"$\beta$",
-    "\N{THIN SPACE}": r"\,",
-    "\n": " ",
-}
+_LATEX = str.maketrans(
+    {
+        "\\": r"\textbackslash{}",
+        "&": r"\&",
+        "%": r"\%",
+        "$": r"\$",
+        "#": r"\#",
+        "_": r"\_",
+        "{": r"\{",
+        "}": r"\}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+        "±": r"$\pm$",
+        "•": r"$\bullet$",
+        "∘": r"$\circ$",
+        "\N{MINUS SIGN}": r"$-$",
+        "\N{MULTIPLICATION SIGN}": r"$\times$",
+        "\N{EN DASH}": "--",
+        "β": r"$\beta$",
+        "\N{THIN SPACE}": r"\,",
+        "\n": " ",
+    }
+)
 
 
 def latex_text(text: str) -> str:
     """Escape text for LaTeX."""
-    return "".join(_LATEX.get(character, character) for character in text)
+    return text.translate(_LATEX)
 
 
 def markdown_text(text: str) -> str:
@@ -52,17 +54,12 @@ def to_markdown(table: Table) -> str:
     """Return a table as Markdown, with its title and notes."""
     header = [markdown_text(title) or " " for title in table.header]
     alignment = [":--"] + [":--" if table.is_text else "--:"] * (len(header) - 1)
-    lines = [f"**{markdown_text(table.title)}**", "", _markdown_row(header)]
-    lines.append(_markdown_row(alignment))
+    rows = [header, alignment]
     for row in table.rows:
-        cells = [_cell(cell, markdown_text, "**%s**", "%s<br>%s") for cell in row.cells]
-        lines.append(_markdown_row(cells))
+        rows.append([_cell(cell, markdown_text, "**%s**", "%s<br>%s") for cell in row.cells])
+    lines = [f"**{markdown_text(table.title)}**", "", *(f"| {' | '.join(row)} |" for row in rows)]
     lines += [part for note in table.notes for part in ("", markdown_text(note))]
     return "\n".join(lines) + "\n"
-
-
-def _markdown_row(cells: list[str]) -> str:
-    return f"| {' | '.join(cells)} |"
 
 
 def to_latex(table: Table) -> str:

@@ -77,18 +77,18 @@ def counted(number: float, thing: str) -> str:
 
 def ranking_table(facts: pd.DataFrame) -> Table:
     """Lay out the headline: methods by average rank, with their means over data sets."""
-    names = [name for name in RANKED_MEASURES if facts[name].notna().any()]
-    shown = {name: TEXTS["titles"][name].format(where="") for name in names}
+    titles = {name: TEXTS["titles"][name].format(where="") for name in RANKED_MEASURES}
+    shown = {name: titles[name] for name in titles if facts[name].notna().any()}
     best = {name: facts.loc[facts["average_rank"].notna(), name].max() for name in shown}
-    rows: list[Row] = []
+    rows, was_ranked = list[Row](), False
     for row in rows_of(facts):
         is_ranked = not math.isnan(row.average_rank)
         cells = [Cell(row.method), Cell(number(row.average_rank, 2))]
         for name in shown:
             value = getattr(row, name)
             cells.append(Cell(number(value), strong=is_ranked and value >= best[name]))
-        is_first_unranked = not is_ranked and bool(rows) and rows[-1].cells[1].text != MISSING
-        rows.append(Row(cells, is_apart=is_first_unranked))
+        rows.append(Row(cells, is_apart=was_ranked and not is_ranked))
+        was_ranked = is_ranked
     sets = counted(facts["data_sets"].iloc[0], "data set")
     header = ["Method", "Average rank", *shown.values()]
     return _table("ranking", header, rows, facts, [_NOTES["ranking"]], sets=sets)
@@ -179,10 +179,8 @@ def win_tie_loss_table(facts: pd.DataFrame, *, corrected: bool) -> Table:
         parts = [*(part[part["method"] == method] for method in methods), part]
         return Row([Cell(name), *(_counts_cell(p, columns) for p in parts)], is_apart)
 
-    rows = [
-        row(data_set_name(data_set), facts[facts["dataset"] == data_set])
-        for data_set in ordered_data_sets(facts["dataset"])
-    ]
+    by_set = groups_of(in_order(facts), ["dataset"])
+    rows = [row(data_set_name(data_set), part) for (data_set,), part in by_set]
     rows.append(row("sum", facts, is_apart=True))
     notes = [_NOTES["paper_counts"]] if facts["paper_win"].notna().any() else []
     notes += [_NOTES["plain_test"]] if corrected else []
@@ -325,11 +323,9 @@ def sensitivity_table(part: pd.DataFrame, parameter: str, symbol: str) -> Table:
     for (data_set, p, r, method), group in groups_of(part, ["dataset", "p", "r", "method"]):
         best = group["mean"].max()
         cells = {row.value: _summary_cell(row, strong=row.mean >= best) for row in rows_of(group)}
-        laid = [Cell(setting_name(data_set, p, r, method))]
-        laid += [cells.get(value, Cell(MISSING)) for value in values]
-        for reference in group[list(references)].iloc[0]:
-            laid.append(Cell(MISSING if math.isnan(reference) else f"{reference:g}"))
-        rows.append(Row(laid))
+        printed = (MISSING if math.isnan(x) else f"{x:g}" for x in group[list(references)].iloc[0])
+        laid = [cells.get(value, Cell(MISSING)) for value in values]
+        rows.append(Row([Cell(setting_name(data_set, p, r, method)), *laid, *map(Cell, printed)]))
     notes = [_NOTES["best_of_row"], *([_NOTES["formula"]] if parameter == "r" else [])]
     header = ["Data set", *(f"{symbol} = {v:g}" for v in values), *references.values()]
     name = f"sensitivity-{parameter}"

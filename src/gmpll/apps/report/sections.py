@@ -112,18 +112,18 @@ def _data(scores: pd.DataFrame, infos: Sequence[DatasetInfo]) -> Section:
 
 def _remarks(section: str, data_sets: Collection[str]) -> list[str]:
     """Return the remarks that are about one of the data sets, or about none at all."""
-
-    def speaks_of_them(sentence: str) -> bool:
+    remarks = []
+    for sentence in paper.REMARKS.get(section, []):
         named = {name for name, printed in paper.PRINTED_NAMES.items() if printed in sentence}
-        return not named or not named.isdisjoint(data_sets)
-
-    return [sentence for sentence in paper.REMARKS.get(section, []) if speaks_of_them(sentence)]
+        if not named or not named.isdisjoint(data_sets):
+            remarks.append(sentence)
+    return remarks
 
 
 def _curves(scores: pd.DataFrame) -> Section:
     controlled = of_experiment(scores, "controlled")
     facts = found.fold_summary(controlled, METHOD_IN_SETTING, "inductive")
-    numbers = sorted(int(r) for r in facts.loc[facts["measured"] > 0, "r"].dropna().unique())
+    numbers = sorted(facts.loc[facts["measured"] > 0, "r"].dropna().astype(int).unique())
     tables = [layouts.curve_table(facts, r) for r in numbers]
     drawings = [figures.curve_figure(facts, r) for r in numbers]
     words = "curves" if facts["p"].nunique() > 1 else ""
