@@ -83,7 +83,12 @@ class RunProgress:
         if is_due and not self.console.is_terminal:
             self._last_line = now
             took = "by another runner" if seconds is None else f"in {duration(seconds)}"
-            self.note(f"{self._done}/{self._total}: {job.title}, {took}{self._outlook()}")
+            line = f"{self._done}/{self._total}: {job.title}, {took}"
+            line += f", {self._failed} failed" if self._failed else ""
+            if self._left is not None and self._done < self._total:
+                ends_at = time.strftime("%H:%M", time.localtime(time.time() + self._left))
+                line += f", about {duration(self._left)} left (until {ends_at})"
+            self.note(line)
 
     def end(self) -> None:
         """There is no more to tell."""
@@ -104,11 +109,3 @@ class RunProgress:
         if left is not None:
             left = max(left - (time.monotonic() - self._last_finished), 0.0)
         return Sight(text, self._done / max(self._total, 1), left)
-
-    def _outlook(self) -> str:
-        failed = f", {self._failed} failed" if self._failed else ""
-        left = self._left
-        if left is None or self._done >= self._total:
-            return failed
-        ends_at = time.strftime("%H:%M", time.localtime(time.time() + left))
-        return f"{failed}, about {duration(left)} left (until {ends_at})"

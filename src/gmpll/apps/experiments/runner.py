@@ -202,8 +202,13 @@ def _one_pass(tasks: Sequence[_Task], n_workers: int, progress: RunProgress) -> 
             progress.running([task.job for task in list(running.values())])
             yield report
     except BrokenExecutor:
+        # Each again in a process of its own, to find out which one kills its process: with two
+        # workers joblib uses processes even for a single task.
         for task in list(running.values()):
-            yield _attempt_alone(task)
+            try:
+                yield from Parallel(n_jobs=2)([delayed(_attempt_in_process)(task)])
+            except BrokenExecutor:
+                yield _died(task)
         yield from _one_pass(list(waiting), n_workers, progress)
     finally:
         reports.close()
@@ -216,17 +221,7 @@ def _one_pass_over(
     with closing(cluster.results(_attempt, tasks, n_workers)) as results:
         for task, report, running in results:
             progress.running([other.job for other in running])
-            yield _died(task) if report is None else report
-
-
-def _attempt_alone(task: _Task) -> _Report:
-    """Repeat a task in a process of its own, to find out whether it kills its process."""
-    try:
-        # With two workers joblib uses processes even for a single task.
-        (report,) = Parallel(n_jobs=2)([delayed(_attempt_in_process)(task)])
-        return report
-    except BrokenExecutor:
-        return _died(task)
+            yield report or _died(task)
 
 
 def _died(task: _Task) -> _Report:

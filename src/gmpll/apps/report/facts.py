@@ -2,12 +2,17 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
 
-from gmpll.apps.experiments.statistics import friedman_nemenyi, outcome, paired_t_test
+from gmpll.apps.experiments.statistics import (
+    RankComparison,
+    friedman_nemenyi,
+    outcome,
+    paired_t_test,
+)
 from gmpll.apps.report import paper
 from gmpll.apps.report.names import BASELINES, DEFAULT, OURS, ordered_data_sets, ordered_methods
 from gmpll.apps.report.scores_table import (
@@ -256,24 +261,7 @@ def _tests_against_ours(scores: pd.DataFrame, measure: str, *, sign: float = 1.0
     return tests.astype({"p": float, "r": float, "lead": float, "p_value": float})
 
 
-@dataclass(frozen=True)
-class RankFacts:
-    """Average ranks of methods over data sets, with Friedman's and Nemenyi's tests.
-
-    Without the methods and data sets that are left out, every method has a figure on every data
-    set. Ranks further apart than the critical difference differ significantly.
-    """
-
-    average_ranks: pd.Series  # 1 is best; sorted
-    pairwise_p_values: pd.DataFrame
-    critical_difference: float
-    p_value: float
-    data_sets: list[str]
-    left_out_methods: list[str]
-    left_out_data_sets: list[str]
-
-
-def rank_facts(scores: pd.DataFrame, experiment: str, measure: str) -> RankFacts | None:
+def rank_facts(scores: pd.DataFrame, experiment: str, measure: str) -> RankComparison | None:
     """Rank the methods over the data sets of an experiment.
 
     A data set of the controlled experiment counts once, with the mean over its configurations:
@@ -285,15 +273,11 @@ def rank_facts(scores: pd.DataFrame, experiment: str, measure: str) -> RankFacts
     if block.shape[0] < 2 or block.shape[1] < 3:
         return None
     found = friedman_nemenyi(block, level=ALPHA)
-    methods = block.columns
-    return RankFacts(
-        pd.Series(found.average_ranks, methods).sort_values(kind="stable"),
-        pd.DataFrame(found.pairwise_p_values, methods, methods),
-        found.critical_difference,
-        found.p_value,
-        data_sets=list(block.index),
-        left_out_methods=list(matrix.columns.difference(methods, sort=False)),
-        left_out_data_sets=list(matrix.index.difference(block.index, sort=False)),
+    return replace(
+        found,
+        average_ranks=found.average_ranks.sort_values(kind="stable"),
+        left_out_methods=[m for m in matrix.columns if m not in block.columns],
+        left_out_data_sets=[d for d in matrix.index if d not in block.index],
     )
 
 

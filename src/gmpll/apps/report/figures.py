@@ -13,8 +13,9 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import MaxNLocator
 
+from gmpll.apps.experiments.statistics import RankComparison
 from gmpll.apps.pages.svg import DRAWING_STYLE, INK, PALETTE, to_svg
-from gmpll.apps.report.facts import ALPHA, RankFacts
+from gmpll.apps.report.facts import ALPHA
 from gmpll.apps.report.layouts import counted, in_order, setting_name
 from gmpll.apps.report.names import (
     BASELINES,
@@ -212,7 +213,7 @@ def sensitivity_figure(facts: pd.DataFrame, parameter: str, symbol: str) -> Draw
     )
 
 
-def rank_figure(facts: RankFacts, name: str, title: str) -> Drawing:
+def rank_figure(facts: RankComparison, name: str, title: str) -> Drawing:
     """Draw a critical-difference diagram: methods that a bar joins do not differ."""
     from scikit_posthocs import critical_difference_diagram
 

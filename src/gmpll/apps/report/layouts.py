@@ -8,9 +8,10 @@ from typing import Any
 
 import pandas as pd
 
+from gmpll.apps.experiments.statistics import RankComparison
 from gmpll.apps.pages.tables import MISSING, Cell, Row, Table, count, difference, figure, number
 from gmpll.apps.report import paper
-from gmpll.apps.report.facts import RANKED_MEASURES, RankFacts
+from gmpll.apps.report.facts import RANKED_MEASURES
 from gmpll.apps.report.names import (
     BASELINES,
     DEFAULT,
@@ -298,7 +299,7 @@ def _listed(what: str, names: Collection[str]) -> list[str]:
     return [f"{what}: {', '.join(names)}."] if names else []
 
 
-def rank_table(facts: RankFacts, name: str, sets: str) -> Table:
+def rank_table(facts: RankComparison, name: str, sets: str) -> Table:
     """Lay out the average ranks behind a critical-difference diagram."""
     ranks = facts.average_ranks
     rows = [(str(method), number(rank, 2)) for method, rank in ranks.items()]
