@@ -12,12 +12,13 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from threading import Lock, Thread
+from typing import Any
 
 from joblib import Parallel, delayed
 from rich.console import Console
 
+from gmpll.apps.experiments import cluster
 from gmpll.apps.experiments.claims import claimed
-from gmpll.apps.experiments.cluster import Cluster
 from gmpll.apps.experiments.declaration import Declaration, expand, methods_of
 from gmpll.apps.experiments.jobs import Job
 from gmpll.apps.experiments.methods import check_packages
@@ -131,7 +132,7 @@ def run(
     declaration = folder.take_in(declaration)
     jobs = expand(declaration)
     home = None if data_home is None else str(data_home)
-    with nullcontext() if scheduler is None else Cluster(scheduler) as cluster:
+    with nullcontext() if scheduler is None else cluster.connected(scheduler) as client:
         folder.declare(declaration)
         folder.remove_leftovers()
         provenance, earlier = collect_provenance(), folder.starts()
@@ -149,13 +150,13 @@ def run(
                 attempts = 0 if result is None else result.facts["attempt"]
                 task = _Task(job, folder, home, attempts, os.getpid())
                 (timed if job.experiment == "timing" else others).append(task)
-        at_once = n_jobs or (1 if cluster is None else sys.maxsize)
-        n_workers = at_once if cluster is None else min(at_once, cluster.n_workers)
+        at_once = n_jobs or (1 if client is None else sys.maxsize)
+        n_workers = at_once if client is None else min(at_once, cluster.n_workers(client))
         to_do = [task.job for task in others + timed]
         progress.begin(to_do, len(jobs) - len(to_do), n_workers)
         try:
             for stage, limit in ((others, at_once), (timed, 1)):
-                for report in _work_off(stage, limit, progress, cluster):
+                for report in _work_off(stage, limit, progress, client):
                     progress.finished(report.job, report.seconds, report.error)
         finally:
             progress.end()
@@ -166,12 +167,12 @@ def run(
 
 
 def _work_off(
-    tasks: Sequence[_Task], n_workers: int, progress: RunProgress, cluster: Cluster | None = None
+    tasks: Sequence[_Task], n_workers: int, progress: RunProgress, client: Any = None
 ) -> Iterator[_Report]:
     """Do all tasks; wait for those that another runner is doing."""
     while tasks:
         by_id = {task.job.id: task for task in tasks}
-        one_pass = _one_pass if cluster is None else partial(_one_pass_over, cluster)
+        one_pass = _one_pass if client is None else partial(_one_pass_over, client)
         for report in one_pass(tasks, n_workers, progress):
             if report.done:
                 del by_id[report.job.id]
@@ -215,10 +216,10 @@ def _one_pass(tasks: Sequence[_Task], n_workers: int, progress: RunProgress) -> 
 
 
 def _one_pass_over(
-    cluster: Cluster, tasks: Sequence[_Task], n_workers: int, progress: RunProgress
+    client: Any, tasks: Sequence[_Task], n_workers: int, progress: RunProgress
 ) -> Iterator[_Report]:
     """Try every task once, on the workers of a cluster; go on if one of them dies."""
-    with closing(cluster.results(_attempt, tasks, n_workers)) as results:
+    with closing(cluster.results(client, _attempt, tasks, n_workers)) as results:
         for task, report, running in results:
             progress.running([other.job for other in running])
             yield report or _died(task)
