@@ -64,7 +64,10 @@ class Bar:
             return
         if not self._console.is_terminal:
             while not self._ended.wait(SECONDS_BETWEEN_LINES):
-                self._write_line(self._look())
+                sight = self._look()
+                line = sight.text if sight.share is None else f"{sight.text}: {_numbers(sight)}"
+                if sight.text:
+                    self._console.print(line, markup=False, highlight=False, soft_wrap=True)
             return
         with Live(
             console=self._console, auto_refresh=False, transient=True, redirect_stdout=False
@@ -84,11 +87,6 @@ class Bar:
             bar = ProgressBar(1.0, sight.share, width=BAR_WIDTH)
             line.add_row(text, bar, Text(_numbers(sight), no_wrap=True))
         return line
-
-    def _write_line(self, sight: Sight) -> None:
-        if sight.text:
-            line = sight.text if sight.share is None else f"{sight.text}: {_numbers(sight)}"
-            self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def _numbers(sight: Sight) -> str:

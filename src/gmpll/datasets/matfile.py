@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csc_array
 
 from gmpll._typing import Floats, Mask, Places
 from gmpll.datasets.errors import check_features, fault, refuse_rows
@@ -171,11 +170,17 @@ def _dense(
 ) -> NDArray[Any]:
     if len(shape) != 2 or min(shape) <= 0 or shape[0] * shape[1] > MAX_PLACES:
         raise NotUsableError(f"{name} has the shape {shape}, which is empty or too large")
-    used = slice(*ends[-1:].tolist())
-    parts = values[used].astype(np.float64), rows[used], ends.astype(np.int64)
-    try:
-        matrix = csc_array(parts, shape=shape)
-        matrix.check_format(full_check=True)
-    except ValueError as error:
-        raise NotUsableError(f"{name} is a damaged sparse matrix") from error
-    return matrix.toarray()
+    ends = ends.astype(np.int64)
+    sound = (
+        len(ends) == shape[1] + 1
+        and ends[0] == 0
+        and (np.diff(ends) >= 0).all()
+        and ends[-1] <= min(len(rows), len(values))
+        and ((rows >= 0) & (rows < shape[0])).all()
+    )
+    if not sound:
+        raise NotUsableError(f"{name} is a damaged sparse matrix")
+    dense = np.zeros(shape)
+    columns = np.repeat(np.arange(shape[1]), np.diff(ends))
+    np.add.at(dense, (rows[: ends[-1]], columns), values[: ends[-1]])
+    return dense

@@ -271,13 +271,13 @@ def _behave_as_worker(runner: int) -> None:
     """Make this process depend on its runner, once."""
     # Ctrl-C in a terminal reaches all processes; only the runner decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    Thread(target=_leave_after_the_runner, args=(runner, os.getppid()), daemon=True).start()
+    parent = os.getppid()
 
+    def leave_after_the_runner() -> None:
+        # A parent that is process 1, and not the runner, adopted this process before it got here.
+        while os.getppid() == parent and (parent > 1 or parent == runner):
+            time.sleep(_POLL_SECONDS)
+        with _at_work:  # the runner was killed: finish and save the job, then end
+            os._exit(0)
 
-def _leave_after_the_runner(runner: int, parent: int) -> None:
-    """End this process when its runner was killed, but let it finish and save its job first."""
-    # A parent that is process 1, and not the runner, adopted this process before it got here.
-    while os.getppid() == parent and (parent > 1 or parent == runner):
-        time.sleep(_POLL_SECONDS)
-    with _at_work:
-        os._exit(0)
+    Thread(target=leave_after_the_runner, daemon=True).start()

@@ -77,7 +77,14 @@ class RunFolder:
             if not names_a_file(file) or (self.data / f"{file}{SUFFIX}").exists():
                 continue
             name = names[file] = name_of(file)
-            kept, given = self.data / f"{name}{SUFFIX}", _archive(file, declaration)
+            kept = self.data / f"{name}{SUFFIX}"
+            if is_archive(file):
+                read_own(Path(file))  # or say why it cannot be read
+                given = Path(file).read_bytes()
+            else:
+                of_file = (item for item in declaration.experiments if file in item.datasets)
+                columns, draws = declaration.tables.get(file, {}), all(item.p for item in of_file)
+                given = archive_of_table(Path(file), columns, draws=draws)
             if kept.exists() and kept.read_bytes() != given:
                 raise ExperimentError(
                     f"{self.path} holds results on another data set named {name}: choose another "
@@ -205,16 +212,6 @@ class RunFolder:
         added = [item for item in again.experiments if item not in before.experiments]
         variants = {**before.variants, **again.variants}
         return Declaration((*before.experiments, *added), variants)
-
-
-def _archive(file: str, declaration: Declaration) -> bytes:
-    """Return the content of an archive that can be read, or that of a table as an archive."""
-    if is_archive(file):
-        read_own(Path(file))
-        return Path(file).read_bytes()
-    of_file = (item for item in declaration.experiments if file in item.datasets)
-    columns = declaration.tables.get(file, {})
-    return archive_of_table(Path(file), columns, draws=all(item.p for item in of_file))
 
 
 def _is_whole(result: Result) -> bool:

@@ -65,6 +65,7 @@ def to_markdown(table: Table) -> str:
 def to_latex(table: Table) -> str:
     """Return a table as a LaTeX ``table`` environment; it needs the package ``booktabs``."""
     columns = "l" + ("l" if table.is_text else "c") * (len(table.header) - 1)
+    two_lines = r"\shortstack{%s\\{\scriptsize %s}}"
     lines = [
         r"\begin{table}[htbp]",
         r"\centering",
@@ -78,17 +79,14 @@ def to_latex(table: Table) -> str:
     for row in table.rows:
         if row.is_apart:
             lines.append(r"\midrule")
-        lines.append(" & ".join(_latex_cell(cell) for cell in row.cells) + r" \\")
+        cells = [_cell(cell, latex_text, r"\textbf{%s}", two_lines) for cell in row.cells]
+        # A cell that begins with a bracket would be read as an argument of the line break before.
+        cells = [f"{{}}{text}" if text.startswith("[") else text for text in cells]
+        lines.append(" & ".join(cells) + r" \\")
     lines += [r"\bottomrule", r"\end{tabular}"]
     lines += [rf"\par\smallskip {{\footnotesize {latex_text(note)}}}" for note in table.notes]
     lines.append(r"\end{table}")
     return "\n".join(lines) + "\n"
-
-
-def _latex_cell(cell: Cell) -> str:
-    text = _cell(cell, latex_text, r"\textbf{%s}", r"\shortstack{%s\\{\scriptsize %s}}")
-    # A cell that begins with a bracket would be read as an argument of the line break before it.
-    return f"{{}}{text}" if text.startswith("[") else text
 
 
 def _cell(cell: Cell, escaped: Callable[[str], str], strong: str, lines: str) -> str:

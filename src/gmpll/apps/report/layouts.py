@@ -172,13 +172,25 @@ _error_cell = partial(_compared_cell, decimals=2)
 
 def win_tie_loss_table(facts: pd.DataFrame, *, corrected: bool) -> Table:
     """Lay out win/tie/loss counts by one of the two tests, with the paper's below."""
-    prefix = "corrected_" if corrected else ""
-    columns = [f"{prefix}{verdict}" for verdict in ("win", "tie", "loss")]
-    methods = ordered_methods(facts["method"])
+    methods, prefix = ordered_methods(facts["method"]), "corrected_" if corrected else ""
+    ours, theirs = (
+        [f"{by}{verdict}" for verdict in paper.Counts._fields] for by in (prefix, "paper_")
+    )
+
+    def cell(part: pd.DataFrame) -> Cell:
+        if part.empty:
+            return Cell(MISSING)
+        printed = part[theirs].dropna()
+        compared, expected = int(part["configurations"].sum()), int(part["expected"].sum())
+        return Cell(
+            str(paper.Counts(*part[ours].sum().astype(int))),
+            detail=str(paper.Counts(*printed.sum().astype(int))) if len(printed) else "",
+            note="" if compared == expected else f"{compared} of {expected} sets",
+        )
 
     def row(name: str, part: pd.DataFrame, *, is_apart: bool = False) -> Row:
         parts = [*(part[part["method"] == method] for method in methods), part]
-        return Row([Cell(name), *(_counts_cell(p, columns) for p in parts)], is_apart)
+        return Row([Cell(name), *map(cell, parts)], is_apart)
 
     by_set = groups_of(in_order(facts), ["dataset"])
     rows = [row(data_set_name(data_set), part) for (data_set,), part in by_set]
@@ -187,18 +199,6 @@ def win_tie_loss_table(facts: pd.DataFrame, *, corrected: bool) -> Table:
     notes += [_NOTES["plain_test"]] if corrected else []
     name = "win-tie-loss-corrected" if corrected else "win-tie-loss"
     return _table(name, ["Data set", *methods, "sum"], rows, facts, notes)
-
-
-def _counts_cell(part: pd.DataFrame, columns: Sequence[str]) -> Cell:
-    if part.empty:
-        return Cell(MISSING)
-    printed = part[["paper_win", "paper_tie", "paper_loss"]].dropna()
-    compared, expected = int(part["configurations"].sum()), int(part["expected"].sum())
-    return Cell(
-        str(paper.Counts(*(int(part[column].sum()) for column in columns))),
-        detail=str(paper.Counts(*(int(x) for x in printed.sum()))) if len(printed) else "",
-        note="" if compared == expected else f"{compared} of {expected} sets",
-    )
 
 
 def accuracy_table(facts: pd.DataFrame, measure: str) -> Table:
