@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Iterable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -127,33 +126,26 @@ def disambiguate(
     from rich.console import Console
 
     console = Console(highlight=False)
-    say = partial(console.print, markup=False, soft_wrap=True)
     folder = out or input.with_name(f"{table_stem(input)}-resolved")
     with plain_errors(folder):
         from gmpll._progress import begin, plan
         from gmpll.apps.decisions.archive import check_not_under_review
         from gmpll.apps.progress import shown
+        from gmpll.apps.tables import steps
         from gmpll.apps.tables.decided import resolve_decided
         from gmpll.apps.tables.errors import counted
         from gmpll.apps.tables.guesses import guess_roles
         from gmpll.apps.tables.labels import options_of
         from gmpll.apps.tables.output import OWN_FILES, check_target, decisions_in, write_folder
         from gmpll.apps.tables.resolving import prepare
-        from gmpll.apps.tables.steps import (
-            CANDIDATES,
-            READING,
-            candidate_steps,
-            disambiguation_steps,
-            reading_steps,
-        )
         from gmpll.apps.tables.tables import read_table
 
         chosen = options_of(given, options.split)
         if not dry_run:
             check_target(folder, force=force, own_files=OWN_FILES)
             check_not_under_review(folder)
-        with shown(), plan(reading_steps(input)):
-            begin(READING)
+        with shown(), plan(steps.reading_steps(input)):
+            begin(steps.READING)
             table = read_table(input, format=format, delimiter=delimiter, encoding=encoding)
             roles = guess_roles(table, chosen)
         notes = f" ({'; '.join(table.notes)})" if table.notes else ""
@@ -161,8 +153,8 @@ def disambiguate(
         console.print(f"{table.name}: {size}{notes}", markup=False)
         titles = {"used as": "", "what": "", "change it with": "dim"}
         _print_grid(console, titles, roles.described())
-        with shown(), plan(candidate_steps(*table.frame.shape)):
-            begin(CANDIDATES)
+        with shown(), plan(steps.candidate_steps(*table.frame.shape)):
+            begin(steps.CANDIDATES)
             prepared = prepare(table, roles, chosen)
         _print_sets(console, prepared)
         if dry_run:
@@ -171,26 +163,26 @@ def disambiguate(
         held = decisions_in(folder, prepared)
         if held:
             taken = counted(len(held), "decision", "is")
-            say(f"Note: {taken} taken along from the review in {folder}.")
+            typer.echo(f"Note: {taken} taken along from the review in {folder}.")
         command = shlex.join(["gmpll", *sys.argv[1:]])
-        with shown(), plan(disambiguation_steps(*table.frame.shape)):
+        with shown(), plan(steps.disambiguation_steps(*table.frame.shape)):
             resolution = resolve_decided(prepared, held)
             files, archived = write_folder(
                 resolution, folder, escape=escape_formulas, held=held, command=command
             )
         _print_results(console, resolution)
         for file in files:
-            say(f"  {file}")
+            typer.echo(f"  {file}")
         if archived is not None:
-            say(
+            typer.echo(
                 "Note: the rows, labels or candidates are others than those reviewed in this "
                 f"folder. {archived.carried_over} of {archived.rows} reviewed rows were recognised "
                 "by their ids and keep their decision. The earlier review is in "
                 f"{archived.folder}; to have its labels:"
             )
-            say(f"  gmpll review {archived.folder} --export FILE")
-        say("Next: open the report, or go through the doubtful rows with")
-        say(f"  gmpll review {folder}")
+            typer.echo(f"  gmpll review {archived.folder} --export FILE")
+        typer.echo("Next: open the report, or go through the doubtful rows with")
+        typer.echo(f"  gmpll review {folder}")
 
 
 def _print_grid(console: Console, columns: dict[str, str], rows: Iterable[Sequence[str]]) -> None:

@@ -49,16 +49,14 @@ class RunProgress:
     def __init__(self, console: Console) -> None:
         self.console = console
         self._bar: Bar | None = None
-        self._total = self._done = self._failed = 0
-        self._estimate = TimeEstimate([], 1)
-        self._left: float | None = None  # seconds, when the last job had finished
         self._running = ""
         self._last_line = self._last_finished = float("-inf")
 
     def begin(self, jobs: Sequence[Job], done: int, n_workers: int) -> None:
         """``jobs`` are to be run, ``done`` more have been run earlier."""
         self._total, self._done, self._failed = done + len(jobs), done, 0
-        self._estimate, self._left = TimeEstimate(jobs, n_workers), None
+        self._estimate = TimeEstimate(jobs, n_workers)
+        self._left: float | None = None  # seconds, when the last job had finished
         if self.console.is_terminal:
             self._bar = Bar(self.console, self.look)
             self._bar.start()

@@ -1,7 +1,7 @@
 """From facts to laid-out tables, one function per table."""
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -213,33 +213,35 @@ def accuracy_table(facts: pd.DataFrame, measure: str) -> Table:
         notes[0] += _NOTES["second_line"]
         notes += _not_run(ordered_methods(facts["method"]), data_sets, measure)
     notes.insert(1, _NOTES["spread"])
-    columns: dict[tuple[str, ...], str] = {(name,): data_set_name(name) for name in data_sets}
-    return _table_by_method(measure, facts, columns, _accuracy_cell, notes, where=where)
+    return _table_by_method(measure, facts, _accuracy_cell, notes, where=where)
 
 
 def _table_by_method(
     name: str,
     facts: pd.DataFrame,
-    columns: Mapping[tuple[str, ...], str],
     cell_of: Callable[[Any], Cell],
     notes: list[str],
+    of_rows: str = "{}",
     **words: Any,
 ) -> Table:
-    """Lay out a row per method and a cell per column: data set and, where there are any, rows.
+    """Lay out a row per method and a cell per data set and, where there are any, rows of it.
 
     Our methods, the compared ones and the baselines stand apart.
     """
-    keys = ["method", "dataset", *(["rows"] if "rows" in facts else [])]
-    cells = {tuple(getattr(row, key) for key in keys): cell_of(row) for row in rows_of(facts)}
-    rows: list[Row] = []
-    kind_above = ""
+    keys = ["dataset", *(["rows"] if "rows" in facts else [])]
+    columns = list(in_order(facts)[keys].drop_duplicates().itertuples(index=False, name=None))
+    cells = {
+        (row.method, *(getattr(row, key) for key in keys)): cell_of(row) for row in rows_of(facts)
+    }
+    rows, kind_above = list[Row](), ""
     for method in ordered_methods(facts["method"]):
         found = [cells.get((method, *column), Cell(MISSING)) for column in columns]
         own = method in (DEFAULT, OURS)
         kind = "baseline" if method in BASELINES else "own" if own else "compared"
         rows.append(Row([Cell(method), *found], is_apart=kind_above not in ("", kind)))
         kind_above = kind
-    return _table(name, ["Method", *columns.values()], rows, facts, notes, **words)
+    titles = (", ".join((data_set_name(of), *map(of_rows.format, part))) for of, *part in columns)
+    return _table(name, ["Method", *titles], rows, facts, notes, **words)
 
 
 def _accuracy_cell(row: Any) -> Cell:
@@ -252,8 +254,8 @@ def _accuracy_cell(row: Any) -> Cell:
 
 def error_table(facts: pd.DataFrame) -> Table:
     """Lay out the mean absolute errors of the real-world sets: a row per method."""
-    columns, notes = _parts_of_sets(facts, " rows"), [_marks_explained(facts), _NOTES["spread"]]
-    return _table_by_method("absolute-error-real-world", facts, columns, _error_cell, notes)
+    name, notes = "absolute-error-real-world", [_marks_explained(facts), _NOTES["spread"]]
+    return _table_by_method(name, facts, _error_cell, notes, of_rows="{} rows")
 
 
 def crowd_table(facts: pd.DataFrame) -> Table:
@@ -264,16 +266,7 @@ def crowd_table(facts: pd.DataFrame) -> Table:
     def cell(row: Any) -> Cell:
         return _summary_cell(row, strong=row.best, unit="random states")
 
-    return _table_by_method("crowd", facts, _parts_of_sets(facts), cell, notes)
-
-
-def _parts_of_sets(facts: pd.DataFrame, suffix: str = "") -> dict[tuple[str, ...], str]:
-    """Name the columns of a table that has one for every part of every data set."""
-    parts = rows_of(in_order(facts)[["dataset", "rows"]].drop_duplicates())
-    return {
-        (part.dataset, part.rows): f"{data_set_name(part.dataset)}, {part.rows}{suffix}"
-        for part in parts
-    }
+    return _table_by_method("crowd", facts, cell, notes)
 
 
 def error_by_setting_table(facts: pd.DataFrame) -> Table:
