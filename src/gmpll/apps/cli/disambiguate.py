@@ -18,7 +18,7 @@ from gmpll.apps.cli.outputs import table_stem
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from gmpll.apps.tables.resolving import Prepared, Resolution
+    from gmpll.apps.tables.resolving import Resolution
 
 #: Annotators with a line of their own.
 _SHOWN = 10
@@ -156,7 +156,13 @@ def disambiguate(
         with shown(), plan(steps.candidate_steps(*table.frame.shape)):
             begin(steps.CANDIDATES)
             prepared = prepare(table, roles, chosen)
-        _print_sets(console, prepared)
+        sizes = prepared.sets.mask.sum(axis=1)
+        console.print(
+            f"{prepared.sets.mask.shape[1]} labels, {sizes.mean():.2f} candidates a row on "
+            f"average, {counted(int((sizes > 1).sum()), 'row')} ambiguous."
+        )
+        for problem in prepared.problems:
+            console.print(f"Note: {problem}.", markup=False)
         if dry_run:
             console.print("Dry run: nothing was written.")
             return
@@ -197,19 +203,6 @@ def _print_grid(console: Console, columns: dict[str, str], rows: Iterable[Sequen
         styles = [style.replace("right", "") for style in columns.values()]
         grid.add_row(*map(Text, row, styles))
     console.print(grid)
-
-
-def _print_sets(console: Console, prepared: Prepared) -> None:
-    from gmpll.apps.tables.errors import counted
-
-    mask = prepared.sets.mask
-    sizes = mask.sum(axis=1)
-    console.print(
-        f"{mask.shape[1]} labels, {sizes.mean():.2f} candidates a row on average, "
-        f"{counted(int((sizes > 1).sum()), 'row')} ambiguous."
-    )
-    for problem in prepared.problems:
-        console.print(f"Note: {problem}.", markup=False)
 
 
 def _print_results(console: Console, resolution: Resolution) -> None:

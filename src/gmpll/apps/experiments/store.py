@@ -161,8 +161,7 @@ class RunFolder:
 
     def load_all(self, jobs: Iterable[Job]) -> dict[str, Result]:
         """Return the results that there are, by job id."""
-        found = ((job.id, self.load(job)) for job in jobs)
-        return {job_id: result for job_id, result in found if result is not None}
+        return {job.id: result for job in jobs if (result := self.load(job)) is not None}
 
     def remove_leftovers(self) -> None:
         """Remove what killed processes had begun to write, but nothing that is being written."""

@@ -32,7 +32,6 @@ ALPHA = 0.05
 _ROUNDING = 1e-12
 #: What the ranking shows of every method; it ranks by the first, else by the last.
 RANKED_MEASURES = ("inductive", "transductive", "candidate_lift")
-_VERDICTS = ("win", "tie", "loss")
 _TEST_FACTS = ["pairs", "lead", "p_value", "verdict", "corrected_p_value", "corrected_verdict"]
 _STATISTICS = ("n_samples", "n_features", "n_classes", "mean_candidates")
 _JOB = [*METHOD_IN_SETTING, "parameter", "value"]
@@ -221,16 +220,18 @@ def win_tie_loss_facts(scores: pd.DataFrame) -> pd.DataFrame:
     """
     controlled = of_experiment(scores, "controlled")
     tests = _tests_against_ours(controlled, "inductive")
-    counted = [f"{prefix}{verdict}" for prefix in ("", "corrected_") for verdict in _VERDICTS]
+    counted = [
+        f"{prefix}{verdict}" for prefix in ("", "corrected_") for verdict in paper.Counts._fields
+    ]
     for name in counted:
         prefix, _, verdict = name.rpartition("_")
         tests[name] = tests[f"{prefix}_verdict" if prefix else "verdict"] == verdict
     facts = tests.groupby(["dataset", "method"], sort=False)[counted].sum().reset_index()
-    facts["configurations"] = facts[list(_VERDICTS)].sum(axis=1)
+    facts["configurations"] = facts[list(paper.Counts._fields)].sum(axis=1)
     configurations = controlled.drop_duplicates(SETTING).groupby("dataset").size()
     facts["expected"] = facts["dataset"].map(configurations)
     printed = [paper.WIN_TIE_LOSS.get((row.dataset, row.method)) for row in rows_of(facts)]
-    for verdict in _VERDICTS:
+    for verdict in paper.Counts._fields:
         facts[f"paper_{verdict}"] = [getattr(counts, verdict, math.nan) for counts in printed]
     return facts
 
