@@ -38,9 +38,8 @@ except ImportError as error:
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
 
-from gmpll._typing import AnyFloats, RandomSource
+from gmpll._typing import AnyFloats
 from gmpll.arrays import Array, array_namespace
 from gmpll.engines.base import Engine, Neighbors
 from gmpll.engines.dask_blocks import (
@@ -158,16 +157,6 @@ class DaskEngine(Engine):
         drawn = X[rows[order]].compute()
         return drawn[np.argsort(order)]
 
-    def with_rows(self, array: Array, rows: NDArray[np.integer], values: Array) -> Array:
-        """Replace rows partition by partition; the values are in the memory of this process."""
-        ends = np.searchsorted(rows, np.cumsum(array.chunks[0]))
-        replace = dask.delayed(_with_rows, pure=False)
-        blocks, start, first = [], 0, 0
-        for block, size, last in zip(row_blocks_of(array), array.chunks[0], ends, strict=True):
-            blocks.append(replace(block, rows[first:last] - start, values[first:last]))
-            start, first = start + size, last
-        return from_blocks(blocks, array.chunks[0], array)
-
     def choose_search(self, search: Any, n_rows: int, n_features: int) -> Any:
         """Return ``"exact"`` or ``"approximate"``, by the rules for NumPy arrays.
 
@@ -180,27 +169,16 @@ class DaskEngine(Engine):
             )
         return _NUMPY.choose_search(search, n_rows, max(n_features, TREE_FEATURES + 1))
 
-    def nearest_neighbors(
-        self,
-        rows: Array,
-        k: int,
-        queries: Array | None = None,
-        *,
-        search: Any = "exact",
-        random_state: RandomSource = 0,
-        n_jobs: int | None = None,
+    def _inexact(
+        self, rows: Array, k: int, search: Any, rng: np.random.RandomState, **options: Any
     ) -> Neighbors:
-        """Find the k nearest rows, one pair of partitions at a time, or in groups of near rows.
+        chosen = np.sort(rng.permutation(rows.shape[0])[:SAMPLE_ROWS])
+        sample = Numbered(chosen, self.rows_on_host(rows, chosen).astype(np.float32))
+        return neighbors_by_groups(RowBlocks(rows), sample, rows.shape[0], k, rng, self.keep)
 
-        Those of the rows themselves are kept: they take longest.
-        """
+    def _exact(self, rows: Array, k: int, queries: Array | None, **options: Any) -> Neighbors:
+        """Search one pair of partitions at a time; what rows themselves get is kept."""
         blocks = RowBlocks(rows)
-        k = max(0, min(k, rows.shape[0] - (queries is None)))
-        if search == "approximate" and queries is None and k > 0:
-            rng = check_random_state(random_state)
-            chosen = np.sort(rng.permutation(rows.shape[0])[:SAMPLE_ROWS])
-            sample = Numbered(chosen, self.rows_on_host(rows, chosen).astype(np.float32))
-            return neighbors_by_groups(blocks, sample, rows.shape[0], k, rng, self.keep)
         if queries is None:
             searched, starts, sizes = blocks.blocks, blocks.starts, blocks.sizes
         else:
@@ -345,14 +323,6 @@ def _gather(indices: NDArray[np.integer], found: NDArray[Any] | None, *held: Any
             found[inside] = rows[indices[inside] - start]
     assert found is not None
     return found
-
-
-def _with_rows(
-    block: NDArray[Any], rows: NDArray[np.integer], values: NDArray[Any]
-) -> NDArray[Any]:
-    block = block.copy()
-    block[rows] = values
-    return block
 
 
 def _aims(indices: NDArray[np.integer], bounds: NDArray[np.integer]) -> list[int]:
