@@ -45,7 +45,8 @@ MAX_SCORE = 10.0
 N_FOLDS, CHOICE_ROWS, MIN_CHOICE_ROWS = 3, 3000, 100
 #: Learning rate and weight decay of the linear model and of all others, as their authors' lists
 #: of tuned values have them.
-LINEAR_TRAINING, OTHER_TRAINING = (1e-2, 1e-2), (1e-3, 1e-5)
+LINEAR_TRAINING = {"learning_rate": 1e-2, "weight_decay": 1e-2}
+OTHER_TRAINING = {"learning_rate": 1e-3, "weight_decay": 1e-5}
 #: Largest seed that is handed to PyTorch.
 MAX_SEED = 2**31 - 1
 
@@ -129,10 +130,9 @@ class _Network(ProbabilityMixin, BasePartialLabelClassifier):
             )
         if shape is None:
             self._scaling: Any = Scaling(X, standardize=self.standardize)
-        elif self.standardize:
-            self._scaling = float(X.mean()), float(X.std()) or 1.0
         else:
-            self._scaling = 0.0, 1.0
+            whole = (float(X.mean()), float(X.std()) or 1.0)
+            self._scaling = whole if self.standardize else (0.0, 1.0)
         return self._inputs(X)
 
     def _inputs(self, X: Floats) -> Tensor:
@@ -160,10 +160,8 @@ class _Network(ProbabilityMixin, BasePartialLabelClassifier):
     # Training
 
     def _trainer(self, seed: int, name: str) -> Trainer:
-        rate, decay = LINEAR_TRAINING if name == "linear" else OTHER_TRAINING
-        chosen = {"learning_rate": rate, "weight_decay": decay}
-        names = {each.name for each in fields(Trainer)} - {"seed"}
-        settings: dict[str, Any] = {name: getattr(self, name) for name in names}
+        settings = {s.name: getattr(self, s.name) for s in fields(Trainer) if s.name != "seed"}
+        chosen = LINEAR_TRAINING if name == "linear" else OTHER_TRAINING
         settings |= {name: value for name, value in chosen.items() if settings[name] == "auto"}
         return Trainer(seed=seed, **settings)
 

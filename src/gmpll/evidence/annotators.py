@@ -136,19 +136,6 @@ class AnnotatorModel:
     True
     """
 
-    posterior_: Floats
-    classes_: NDArray[Any]
-    class_prior_: Floats
-    annotators_: Annotators
-    outside_probability_: Floats
-    feature_weight_: Floats
-    feature_gain_: float
-    feature_prior_: Floats
-    strength_: float
-    item_strength_: float
-    log_likelihood_: float
-    n_iter_: int
-
     def __init__(self, *, n_samples: int = 100, random_state: int = 0) -> None:
         self.n_samples = n_samples
         self.random_state = random_state
@@ -400,8 +387,9 @@ def _read_votes(votes: Any) -> tuple[sp.csr_array, NDArray[Any], NDArray[Any] | 
             f"Numbers of votes have the shape {counts.shape}: a row per item and a column per "
             "label are needed."
         )
-    if not (np.isfinite(counts).all() and (counts >= 0).all()):
-        row, column = np.argwhere(~(np.isfinite(counts) & (counts >= 0)))[0]
+    bad = np.argwhere(~(np.isfinite(counts) & (counts >= 0)))
+    if len(bad):
+        row, column = bad[0]
         raise ValueError(
             f"The number of votes is {counts[row, column]} in row {row}, column {column}: it must "
             "not be negative."

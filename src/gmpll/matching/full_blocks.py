@@ -13,9 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
+from sklearn.utils import gen_batches
 
+from gmpll._threads import balanced_blocks
 from gmpll._typing import AnyFloats, Floats, Mask
-from gmpll.graph.cosine import row_blocks, upper_triangle
+from gmpll.graph.cosine import upper_triangle
 from gmpll.matching.affinity import DenseLayout, PackedLayout
 from gmpll.matching.full_tiles import FinalAffinity, FullAffinity, affinity_sums
 
@@ -156,7 +158,7 @@ class Batch(NamedTuple):
 def difference_matrix(gram: AnyFloats, affinity: FinalAffinity, dtype: DTypeLike) -> AnyFloats:
     """Return F_1 - F_0, rounded, from all inner products of scaled rows, which are overwritten."""
     differences = np.empty(gram.shape, dtype=dtype)
-    for rows in row_blocks(len(gram), max(1, CACHED_ENTRIES // max(len(gram), 1))):
+    for rows in balanced_blocks(len(gram), max(1, CACHED_ENTRIES // max(len(gram), 1))):
         differences[rows] = same_less_different(affinity, gram[rows], dtype)
     return differences
 
@@ -266,7 +268,7 @@ def _batches(sizes: Sequence[int], tile: int) -> Iterator[Batch]:
                     first, second = (slice(p.start + start, p.stop + start) for p in places)
                     yield Batch(first, second, 1)
         elif size > 0:
-            for labels in row_blocks(n_labels, max(1, tile**2 // (2 * size**2))):
+            for labels in gen_batches(n_labels, max(1, tile**2 // (2 * size**2))):
                 place = slice(end + labels.start * size, end + labels.stop * size)
                 yield Batch(place, place, labels.stop - labels.start)
         end += n_labels * size

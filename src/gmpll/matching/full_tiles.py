@@ -12,6 +12,7 @@ from functools import cached_property, partial
 from typing import Any, Self
 
 import numpy as np
+from sklearn.utils import gen_batches
 
 from gmpll._typing import Floats
 from gmpll.arrays import (
@@ -23,7 +24,7 @@ from gmpll.arrays import (
     is_dask_array,
     is_torch_array,
 )
-from gmpll.graph.cosine import row_blocks, upper_triangle
+from gmpll.graph.cosine import upper_triangle
 from gmpll.matching.affinity import (
     ZERO_AFFINITY,
     AffinityStatistics,
@@ -249,7 +250,7 @@ class FullAffinity:
             tile = max(1, self.tile // 2)
             arrays = (left, right, *weights)
             lefts, *columns = [
-                [array[rows, :] for rows in row_blocks(array.shape[0], tile)] for array in arrays
+                [array[rows, :] for rows in gen_batches(array.shape[0], tile)] for array in arrays
             ]
             join = xp.concat
         strips = []

@@ -19,8 +19,11 @@ from gmpll.base import BasePartialLabelClassifier, ProbabilityMixin
 from gmpll.rounding import best_labels, confidences_within
 
 
+@with_parameters
 class _Floor(ProbabilityMixin, BasePartialLabelClassifier):
     """A baseline that never looks at the features."""
+
+    random_state: Seed = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -28,7 +31,6 @@ class _Floor(ProbabilityMixin, BasePartialLabelClassifier):
         return tags
 
 
-@with_parameters
 class RandomCandidate(_Floor):
     """Draw one of the candidates.
 
@@ -54,8 +56,6 @@ class RandomCandidate(_Floor):
            [0. , 0. , 1. ]])
     """
 
-    random_state: Seed = None
-
     def _fit(self, X: Floats, mask: Mask, rng: RandomState) -> Floats:
         uniform = mask / mask.sum(axis=1, keepdims=True)
         self._upper_ends = np.cumsum(uniform.mean(axis=0))
@@ -73,7 +73,6 @@ class RandomCandidate(_Floor):
         return np.eye(n_labels)[label]
 
 
-@with_parameters
 class MostFrequentCandidate(_Floor):
     """Choose the candidate that most candidate sets contain.
 
@@ -98,8 +97,6 @@ class MostFrequentCandidate(_Floor):
     >>> MostFrequentCandidate(random_state=0).fit([[0.0]] * 4, sets).labels_
     array(['b', 'b', 'c', 'b'], dtype='<U1')
     """
-
-    random_state: Seed = None
 
     def _fit(self, X: Floats, mask: Mask, rng: RandomState) -> Floats:
         frequency = mask.mean(axis=0)

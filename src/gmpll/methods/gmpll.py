@@ -2,7 +2,8 @@
 
 import copy
 from dataclasses import field
-from typing import Annotated, Any
+from functools import cached_property
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -247,18 +248,17 @@ class GMPLL(ProbabilityMixin, BasePartialLabelClassifier):
         """Make the matched labels the only candidates of the training rows."""
         n_classes = int(self._seen.sum())
         self._matched = engine_of(labels).map_rows(lambda found: one_hot(found, n_classes), labels)
+        self.__dict__.pop("_matched_affinity", None)  # of an earlier fit
         if self._is_full and self.prediction == "independent":
-            self._matched_affinity = self._affinity(self._graph, self._matched)
+            _ = self._matched_affinity  # made now, not in the first prediction
+
+    @cached_property
+    def _matched_affinity(self) -> Any:
+        return self._affinity(self._graph, self._matched)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what is made of the view, whose rows files need not hold."""
         return {k: v for k, v in super().__getstate__().items() if k != "_matched_affinity"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Make again what was left out."""
-        super().__setstate__(state)
-        if "_matched" in state and self._is_full and self.prediction == "independent":
-            self._matched_affinity = self._affinity(self._graph, self._matched)
 
     def _scores(self, X: Array) -> Array:
         engine = engine_of(self._view.rows)
@@ -331,18 +331,14 @@ class GMPLL(ProbabilityMixin, BasePartialLabelClassifier):
 
 def is_local_matching(estimator: Any) -> bool:
     """Whether it is a GMPLL on the graph of nearest neighbours."""
-    return (
-        isinstance(estimator, GMPLL)
-        and isinstance(estimator.graph, str)
-        and estimator.graph == "local"
-    )
+    given = estimator.graph if isinstance(estimator, GMPLL) else None
+    return isinstance(given, str) and given == "local"
 
 
-class _WeightMatrix:
+class _WeightMatrix(NamedTuple):
     """Weights that the user gave."""
 
-    def __init__(self, weights: sp.csr_array) -> None:
-        self.weights = weights
+    weights: sp.csr_array
 
     def to_queries(self, queries: Floats) -> None:
         """Nothing is known of unseen rows."""
