@@ -128,6 +128,20 @@ class ConfidenceRegression(DecisionMixin, BasePartialLabelClassifier):
     """A method that alternates between confidences and the regression that learns them.
 
     ``_fit`` ends with ``_regressor``, whose scores of unseen rows decide.
+
+    Parameters
+    ----------
+    max_iter : int, default=50
+        Largest number of iterations; reaching it is a regular end and gives no warning.
+    tol : float, default=1e-3
+        The iterations end when no confidence changes by more than this.
+    unit_rows : bool, default=False
+        Whether rows are scaled to length one (after z-scoring).
+
+    Attributes
+    ----------
+    n_iter_ : int
+        Number of iterations.
     """
 
     regularization: Positive = 0.05

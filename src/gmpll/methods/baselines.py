@@ -21,7 +21,13 @@ from gmpll.rounding import best_labels, confidences_within
 
 @with_parameters
 class _Floor(ProbabilityMixin, BasePartialLabelClassifier):
-    """A baseline that never looks at the features."""
+    """A baseline that never looks at the features.
+
+    Parameters
+    ----------
+    random_state : int, RandomState instance or None, default=None
+        Seed of the draws.
+    """
 
     random_state: Seed = None
 
@@ -31,21 +37,17 @@ class _Floor(ProbabilityMixin, BasePartialLabelClassifier):
         return tags
 
 
+@with_parameters
 class RandomCandidate(_Floor):
     """Draw one of the candidates.
 
     A training row gets any of its candidates with equal probability. An unseen row has no
     candidates; it gets the label that a random candidate of a random training row would have.
 
-    Parameters
-    ----------
-    random_state : int, RandomState instance or None, default=None
-        Seed of the draws.
-
     Attributes
     ----------
-    classes_, labels_, label_confidences_, n_features_in_, feature_names_in_
-        See :class:`gmpll.base.BasePartialLabelClassifier`. The confidences are uniform.
+    label_confidences_ : ndarray of shape (n_samples, n_classes)
+        Uniform.
 
     Examples
     --------
@@ -73,6 +75,7 @@ class RandomCandidate(_Floor):
         return np.eye(n_labels)[label]
 
 
+@with_parameters
 class MostFrequentCandidate(_Floor):
     """Choose the candidate that most candidate sets contain.
 
@@ -86,9 +89,8 @@ class MostFrequentCandidate(_Floor):
 
     Attributes
     ----------
-    classes_, labels_, label_confidences_, n_features_in_, feature_names_in_
-        See :class:`gmpll.base.BasePartialLabelClassifier`. The confidences are proportional to the
-        frequencies.
+    label_confidences_ : ndarray of shape (n_samples, n_classes)
+        Proportional to the frequencies.
 
     Examples
     --------
@@ -124,9 +126,8 @@ class AnyCandidate(ProbabilityMixin, BasePartialLabelClassifier):
     ----------
     estimator_ : classifier
         The fitted classifier; its classes are column numbers of the labels that occur.
-    classes_, labels_, label_confidences_, n_features_in_, feature_names_in_
-        See :class:`gmpll.base.BasePartialLabelClassifier`. ``labels_`` is the candidate that the
-        trained classifier prefers.
+    labels_ : ndarray of shape (n_samples,)
+        The candidates that the trained classifier prefers.
 
     Examples
     --------

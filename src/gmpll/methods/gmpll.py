@@ -113,8 +113,6 @@ class GMPLL(ProbabilityMixin, BasePartialLabelClassifier):
         rows; 1.0 for an exact search, NaN for the other graphs.
     matching_ : MatchingProblem
         Local graph: what the rows were matched by, see :func:`gmpll.explain`.
-    classes_, labels_, n_features_in_, feature_names_in_
-        See :class:`gmpll.base.BasePartialLabelClassifier`.
 
     Notes
     -----

@@ -70,8 +70,6 @@ class LSBCMM(ProbabilityMixin, BasePartialLabelClassifier):
     max_gate_iter : int, default=10
         Largest number of L-BFGS iterations for the gates in one round. They start from the gates
         of the round before and need not converge; the bound rises all the same.
-    standardize, random_state
-        As in every method, see :class:`gmpll.base.BasePartialLabelClassifier`.
 
     Attributes
     ----------
@@ -84,9 +82,8 @@ class LSBCMM(ProbabilityMixin, BasePartialLabelClassifier):
     gates_ : ndarray of shape (n_features_in_ + 1, n_components - 1)
         Biases (first row) and weights of the gates, for the features as the method uses them
         (z-scored unless ``standardize=False``).
-    classes_, labels_, label_confidences_, n_features_in_, feature_names_in_
-        See :class:`gmpll.base.BasePartialLabelClassifier`. The confidences are the predicted
-        probabilities, restricted to the candidates.
+    label_confidences_ : ndarray of shape (n_samples, n_classes)
+        The predicted probabilities, restricted to the candidates.
 
     Notes
     -----

@@ -71,9 +71,6 @@ class M3PL(DecisionMixin, BasePartialLabelClassifier):
     svm_tol : float, default=1e-3
         Tolerance of the SVM, relative to the scores where these are below one. A large ``C_max``
         makes it slow: consider 1e-2 from ``C_max=10`` on.
-    standardize, random_state
-        As in every method, see :class:`gmpll.base.BasePartialLabelClassifier`; the seed
-        also orders the SVM's coordinate steps.
 
     Attributes
     ----------
@@ -87,14 +84,14 @@ class M3PL(DecisionMixin, BasePartialLabelClassifier):
         Weights of the z-scored features, a row for every label that some training row contains.
     intercept_ : ndarray of shape (n_seen_classes,)
         Biases.
-    classes_, labels_, label_confidences_, n_features_in_, feature_names_in_
-        See :class:`gmpll.base.BasePartialLabelClassifier`. ``labels_`` is the final assignment,
-        which respects the class sizes; the confidences are zeros and ones.
+    labels_ : ndarray of shape (n_samples,)
+        The final assignment, which respects the class sizes; its confidences are zeros and ones.
 
     Notes
     -----
     Cost: about 30 to 140 rounds, each an SVM of ``O(m * q * d)`` per pass and a linear programme
-    with one variable per candidate. Memory ``O(m * (q + d))``.
+    with one variable per candidate. Memory ``O(m * (q + d))``. The seed also orders the SVM's
+    coordinate steps.
 
     What was chosen where the literature leaves room is listed on the page :doc:`/methods`.
 

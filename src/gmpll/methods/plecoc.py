@@ -69,9 +69,6 @@ class PLECOC(DecisionMixin, BasePartialLabelClassifier):
     gamma : "auto" or float, default="auto"
         Width :math:`\exp(-\gamma \|x - x'\|^2)` of their kernel; "auto" is one over the number
         of features.
-    standardize, n_jobs, random_state
-        As in every method, see :class:`gmpll.base.BasePartialLabelClassifier`; the
-        threads share the columns, and the seed also draws the code.
 
     Attributes
     ----------
@@ -80,9 +77,10 @@ class PLECOC(DecisionMixin, BasePartialLabelClassifier):
         of ``classes_``.
     performance_ : ndarray of shape (n_seen_classes, n_columns_found)
         The matrix :math:`\hat H`; rows sum to one.
-    classes_, labels_, label_confidences_, n_features_in_, feature_names_in_
-        See :class:`gmpll.base.BasePartialLabelClassifier`. ``labels_`` are decoded among the
-        candidates of each row; the confidences are the softmax of the negated losses there.
+    labels_ : ndarray of shape (n_samples,)
+        Decoded among the candidates of each row.
+    label_confidences_ : ndarray of shape (n_samples, n_classes)
+        The softmax of the negated losses there.
 
     Notes
     -----

@@ -54,8 +54,6 @@ class PLLEAF(DecisionMixin, BasePartialLabelClassifier):
 
     Parameters
     ----------
-    n_neighbors : int, default=10
-        Number of neighbours k; all there are, with a warning, if there are fewer.
     C1 : float, default=10.0
         Weight of the distance between confidences and regressor.
     C2 : float, default=1.0
@@ -72,8 +70,6 @@ class PLLEAF(DecisionMixin, BasePartialLabelClassifier):
         Largest number of iterations of each of the two solvers.
     tol : float, default=1e-8
         The solvers end when an iteration changes no entry by more than this.
-    standardize, n_jobs, random_state
-        As in every method, see :class:`gmpll.base.BasePartialLabelClassifier`.
 
     Attributes
     ----------
@@ -81,9 +77,8 @@ class PLLEAF(DecisionMixin, BasePartialLabelClassifier):
         The width s that was used.
     n_iter_ : ndarray of shape (2,), int
         Iterations of the solvers of step 2 and step 3.
-    classes_, labels_, label_confidences_, n_features_in_, feature_names_in_
-        See :class:`gmpll.base.BasePartialLabelClassifier`. The confidences are what
-        ``transductive`` says: F, or the regressor projected on the candidates.
+    label_confidences_ : ndarray of shape (n_samples, n_classes)
+        What ``transductive`` says: F, or the regressor projected on the candidates.
 
     Notes
     -----
