@@ -148,9 +148,8 @@ def _join_cells(
 ) -> int:
     """Compare all rows of a group that share a cell; return how many neighbours were found.
 
-    ``names`` are the numbers of the group's rows among all rows; ``order`` puts them cell by cell,
-    which end at ``ends``. The neighbours of a row are a
-    heap with the farthest first; here half of the squared distance stands for the distance.
+    ``names`` are the numbers of the group's rows among all rows; ``order`` puts them cell by cell.
+    Neighbours are a heap, the farthest first; half of the squared distance stands for the distance.
     """
     k = indices.shape[1]
     found = 0

@@ -86,11 +86,7 @@ class DaskEngine(Engine):
         return dask.persist(*arrays) if folder is None else tuple(_in_files(arrays, folder)[0])
 
     def keeper(self) -> Callable[[Array], Array]:
-        """Return a function that persists the array of every iteration; some are checkpoints.
-
-        Dask repeats the tasks whose results a lost worker held, and those that they were made from,
-        back to the start. A checkpoint is a new start: what was made before it is never made again.
-        """
+        """Return a function that persists the array of every iteration; some are checkpoints."""
         every = int(dask.config.get("gmpll.checkpoint-iterations", 10))
         if every < 1:
             raise ValueError(
@@ -153,15 +149,11 @@ class DaskEngine(Engine):
         """Compute some rows."""
         if isinstance(rows, slice):
             return X[rows].compute()
-        order = np.argsort(rows)
-        drawn = X[rows[order]].compute()
-        return drawn[np.argsort(order)]
+        ascending, places = np.unique(rows, return_inverse=True)
+        return X[ascending].compute()[places]
 
     def choose_search(self, search: Any, n_rows: int, n_features: int) -> Any:
-        """Return ``"exact"`` or ``"approximate"``, by the rules for NumPy arrays.
-
-        But few features do not help: partitions meet in pairs, and no tree holds all rows.
-        """
+        """Choose as for NumPy arrays, but few features do not help: no tree holds all rows."""
         if hasattr(search, "kneighbors"):
             raise ValueError(
                 "The neighbours of rows in Dask arrays are searched by 'auto', 'exact' or "
@@ -196,12 +188,7 @@ class DaskEngine(Engine):
         return Neighbors(*(arrays if queries is not None else self.keep(*arrays)))
 
     def symmetric_weights(self, indices: Array, values: Array) -> "BlockWeights":
-        """Return the weights in parts.
-
-        To be made symmetric by the maximum, the edges of a partition have to meet those that point
-        to it, wherever they were found: every piece goes, transposed, to the partition at its
-        other end.
-        """
+        """Return the weights in parts; every piece also goes, transposed, to its other end."""
         sizes = indices.chunks[0]
         near, weights = row_blocks_of(indices), row_blocks_of(cut_like(values, indices))
         bounds = np.concatenate([[0], np.cumsum(sizes)])
@@ -236,10 +223,7 @@ class Edges(NamedTuple):
 
 
 class BlockWeights:
-    """Symmetric weights: the edges of all partitions of ``sizes`` rows, in parts.
-
-    Between two partitions without an edge there is nothing.
-    """
+    """Symmetric weights: the edges of all partitions of ``sizes`` rows, in parts."""
 
     def __init__(self, edges: list[Edges], sizes: Sequence[int]) -> None:
         self.edges = edges
@@ -301,10 +285,8 @@ def _search(block: Block, start: int, k: int, best: Neighbors | None, *held: Any
     """Search some blocks for neighbours of one, and keep the best of these and earlier ones."""
     queries = loaded(block)
     for other, other_start in in_pairs(held):
-        if other_start == start:
-            distances, indices = _NUMPY.nearest_neighbors(queries, k)
-        else:
-            distances, indices = _NUMPY.nearest_neighbors(loaded(other), k, queries)
+        pair = (queries, k) if other_start == start else (loaded(other), k, queries)
+        distances, indices = _NUMPY.nearest_neighbors(*pair)
         found = Neighbors(distances.astype(np.float64), indices.astype(np.int64) + other_start)
         best = found if best is None else nearest_of_both(best, found, k)
     assert best is not None

@@ -28,11 +28,7 @@ Block = NDArray[Any] | Callable[[], NDArray[Any]]
 
 
 def _reader(block: da.Array) -> Callable[[], NDArray[Any]]:
-    """Return how a task reads rows for itself, when it needs them, to drop them when it is done.
-
-    An ordinary dependency of a task is kept in the memory of a worker until its last user is
-    done; here every pair of partitions meets, so that would be all data at once.
-    """
+    """Return how a task reads rows for itself: a dependency would stay in a worker's memory."""
     (block,) = dask.optimize(block)
     return partial(dask.get, dict(block.__dask_graph__()), next(flatten(block.__dask_keys__())))
 

@@ -52,11 +52,7 @@ class NumpyEngine(Engine):
         return np.asarray(X[rows])
 
     def choose_search(self, search: Any, n_rows: int, n_features: int) -> Any:
-        """Return ``"exact"``, ``"approximate"`` or the estimator that is given.
-
-        ``"auto"`` is exact below :data:`APPROXIMATE_ROWS` rows, in few dimensions and, with a
-        warning, where the library for the approximate search is missing.
-        """
+        """Choose by the numbers; warn where the approximate search is meant but missing."""
         if search == "exact" or hasattr(search, "kneighbors"):
             return search
         installed = find_spec("numba") is not None

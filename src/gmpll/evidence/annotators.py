@@ -496,10 +496,7 @@ class _Strength:
 
 
 class _Crowd:
-    """The votes, labels that are drawn, and the parameters that are counted from these.
-
-    No array has more cells than the votes of one block, the annotators or the items have labels.
-    """
+    """The votes, labels that are drawn, and the parameters that are counted from these."""
 
     def __init__(self, votes: sp.csr_array, n_classes: int, rng: np.random.Generator) -> None:
         self.n_annotators = votes.shape[1] // n_classes
@@ -617,10 +614,7 @@ class _Crowd:
             np.add.at(self._habits, (who, label), guesses)
 
     def log_likelihood(self, alike: bool) -> Floats:
-        """Return the log-probability of every item's votes for every label.
-
-        What the parameters owe to the votes of the item is taken out of them.
-        """
+        """Return the log-probability of every item's votes for every label, left out itself."""
         self._count(alike)
         total = np.zeros_like(self.counts)
         prior = self.strengths["item"]

@@ -415,11 +415,7 @@ class _NormalScores:
 
 
 def _mid_ranks(values: Array, quantiles: Array) -> Array:
-    """Return the ranks in [0, 1] of (n_rows, n_features) values among the features' quantiles.
-
-    A value between two quantiles, or equal to several, lies between the last that is not above it
-    and the first that is not below it; the interpolations from both sides are averaged.
-    """
+    """Return the ranks in [0, 1] of values among quantiles, interpolated from both sides."""
     xp = array_namespace(values)
     n_features, n = quantiles.shape
     ranks = xp.linspace(0.0, 1.0, n, dtype=values.dtype, device=device(values))

@@ -225,8 +225,7 @@ def difference_matrix(
 ) -> tuple[list[Tensor], Tensor]:
     """Make the difference of two affinities between all rows, and the row sums of the second.
 
-    The rows are two parts, of which ``n_inside`` rows are no padding; the difference is the sum of
-    ``n_parts`` matrices, without meaning, but finite, where padded.
+    ``n_inside`` of the rows are no padding; the difference is the sum of ``n_parts`` matrices.
     """
     n_rows, n_features = rows[0].shape
     device = rows[0].device

@@ -128,11 +128,8 @@ class BlockAffinity(FullAffinity):
 def same_less_different(
     affinity: FinalAffinity, products: AnyFloats, dtype: DTypeLike | None = None
 ) -> AnyFloats:
-    """Return f_1 - f_0 from inner products of scaled rows, which are overwritten.
-
-    Thresholds are decided before anything is rounded to the given type, by default that of the
-    products.
-    """
+    """Return f_1 - f_0 from inner products of scaled rows, which are overwritten."""
+    # Thresholds are decided before anything is rounded to the given type.
     cut = affinity.threshold - affinity.offset
     same = (products >= cut).view(np.int8)
     different = (products <= -cut).view(np.int8)

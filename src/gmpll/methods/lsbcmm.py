@@ -199,10 +199,7 @@ def dirichlet_divergence(dirichlet: Floats, expected: Floats, concentration: flo
 
 
 def e_step(log_phi: Floats, expected: Floats, mask: Mask) -> tuple[Floats, Floats, float]:
-    """Return q_i(k, c) summed over labels and over rows, and the data term of the bound.
-
-    q, proportional to phi_k(x_i) exp(E log theta_kc) on S_i, is itself never formed.
-    """
+    """Return q_i(k, c) summed over labels and over rows, and the data term of the bound."""
     theta = np.exp(expected)
     candidates = mask.astype(np.float64)
     joint = log_phi + np.log(candidates @ theta.T)
@@ -214,11 +211,7 @@ def e_step(log_phi: Floats, expected: Floats, mask: Mask) -> tuple[Floats, Float
 def fit_gates(
     rows: Floats, responsibilities: Floats, start: Floats, variance: float, max_iter: int
 ) -> Floats:
-    """Improve all gates at once: ridge logistic regressions with soft targets.
-
-    For gate k a row counts as positive by its responsibility of component k and as negative by
-    that of all later components. Never worse than ``start``.
-    """
+    """Improve all gates at once: ridge logistic regressions with soft targets."""
     if start.size == 0:
         return start
     taken = np.ascontiguousarray(responsibilities[:, :-1])

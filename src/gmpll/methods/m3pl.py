@@ -194,10 +194,7 @@ def hinge_losses(scores: Floats) -> Floats:
 
 
 class SVMProblem:
-    """Crammer-Singer SVMs on the same rows, which begin with a one for the bias.
-
-    The tolerance is relative to the scores where these are below one; the seed orders the steps.
-    """
+    """Crammer-Singer SVMs on the same rows, which begin with a one for the bias."""
 
     def __init__(self, rows: Floats, n_labels: int, tol: float, seed: int) -> None:
         self.rows, self._tol, self._seed = rows, tol, seed

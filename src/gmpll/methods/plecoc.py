@@ -213,10 +213,7 @@ def sides_of_rows(mask: Mask, code: Code) -> Code:
 def draw_code(
     mask: Mask, n_columns: int, least: tuple[int, int], max_draws: int, rng: RandomState
 ) -> Code:
-    """Return the first good ones of at most ``max_draws`` random splits, a column each.
-
-    A good split can use at least so many rows in all, and so many on either side.
-    """
+    """Return the first random splits that can use so many rows in all, and on either side."""
     n_labels = mask.shape[1]
     found = [np.zeros((n_labels, 0), dtype=np.int8)]
     n_found = 0
@@ -242,11 +239,7 @@ def distinct_splits(code: Code) -> tuple[Code, Places, Code]:
 
 
 def performance_matrix(decisions: Floats, code: Code, mask: Mask) -> Floats:
-    """Return how well each machine (column) serves each label (row), every row summing to one.
-
-    It is the share of the rows with that candidate on which the machine answers the label's bit,
-    divided by the sum over the columns; uniform where that sum is zero.
-    """
+    """Return how well each machine (column) serves each label (row), every row summing to one."""
     members = mask.T.astype(np.float64)
     says_plus = members @ (decisions > 0).astype(np.float64)
     says_minus = members @ (decisions < 0).astype(np.float64)

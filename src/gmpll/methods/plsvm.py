@@ -104,11 +104,7 @@ class PLSVM(LinearScorer):
 def objective(
     weights: Floats, rows: Floats, mask: Mask, regularization: float
 ) -> tuple[float, Floats]:
-    """Return the objective and the direction in which the mean hinge loss falls.
-
-    The direction is minus a sub-gradient of the loss: every row that misses its margin pulls its
-    best candidate towards itself and pushes the best other label away; tied labels share.
-    """
+    """Return the objective and the direction in which the mean hinge loss falls; ties share."""
     scores = rows @ weights.T
     inside = np.where(mask, scores, -np.inf)
     outside = np.where(mask, -np.inf, scores)
