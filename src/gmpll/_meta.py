@@ -92,10 +92,7 @@ def rows_of(data: Any, rows: Places) -> Any:
 
 
 def label_probabilities(model: Any, X: Any, classes: Any) -> Floats:
-    """Return a fitted model's probabilities, columns in the order of ``classes``.
-
-    Without ``predict_proba`` they are the softmax of ``decision_function``.
-    """
+    """Return a fitted model's probabilities, or the softmax of its decisions, by ``classes``."""
     if hasattr(model, "predict_proba"):
         probabilities = np.asarray(model.predict_proba(X), dtype=np.float64)
     else:

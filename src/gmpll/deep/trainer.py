@@ -121,10 +121,6 @@ class Trainer:
             Inputs.
         mask : Tensor of shape (n_samples, n_labels), bool
             Candidates.
-
-        Returns
-        -------
-        History
         """
         order = torch.Generator().manual_seed(self.seed)  # the same on every device
         with seeded(self.seed, X.device):

@@ -21,6 +21,7 @@ a loop a checkpoint is made: no more iterations are repeated when a worker is lo
 import math
 import uuid
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial, reduce
 from itertools import repeat
 from operator import add
@@ -247,12 +248,12 @@ class BlockWeights:
         return BlockWeights(self.edges + other.edges, self.sizes)
 
 
+@dataclass
 class QueryWeights:
     """Weights from queries to rows, of (indices, values) that add up, made when multiplied."""
 
-    def __init__(self, edges: list[tuple[Array, Array]], shape: tuple[int, int]) -> None:
-        self.edges = edges
-        self.shape = shape
+    edges: list[tuple[Array, Array]]
+    shape: tuple[int, int]
 
     def __matmul__(self, P: Array) -> Array:
         """Return the product with a Dask array of a row per row."""

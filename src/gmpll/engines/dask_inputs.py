@@ -27,10 +27,6 @@ def as_rows(X: Any, partition_rows: int | None = None) -> da.Array:
         Rows of a chunk where X has no chunks of its own (files, arrays); by default as many as
         take 32 MiB, and 32768 at most.
 
-    Returns
-    -------
-    dask.array.Array
-
     Examples
     --------
     >>> import numpy as np

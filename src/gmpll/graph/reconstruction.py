@@ -73,10 +73,7 @@ def _reconstruct(near: Array, queries: Array, *, sum_to_one: bool) -> Array:
 
 
 def _minimise(gram: AnyFloats, linear: AnyFloats, *, sum_to_one: bool) -> AnyFloats:
-    """Minimise ``w G w / 2 - b w`` over ``w >= 0`` for every matrix G and vector b.
-
-    With ``sum_to_one`` it is ``w G w`` over ``w >= 0`` that sum to one.
-    """
+    """Minimise ``w G w / 2 - b w``, or ``w G w`` where w must sum to one, over ``w >= 0``."""
     n, k = linear.shape
     if linear.size == 0:
         return np.zeros((n, k))

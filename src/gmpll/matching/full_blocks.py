@@ -164,12 +164,10 @@ class LabelBlocks:
     r"""Products with F_1 - F_0 where labels are only equal or different.
 
     Only the candidates' entries of :math:`(F_1 - F_0) P` are asked for, and P is zero outside the
-    candidates. So label l needs the pairs of those :math:`n_l` instances alone that have l among
-    their candidates: :math:`\sum_l n_l^2` entries instead of :math:`m^2`, and a product with a
-    vector for every label instead of one with a matrix of all labels. Labels of about the same
-    size are padded to the same size and handled together; a label with more instances than a tile
-    has several blocks, on and above the diagonal. Padding has an instance, too: it is never asked
-    for its support, and gives none as its probability is zero.
+    candidates: label l needs the pairs of those :math:`n_l` instances alone that may have it,
+    :math:`\sum_l n_l^2` entries instead of :math:`m^2`. Labels of about the same size are padded to
+    the same size and handled together; larger ones than a tile have several blocks. Padding is an
+    instance with probability zero.
 
     Blocks are made from ``differences``, F_1 - F_0, where that is at hand, rounded to ``dtype``
     once they are made, and kept between products if they take no more than ``store_bytes``.

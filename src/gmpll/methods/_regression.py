@@ -43,10 +43,9 @@ class Regressor(NamedTuple):
 class KernelRegression:
     """Regression of targets on fixed rows: ``min |T - K A - 1 b|^2 + ridge tr(A' K A)``.
 
-    K is a Gaussian kernel whose width is the mean distance of two rows unless it is given. The
-    matrix is factorised once, so another target costs O(m^2 q). With ``rng`` only some of very many
-    rows, drawn as landmarks, carry a coefficient. ``remedy`` ends the sentence that is raised where
-    the kernel is singular.
+    K is a Gaussian kernel whose width is the mean distance of two rows unless it is given. With
+    ``rng`` only some of very many rows, drawn as landmarks, carry a coefficient. ``remedy`` ends
+    the sentence that is raised where the kernel is singular.
     """
 
     def __init__(

@@ -276,10 +276,8 @@ class GMPLL(ProbabilityMixin, BasePartialLabelClassifier):
 
     def _nearest(self, queries: Array) -> Neighbors:
         """Search once for all that unseen rows are related to."""
-        k = self.n_neighbors
-        if isinstance(self._graph, LocalGraph):
-            k = max(k, self.n_graph_neighbors)
-        engine = engine_of(self._view.rows)
+        of_graph = self.n_graph_neighbors if isinstance(self._graph, LocalGraph) else 0
+        k, engine = max(self.n_neighbors, of_graph), engine_of(self._view.rows)
         return engine.nearest_neighbors(self._view.rows, k, queries, n_jobs=self.n_jobs)
 
     def _vote(self, queries: Array, near: Array) -> Array:
@@ -303,10 +301,8 @@ class GMPLL(ProbabilityMixin, BasePartialLabelClassifier):
         matched = array_namespace(queries).astype(self._matched, queries.dtype)
         if self._is_full:
             return self._matched_affinity.to_queries(queries, matched)
-        if isinstance(self._graph, LocalGraph):
-            weights = self._graph.to_queries(queries, near)
-        else:
-            weights = self._graph.to_queries(queries)
+        known = [near] if isinstance(self._graph, LocalGraph) else []
+        weights = self._graph.to_queries(queries, *known)
         if weights is None:  # a matrix of the user's knows nothing of unseen rows
             return 1.0
         return LocalAffinity(weights, self._matched, self._similarity).to_queries(weights, matched)

@@ -233,8 +233,7 @@ class InfeasibleSizesError(ValueError):
 class LabelAssignment:
     """The cheapest choice of a candidate for every row, the class sizes within their bounds.
 
-    A transportation problem: each candidate is an edge from its row to its label. The vertices of
-    the linear programme are integral, so it answers the integer one.
+    The vertices of this transportation problem are integral, so a linear programme answers it.
     """
 
     def __init__(self, mask: Mask, lower: Floats, upper: Floats, rng: RandomState) -> None:
