@@ -152,7 +152,10 @@ class Trainer:
                 if held_out is not None:
                     logits, _ = self.evaluate(module, X[held_out])
                     history.validation_curve.append(float(candidate_loss(logits, mask[held_out])))
-                self._report(history)
+                if self.verbose:
+                    curves = (history.loss_curve, history.validation_curve)
+                    said = ", held out ".join(f"{curve[-1]:.4f}" for curve in curves if curve)
+                    print(f"epoch {epoch + 1} of {self.max_iter}: loss {said}", flush=True)
                 curve = history.validation_curve or [0.0]
                 if held_out is None or curve[-1] <= min(curve):
                     history.best_iter = epoch + 1
@@ -222,9 +225,3 @@ class Trainer:
             return torch.arange(n_rows, device=device), None
         drawn = torch.randperm(n_rows, generator=order).to(device)
         return drawn[n_held_out:].sort().values, drawn[:n_held_out].sort().values
-
-    def _report(self, history: History) -> None:
-        if self.verbose:
-            curves = (history.loss_curve, history.validation_curve)
-            said = ", held out ".join(f"{curve[-1]:.4f}" for curve in curves if curve)
-            print(f"epoch {len(history.loss_curve)} of {self.max_iter}: loss {said}", flush=True)

@@ -194,9 +194,10 @@ class DaskEngine(Engine):
         near, weights = row_blocks_of(indices), row_blocks_of(cut_like(values, indices))
         bounds = np.concatenate([[0], np.cumsum(sizes)])
         aims = dask.compute(*(dask.delayed(_aims)(block, bounds) for block in near))
-        cut = dask.delayed(_edges, pure=False)
+        edges_of = dask.delayed(_NUMPY.query_weights, pure=False)
+        one_sided = [edges_of(*pair, int(bounds[-1])) for pair in zip(near, weights, strict=True)]
         pieces = {
-            (i, j): cut(near[i], weights[i], int(bounds[j]), int(bounds[j + 1]))
+            (i, j): one_sided[i][:, int(bounds[j]) : int(bounds[j + 1])]
             for i, aimed in enumerate(aims)
             for j in aimed
         }
@@ -311,14 +312,6 @@ def _gather(indices: NDArray[np.integer], found: NDArray[Any] | None, *held: Any
 def _aims(indices: NDArray[np.integer], bounds: NDArray[np.integer]) -> list[int]:
     """Return the partitions that some neighbour lies in."""
     return np.unique(np.searchsorted(bounds, indices.ravel(), side="right") - 1).tolist()
-
-
-def _edges(indices: NDArray[np.integer], values: AnyFloats, start: int, stop: int) -> sp.csr_array:
-    """Return the edges to the rows from ``start`` to ``stop``."""
-    inside = (indices >= start) & (indices < stop)
-    columns = (indices[inside] - start).astype(np.int32)
-    ends = np.concatenate([[0], np.cumsum(inside.sum(axis=1))]).astype(np.int32)
-    return sp.csr_array((values[inside], columns, ends), shape=(len(indices), stop - start))
 
 
 def _joined_both_ways(

@@ -386,8 +386,8 @@ def _read_votes(votes: Any) -> tuple[sp.csr_array, NDArray[Any], NDArray[Any] | 
 
 
 def _table(values: Floats, rows: Places, columns: Places, shape: tuple[int, int]) -> Floats:
-    places = rows * shape[1] + columns
-    return np.bincount(places, values, shape[0] * shape[1]).reshape(shape)
+    found = np.bincount(rows * shape[1] + columns, values, shape[0] * shape[1])
+    return np.asarray(found, dtype=float).reshape(shape)
 
 
 def _prior_items(n_classes: int) -> float:
