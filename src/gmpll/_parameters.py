@@ -42,7 +42,7 @@ def with_parameters(cls: type[Estimator]) -> type[Estimator]:
     cls.__init__.__annotations__ = t.get_type_hints(cls.__init__)  # readers need no limits
     for name in limits.keys() & vars(cls).keys():  # those of a base class are gone already
         delattr(cls, name)  # a parameter belongs to the object, not to its class
-    cls.__doc__ = _with_inherited(cls, set(inspect.signature(cls).parameters))
+    cls.__doc__ = _with_inherited(cls)
     return cls
 
 
@@ -54,8 +54,9 @@ def _limits_of(hint: Any) -> list[Any]:
     return [limit for part in t.get_args(hint) for limit in _limits_of(part)]
 
 
-def _with_inherited(cls: type, parameters: set[str]) -> str:
+def _with_inherited(cls: type) -> str:
     """Return the docstring of a class with the entries of base classes that it lacks."""
+    kinds = {name: given.kind for name, given in inspect.signature(cls).parameters.items()}
     sections = [_sections(one) for one in cls.__mro__]
     for title in ("Parameters", "Attributes"):
         entries: dict[str, str] = {}
@@ -63,10 +64,11 @@ def _with_inherited(cls: type, parameters: set[str]) -> str:
             for entry in re.split(r"\n(?=\w)", section.get(title, ""))[1:]:
                 for name in re.findall(r"\w+", entry.partition("\n")[0].partition(" :")[0]):
                     entries.setdefault(name, entry)
-        wanted = parameters if title == "Parameters" else entries.keys()
-        found = [entry for name, entry in entries.items() if name in wanted]
-        if found:
-            sections[0][title] = "\n".join([title, "-" * len(title), *dict.fromkeys(found)])
+        names = [name for name in entries if name in kinds or title == "Attributes"]
+        names.sort(key=lambda name: kinds.get(name, 0))  # positional parameters first
+        if names:
+            found = dict.fromkeys(entries[name] for name in names)
+            sections[0][title] = "\n".join([title, "-" * len(title), *found])
     first = ["", "Parameters", "Attributes"]
     order = sorted(sections[0], key=lambda title: first.index(title) if title in first else 3)
     return "\n\n".join(sections[0][title] for title in order)

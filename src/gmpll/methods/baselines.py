@@ -21,13 +21,7 @@ from gmpll.rounding import best_labels, confidences_within
 
 @with_parameters
 class _Floor(ProbabilityMixin, BasePartialLabelClassifier):
-    """A baseline that never looks at the features.
-
-    Parameters
-    ----------
-    random_state : int, RandomState instance or None, default=None
-        Seed of the draws.
-    """
+    """A baseline that never looks at the features."""
 
     random_state: Seed = None
 
@@ -82,11 +76,6 @@ class MostFrequentCandidate(_Floor):
     Unseen rows all get the label that most candidate sets contain. Labels that are equally
     frequent are told apart by a seeded draw.
 
-    Parameters
-    ----------
-    random_state : int, RandomState instance or None, default=None
-        Seed of the draws between equally frequent labels.
-
     Attributes
     ----------
     label_confidences_ : ndarray of shape (n_samples, n_classes)
@@ -119,8 +108,6 @@ class AnyCandidate(ProbabilityMixin, BasePartialLabelClassifier):
     ----------
     estimator : classifier, default=None
         Any scikit-learn classifier. By default logistic regression on z-scored features.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the draws.
 
     Attributes
     ----------

@@ -87,8 +87,6 @@ class GMPLL(ProbabilityMixin, BasePartialLabelClassifier):
         The matching has converged when an iteration moves p by less than this (Euclidean norm).
     random_state : int, RandomState instance or None, default=None
         Breaks ties, and seeds the approximate search.
-    n_jobs : int, default=None
-        Parallel search for neighbours, as in scikit-learn.
     verbose : int, default=0
         Whether ``fit`` prints what it does, how long every stage took and how much is left.
 
