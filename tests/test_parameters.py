@@ -13,12 +13,39 @@ from gmpll._sklearn import StrOptions
 
 
 class Base(BaseEstimator):
+    """A base.
+
+    Parameters
+    ----------
+    width, limit : float
+        How far.
+    not_here : int
+        Nobody has it.
+
+    Attributes
+    ----------
+    found_ : int
+        What is found.
+
+        It may be much.
+    """
+
     _parameter_constraints: ClassVar[dict] = {"random_state": ["random_state"]}
 
 
 @with_parameters
 class Estimator(Base):
-    """An estimator."""
+    """An estimator.
+
+    Parameters
+    ----------
+    way : str
+        Which way.
+
+    Notes
+    -----
+    It is one.
+    """
 
     GRID: ClassVar[tuple[int, ...]] = (1, 2)
 
@@ -57,6 +84,15 @@ def test_the_signature_shows_types_without_limits():
     assert parameters["n_rounds"].annotation is int
     assert parameters["way"].annotation is str
     assert parameters["n_rounds"].default == 3
+
+
+def test_what_a_base_class_says_of_a_parameter_is_in_the_docstring():
+    assert inspect.getdoc(Estimator).split("\n") == [
+        *("An estimator.", "", "Parameters", "----------"),
+        *("way : str", "    Which way.", "width, limit : float", "    How far."),
+        *("", "Attributes", "----------", "found_ : int"),
+        *("    What is found.", "", "    It may be much.", "", "Notes", "-----", "It is one."),
+    ]
 
 
 def test_parameters_belong_to_the_object():

@@ -61,11 +61,7 @@ def seeded(estimator: Any, rng: RandomState) -> Any:
 
 
 def settled(estimator: Any, fitted: Any) -> Any:
-    """Return an unfitted copy that is of the same kind as a fitted one.
-
-    A copy that chooses for itself on some of the rows may be of another kind than the model whose
-    confidences are in question, and surer or less sure of everything.
-    """
+    """Return an unfitted copy that is of the same kind as a fitted one, and chooses nothing."""
     return clone(estimator).set_params(**_settled_parameters(fitted))
 
 
@@ -96,10 +92,7 @@ def rows_of(data: Any, rows: Places) -> Any:
 
 
 def label_probabilities(model: Any, X: Any, classes: Any) -> Floats:
-    """Return a fitted model's probabilities, columns in the order of ``classes``.
-
-    Without ``predict_proba`` they are the softmax of ``decision_function``.
-    """
+    """Return a fitted model's probabilities, or the softmax of its decisions, by ``classes``."""
     if hasattr(model, "predict_proba"):
         probabilities = np.asarray(model.predict_proba(X), dtype=np.float64)
     else:
@@ -113,10 +106,7 @@ def label_probabilities(model: Any, X: Any, classes: Any) -> Floats:
 def held_out_probabilities(
     estimator: Any, fitted: Any, data: TrainingRows, n_folds: int, rng: RandomState
 ) -> Floats:
-    """Return for every row the probabilities by a copy that was fitted without it.
-
-    What kind of model ``fitted`` chose on all rows, a copy does not choose again.
-    """
+    """Return for every row the probabilities by a copy that was fitted without it."""
     n_samples = len(data.sets.mask)
     folds = KFold(min(n_folds, n_samples), shuffle=True, random_state=rng)
     probabilities = np.zeros(data.sets.mask.shape)

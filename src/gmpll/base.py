@@ -46,17 +46,18 @@ class BasePartialLabelClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMe
         Scores the same labels for unseen rows, larger is better.
 
     Together with :class:`ProbabilityMixin` or :class:`DecisionMixin` that makes a complete
-    scikit-learn classifier.
+    scikit-learn classifier. Most methods have some of these parameters.
 
     Parameters
     ----------
+    n_neighbors : int, default=10
+        Number of neighbours k; all there are, with a warning, if there are fewer.
     standardize : bool, default=True
-        In methods that have it: whether features are z-scored with the statistics of the training
-        rows.
+        Whether features are z-scored with the statistics of the training rows.
     n_jobs : int, default=None
-        In methods that have it: threads, mostly of the search for neighbours, as in scikit-learn.
+        Threads, mostly of the search for neighbours, as in scikit-learn.
     random_state : int, RandomState instance or None, default=None
-        Breaks ties between labels; what else it draws is said by the method.
+        Breaks ties between labels, and draws what the method draws.
 
     Attributes
     ----------

@@ -145,8 +145,7 @@ def as_candidates(y: Any, *, n_samples: int | None = None) -> CandidateSets:
             "give a candidate matrix, a sequence of label sets or a label vector."
         )
     elif sp.issparse(y):
-        mask = _mask_from_sparse(y)
-        sets = CandidateSets(mask, np.arange(mask.shape[1]))
+        sets = _from_sparse(y)
     elif hasattr(y, "columns") and hasattr(y, "to_numpy"):
         sets = _from_frame(y)
     elif _is_sequence_of_sets(y):
@@ -182,10 +181,9 @@ def _checked_sets(sets: CandidateSets) -> CandidateSets:
 
 
 def _from_array(y: Any) -> CandidateSets:
-    array = y if isinstance(y, np.ndarray) else np.asarray(y)
+    array = np.asarray(y)
     if array.ndim == 2 and (array.shape[1] != 1 or array.dtype == bool):
-        mask = _mask_from_matrix(array)
-        return CandidateSets(mask, np.arange(mask.shape[1]))
+        return CandidateSets(_mask_from_matrix(array), np.arange(array.shape[1]))
     if array.ndim > 2:
         raise ValueError(f"y has {array.ndim} dimensions; candidate sets need one or two.")
     labels = column_or_1d(y, warn=True)
@@ -237,14 +235,14 @@ def _from_frame(frame: Any) -> CandidateSets:
     return CandidateSets(_mask_from_matrix(values), _tight(np.fromiter(columns, dtype=object)))
 
 
-def _mask_from_sparse(matrix: Any) -> Mask:
+def _from_sparse(matrix: Any) -> CandidateSets:
     if matrix.ndim != 2:
         raise ValueError("A sparse y must have two dimensions: rows and labels.")
     coo = sp.coo_array(matrix)
     bad = np.flatnonzero(~np.isin(coo.data, (0, 1)))
     if bad.size:
         raise _bad_entry(coo.data[bad[0]], coo.row[bad[0]], coo.col[bad[0]])
-    return _checked_rows(coo.astype(bool).toarray())
+    return CandidateSets(_checked_rows(coo.astype(bool).toarray()), np.arange(coo.shape[1]))
 
 
 def _mask_from_matrix(matrix: NDArray[Any]) -> Mask:

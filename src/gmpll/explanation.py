@@ -208,10 +208,7 @@ def _explanation(row: int, model: Any, graph: sp.csr_array, path: Floats) -> Exp
 def _tipping(
     model: Any, found: int, codes: Places, near: NDArray[np.integer], weight: Floats
 ) -> Tipping | None:
-    """Count the neighbours that would have had to be of the runner-up's label.
-
-    The gains add up, so the neighbours that gain most make the smallest set.
-    """
+    """Count the neighbours that would have had to be of the runner-up's label."""
     others = codes[codes != found]
     if others.size == 0:
         return None

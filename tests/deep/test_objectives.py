@@ -16,8 +16,6 @@ from gmpll.deep.objectives import (  # noqa: E402
     activation_values,
     candidate_loss,
     cross_entropy,
-    leverage_weights,
-    leveraged_loss,
     posterior,
     uniform_weights,
 )
@@ -25,6 +23,16 @@ from gmpll.deep.trainer import Trainer  # noqa: E402
 
 Z = torch.tensor([[1.0, 0.0, -1.0, 0.5]], dtype=torch.float64)
 S = torch.tensor([[True, True, False, True]])
+
+
+def leverage_weights(logits, mask):
+    return started(Leverage(), mask).posterior(logits, torch.arange(len(logits)))
+
+
+def leveraged_loss(logits, mask, weights, leverage, kind="sigmoid"):
+    objective = started(Leverage(leverage=leverage, kind=kind), mask)
+    objective.weights = weights
+    return objective.loss(logits, torch.arange(len(logits)))
 
 
 def problem(seed=0, m=40, d=3, q=4, dtype=torch.float64):

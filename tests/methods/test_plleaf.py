@@ -192,7 +192,7 @@ def regression_problem(seed, m=40, q=4):
 
 def slack_problem(rows, targets, gap, *, C1, C2, epsilon):
     regression = KernelRegression(rows, 1 / (2 * C1), remedy="none")
-    problem = SlackProblem(regression, targets, C2 * gap, epsilon)
+    problem = SlackProblem(regression, targets, regression.ridge * C2 * gap, epsilon)
 
     def solve(slack):
         return regression.coefficients(problem.regression_targets(slack))

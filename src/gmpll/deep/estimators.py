@@ -45,7 +45,8 @@ MAX_SCORE = 10.0
 N_FOLDS, CHOICE_ROWS, MIN_CHOICE_ROWS = 3, 3000, 100
 #: Learning rate and weight decay of the linear model and of all others, as their authors' lists
 #: of tuned values have them.
-LINEAR_TRAINING, OTHER_TRAINING = (1e-2, 1e-2), (1e-3, 1e-5)
+LINEAR_TRAINING = {"learning_rate": 1e-2, "weight_decay": 1e-2}
+OTHER_TRAINING = {"learning_rate": 1e-3, "weight_decay": 1e-5}
 #: Largest seed that is handed to PyTorch.
 MAX_SEED = 2**31 - 1
 
@@ -57,7 +58,65 @@ OptionalCallable = Annotated[Callable[[Tensor], Tensor] | None, None, callable]
 
 @with_parameters
 class _Network(ProbabilityMixin, BasePartialLabelClassifier):
-    """What the methods share; a method says which objective it trains by."""
+    """What the methods share; a method says which objective it trains by.
+
+    Parameters
+    ----------
+    module : "auto", "linear", "mlp", tuple, torch.nn.Module or callable, default="auto"
+        What is trained. ``"mlp"`` has a hidden layer of 500 units. ``"auto"`` takes one of the two:
+        that whose predictions of held-out rows have the larger candidate lift
+        (:func:`gmpll.metrics.candidate_lift`), which takes no true label. A tuple such as
+        ``(300, 300, 300)`` holds the widths of hidden layers, each with batch normalisation after
+        its ReLU, as published comparisons on tables have them. A module is copied, never
+        trained in place, and returns a score for every label that occurs; a callable gets the
+        numbers of features and of these labels and returns a module.
+    optimizer : {"adam", "sgd"}, default="adam"
+        SGD has momentum 0.9.
+    learning_rate, weight_decay : float or "auto", default="auto"
+        Of the optimizer; ``"auto"``: 0.01 and 0.01 for the linear model, 1e-3 and 1e-5 for others.
+    batch_size : int, default=256
+        Rows of a step.
+    max_iter : int, default=250
+        Epochs.
+    schedule : {"constant", "cosine", "exponential", "onecycle"}, default="constant"
+        How the learning rate changes.
+    early_stopping : bool, default=False
+        Whether to stop when the loss of the candidates of held-out rows has not improved for
+        ``n_iter_no_change`` epochs, and to go back to the best epoch.
+    validation_fraction : float, default=0.1
+        Part of the rows that is held out for it.
+    n_iter_no_change : int, default=10
+        Epochs to wait for an improvement.
+    augment : callable, default=None
+        Changes a batch of inputs, a tensor, before every step.
+    image_shape : tuple of (channels, height, width), default=None
+        Rows are images, which the module gets in this shape.
+    standardize : bool, default=True
+        Whether features are z-scored with the statistics of the training rows and cut at +-10; an
+        image as a whole.
+    device : str, default="auto"
+        Where to train: any name that PyTorch knows; ``"auto"`` is CUDA where there is some.
+    verbose : bool, default=False
+        Whether to print a line for every epoch.
+    random_state : int, RandomState instance or None, default=None
+        Order of the rows, start of the weights, and ties. The same seed on the same device gives
+        the same model; PyTorch's own random numbers are left as they were.
+
+    Attributes
+    ----------
+    module_ : torch.nn.Module
+        The trained module, in the main memory.
+    module_name_ : str
+        ``"linear"``, ``"mlp"`` (also for widths) or ``"own"``.
+    module_lifts_ : dict
+        Candidate lift of either model on held-out rows where ``module="auto"`` chose.
+    loss_curve_, validation_curve_ : list of float
+        Loss of every epoch; held-out loss of the candidates with ``early_stopping``.
+    n_iter_, best_iter_ : int
+        Epochs made, and the epoch whose weights were kept.
+    label_confidences_ : ndarray of shape (n_samples, n_classes)
+        Those of the final model within the candidates.
+    """
 
     module: Annotated[Any, StrOptions({"auto", "linear", "mlp"}), tuple, nn.Module, callable] = (
         field(default="auto", kw_only=False)
@@ -129,10 +188,9 @@ class _Network(ProbabilityMixin, BasePartialLabelClassifier):
             )
         if shape is None:
             self._scaling: Any = Scaling(X, standardize=self.standardize)
-        elif self.standardize:
-            self._scaling = float(X.mean()), float(X.std()) or 1.0
         else:
-            self._scaling = 0.0, 1.0
+            whole = (float(X.mean()), float(X.std()) or 1.0)
+            self._scaling = whole if self.standardize else (0.0, 1.0)
         return self._inputs(X)
 
     def _inputs(self, X: Floats) -> Tensor:
@@ -160,10 +218,8 @@ class _Network(ProbabilityMixin, BasePartialLabelClassifier):
     # Training
 
     def _trainer(self, seed: int, name: str) -> Trainer:
-        rate, decay = LINEAR_TRAINING if name == "linear" else OTHER_TRAINING
-        chosen = {"learning_rate": rate, "weight_decay": decay}
-        names = {each.name for each in fields(Trainer)} - {"seed"}
-        settings: dict[str, Any] = {name: getattr(self, name) for name in names}
+        settings = {s.name: getattr(self, s.name) for s in fields(Trainer) if s.name != "seed"}
+        chosen = LINEAR_TRAINING if name == "linear" else OTHER_TRAINING
         settings |= {name: value for name, value in chosen.items() if settings[name] == "auto"}
         return Trainer(seed=seed, **settings)
 
@@ -304,61 +360,6 @@ class PartialLabelNetwork(_Network):
     ----------
     objective : callable
         Returns a new :class:`gmpll.deep.Objective`: its class, for instance.
-    module : "auto", "linear", "mlp", tuple, torch.nn.Module or callable, default="auto"
-        What is trained. ``"mlp"`` has a hidden layer of 500 units. ``"auto"`` takes one of the two:
-        that whose predictions of held-out rows have the larger candidate lift
-        (:func:`gmpll.metrics.candidate_lift`), which takes no true label. A tuple such as
-        ``(300, 300, 300)`` holds the widths of hidden layers, each with batch normalisation after
-        its ReLU, as published comparisons on tables have them. A module is copied, never
-        trained in place, and returns a score for every label that occurs; a callable gets the
-        numbers of features and of these labels and returns a module.
-    optimizer : {"adam", "sgd"}, default="adam"
-        SGD has momentum 0.9.
-    learning_rate, weight_decay : float or "auto", default="auto"
-        Of the optimizer; ``"auto"``: 0.01 and 0.01 for the linear model, 1e-3 and 1e-5 for others.
-    batch_size : int, default=256
-        Rows of a step.
-    max_iter : int, default=250
-        Epochs.
-    schedule : {"constant", "cosine", "exponential", "onecycle"}, default="constant"
-        How the learning rate changes.
-    early_stopping : bool, default=False
-        Whether to stop when the loss of the candidates of held-out rows has not improved for
-        ``n_iter_no_change`` epochs, and to go back to the best epoch.
-    validation_fraction : float, default=0.1
-        Part of the rows that is held out for it.
-    n_iter_no_change : int, default=10
-        Epochs to wait for an improvement.
-    augment : callable, default=None
-        Changes a batch of inputs, a tensor, before every step.
-    image_shape : tuple of (channels, height, width), default=None
-        Rows are images, which the module gets in this shape.
-    standardize : bool, default=True
-        Whether features are z-scored with the statistics of the training rows and cut at +-10; an
-        image as a whole.
-    device : str, default="auto"
-        Where to train: any name that PyTorch knows; ``"auto"`` is CUDA where there is some.
-    verbose : bool, default=False
-        Whether to print a line for every epoch.
-    random_state : int, RandomState instance or None, default=None
-        Order of the rows, start of the weights, and ties. The same seed on the same device gives
-        the same model; PyTorch's own random numbers are left as they were.
-
-    Attributes
-    ----------
-    module_ : torch.nn.Module
-        The trained module, in the main memory.
-    module_name_ : str
-        ``"linear"``, ``"mlp"`` (also for widths) or ``"own"``.
-    module_lifts_ : dict
-        Candidate lift of either model on held-out rows where ``module="auto"`` chose.
-    loss_curve_, validation_curve_ : list of float
-        Loss of every epoch; held-out loss of the candidates with ``early_stopping``.
-    n_iter_, best_iter_ : int
-        Epochs made, and the epoch whose weights were kept.
-    classes_, labels_, label_confidences_, n_features_in_, feature_names_in_
-        See :class:`gmpll.base.BasePartialLabelClassifier`. The confidences are those of the final
-        model within the candidates.
 
     Notes
     -----
@@ -395,11 +396,6 @@ class CC(_Network):
 
     .. math:: L = -\frac{1}{m} \sum_i \log \sum_{c \in S_i} p_c(x_i)
 
-    Parameters
-    ----------
-    module, optimizer, ..., random_state
-        See :class:`gmpll.deep.PartialLabelNetwork`.
-
     See Also
     --------
     RC, PRODEN : The same likelihood by generalised EM.
@@ -432,11 +428,6 @@ class RC(_Network):
     candidates. The gradient for such weights is that of :class:`CC`: with all rows in one batch
     the two follow the same path, in minibatches RC lags by an epoch.
 
-    Parameters
-    ----------
-    module, optimizer, ..., random_state
-        See :class:`gmpll.deep.PartialLabelNetwork`.
-
     References
     ----------
     .. [1] L. Feng et al., "Provably consistent partial-label learning", NeurIPS 2020.
@@ -458,11 +449,6 @@ class PRODEN(_Network):
 
     The loss of :class:`RC`; the weights are the posterior from the logits before the step, so that
     no second pass is needed.
-
-    Parameters
-    ----------
-    module, optimizer, ..., random_state
-        See :class:`gmpll.deep.PartialLabelNetwork`.
 
     References
     ----------
@@ -497,8 +483,6 @@ class LWS(_Network):
         :math:`\beta`, the weight of the labels that are no candidates. The authors take 1 or 2.
     loss : {"sigmoid", "log"}, default="sigmoid"
         :math:`\psi`, or the logarithmic loss of the softmax in its place.
-    module, optimizer, ..., random_state
-        See :class:`gmpll.deep.PartialLabelNetwork`.
 
     Notes
     -----
@@ -538,8 +522,6 @@ class CAVL(_Network):
         Share of the weight that is spread equally over the candidates.
     warmup : int, default=1
         Epochs in which all candidates count alike; 0: until a row is met for the second time.
-    module, optimizer, ..., random_state
-        See :class:`gmpll.deep.PartialLabelNetwork`.
 
     References
     ----------
@@ -576,8 +558,6 @@ class POP(_Network):
     warmup, window, interval : int, default=20, 5 and 5
         Epochs before the first strike, epochs whose weights are averaged, and epochs between two
         strikes.
-    module, optimizer, ..., random_state
-        See :class:`gmpll.deep.PartialLabelNetwork`.
 
     References
     ----------
@@ -609,6 +589,7 @@ class PiCO(_Network):
     The classifier is trained beside a contrastive loss, in which rows of the same pseudo-label
     belong together, between a view of a row and another view seen by a slowly following copy of
     the network. Prototypes of the labels in that space decide what the classifier is trained on.
+    The space is made from what goes into the last linear layer of the module.
 
     Parameters
     ----------
@@ -628,9 +609,6 @@ class PiCO(_Network):
         Views of a batch, a tensor, for the network and for its copy. None: with ``image_shape``
         crops, flips and changes of brightness, in the strong view rotation, shear and a cut-out as
         well; for tables the row itself and, strong, the row with normal noise.
-    module, optimizer, ..., random_state
-        See :class:`gmpll.deep.PartialLabelNetwork`. What goes into the last linear layer of the
-        module is what the contrast is made from.
 
     References
     ----------
@@ -663,16 +641,14 @@ class PiCO(_Network):
 class DeepGMPLL(_Network):
     """Matching inside training: targets by graph matching on the network's own embeddings.
 
-    See :class:`gmpll.deep.MatchingTargets` for the idea.
+    See :class:`gmpll.deep.MatchingTargets` for the idea. What goes into the last linear layer of
+    the module is the embedding.
 
     Parameters
     ----------
     interval, n_neighbors, balance, exponent, start_exponent
         See :class:`gmpll.deep.MatchingTargets`; ``exponent=0`` is :class:`PRODEN` after the
         first hundredth of the epochs.
-    module, optimizer, ..., random_state
-        See :class:`gmpll.deep.PartialLabelNetwork`. What goes into the last linear layer of the
-        module is the embedding.
 
     Examples
     --------

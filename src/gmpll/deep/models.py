@@ -51,10 +51,7 @@ def check_logits(logits: Any, n_rows: int, n_labels: int) -> None:
 
 
 def with_embedding(module: nn.Module, inputs: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the logits of rows and their embeddings: what goes into the last linear layer.
-
-    Of a module without one the logits are the embedding.
-    """
+    """Return the logits of rows and what goes into the last linear layer, else the logits."""
     layers = [layer for layer in module.modules() if isinstance(layer, nn.Linear)]
     if not layers:
         logits = module(inputs)

@@ -41,24 +41,6 @@ def cross_entropy(logits: Tensor, weights: Tensor) -> Tensor:
     return -(weights * torch.log_softmax(logits, dim=1)).sum(dim=1).mean()
 
 
-def leverage_weights(logits: Tensor, mask: Tensor) -> Tensor:
-    """Return the softmax over the candidates and, apart, over the other labels."""
-    # No other label at all: a softmax over nothing is NaN, the weight is 0.
-    return posterior(logits, mask) + torch.nan_to_num(posterior(logits, ~mask))
-
-
-def leveraged_loss(
-    logits: Tensor, mask: Tensor, weights: Tensor, leverage: float, loss: str = "sigmoid"
-) -> Tensor:
-    """Return the weighted one-versus-rest loss of LWS."""
-    if loss == "sigmoid":
-        inside, outside = torch.sigmoid(-logits), torch.sigmoid(logits)
-    else:
-        inside = -torch.log_softmax(logits, dim=1)
-        outside = -torch.log1p(-torch.softmax(logits, dim=1).clamp(max=NEARLY_ONE))
-    return (weights * torch.where(mask, inside, leverage * outside)).sum(dim=1).mean()
-
-
 def activation_values(logits: Tensor) -> Tensor:
     """Return the class activation values of CAVL, |1 - z| z."""
     return (1.0 - logits).abs() * logits
@@ -203,12 +185,19 @@ class Leverage(WeightedCandidates):
 
     def loss(self, logits: Tensor, rows: Tensor) -> Tensor:
         """Return the leveraged weighted loss."""
-        mask, weights = self.mask[rows], self.weights[rows]
-        return leveraged_loss(logits, mask, weights, self.leverage, self.kind)
+        if self.kind == "sigmoid":
+            inside, outside = torch.sigmoid(-logits), torch.sigmoid(logits)
+        else:
+            inside = -torch.log_softmax(logits, dim=1)
+            outside = -torch.log1p(-torch.softmax(logits, dim=1).clamp(max=NEARLY_ONE))
+        losses = torch.where(self.mask[rows], inside, self.leverage * outside)
+        return (self.weights[rows] * losses).sum(dim=1).mean()
 
     def posterior(self, logits: Tensor, rows: Tensor) -> Tensor:
-        """Return weights that sum to one on either side."""
-        return leverage_weights(logits, self.mask[rows])
+        """Return the softmax over the candidates and, apart, over the other labels."""
+        mask = self.mask[rows]
+        # No other label at all: a softmax over nothing is NaN, the weight is 0.
+        return posterior(logits, mask) + torch.nan_to_num(posterior(logits, ~mask))
 
 
 @dataclass(eq=False, kw_only=True)

@@ -18,12 +18,8 @@ View = Callable[[Tensor], Tensor]
 def contrast_loss(
     queries: Tensor, others: Tensor, labels: Tensor, other_labels: Tensor, temperature: float
 ) -> Tensor:
-    """Return the contrastive loss in which rows with the same pseudo-label belong together.
-
-    A query is compared with all other queries and with ``others``: keys and queue. Its own key is
-    among them, so that it always has somebody to agree with. The mean over these is taken outside
-    the logarithm.
-    """
+    """Return the contrastive loss in which rows with the same pseudo-label belong together."""
+    # The own key of a query is among the others: it always has somebody to agree with.
     everybody = torch.cat([queries, others])
     scores = queries @ everybody.T / temperature
     itself = torch.zeros_like(scores, dtype=torch.bool)
@@ -43,11 +39,7 @@ def plain_contrast_loss(queries: Tensor, keys: Tensor, queue: Tensor, temperatur
 def moved_prototypes(
     prototypes: Tensor, embeddings: Tensor, labels: Tensor, momentum: float
 ) -> Tensor:
-    """Return unit prototypes after each row in turn has moved the one of its label.
-
-    In closed form: a row counts ``1 - momentum`` times the momentum to the number of later rows of
-    its label.
-    """
+    """Return unit prototypes after each row in turn has moved the one of its label."""
     members = functional.one_hot(labels, len(prototypes)).to(prototypes.dtype)
     sizes = members.sum(dim=0)
     later = sizes - members.cumsum(dim=0)

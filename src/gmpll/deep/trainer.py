@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -120,10 +121,6 @@ class Trainer:
             Inputs.
         mask : Tensor of shape (n_samples, n_labels), bool
             Candidates.
-
-        Returns
-        -------
-        History
         """
         order = torch.Generator().manual_seed(self.seed)  # the same on every device
         with seeded(self.seed, X.device):
@@ -134,14 +131,31 @@ class Trainer:
             optimizer = self.begin(module, objective, X_train, mask_train)
             best = None
             for epoch in range(self.max_iter):
-                loss = self._epoch(module, objective, X_train, optimizer, epoch, order)
-                history.loss_curve.append(loss)
+                module.train()
+                total = torch.zeros((), device=X.device)
+                drawn = torch.randperm(len(X_train), generator=order).to(X.device)
+                batches = self.batches(drawn)
+                for number, part in enumerate(batches):
+                    factor = SCHEDULES[self.schedule](epoch + number / len(batches), self.max_iter)
+                    for group in optimizer.param_groups:
+                        group["lr"] = self.learning_rate * factor
+                    inputs = X_train[part]
+                    total += len(part) * self.step(module, objective, inputs, part, optimizer)
+                history.loss_curve.append(float(total) / len(X_train))
+                if not math.isfinite(history.loss_curve[-1]):
+                    raise FloatingPointError(
+                        f"The loss is {history.loss_curve[-1]} in epoch {epoch + 1}: lower "
+                        f"learning_rate, now {self.learning_rate:g}, or scale the features."
+                    )
                 network = lambda: self.evaluate(module, X_train)  # noqa: E731
                 objective.after_epoch(epoch, self.max_iter, network)
                 if held_out is not None:
                     logits, _ = self.evaluate(module, X[held_out])
                     history.validation_curve.append(float(candidate_loss(logits, mask[held_out])))
-                self._report(history)
+                if self.verbose:
+                    curves = (history.loss_curve, history.validation_curve)
+                    said = ", held out ".join(f"{curve[-1]:.4f}" for curve in curves if curve)
+                    print(f"epoch {epoch + 1} of {self.max_iter}: loss {said}", flush=True)
                 curve = history.validation_curve or [0.0]
                 if held_out is None or curve[-1] <= min(curve):
                     history.best_iter = epoch + 1
@@ -162,14 +176,10 @@ class Trainer:
             check_logits(module(X[:2]), len(X[:2]), mask.shape[1])
         objective.start(mask, module, X[:2])
         parameters = [*module.parameters(), *objective.parameters()]
+        settings: dict[str, Any] = {"lr": self.learning_rate, "weight_decay": self.weight_decay}
         if self.optimizer == "sgd":
-            return torch.optim.SGD(
-                parameters, self.learning_rate, momentum=0.9, weight_decay=self.weight_decay
-            )
-        fused = X.device.type == "cuda"
-        return torch.optim.Adam(
-            parameters, self.learning_rate, weight_decay=self.weight_decay, fused=fused
-        )
+            return torch.optim.SGD(parameters, momentum=0.9, **settings)
+        return torch.optim.Adam(parameters, fused=X.device.type == "cuda", **settings)
 
     def step(
         self,
@@ -200,31 +210,6 @@ class Trainer:
         logits, embeddings = zip(*parts, strict=True)
         return torch.cat(logits), torch.cat(embeddings)
 
-    def _epoch(
-        self,
-        module: nn.Module,
-        objective: Objective,
-        X: Tensor,
-        optimizer: torch.optim.Optimizer,
-        epoch: int,
-        order: torch.Generator,
-    ) -> float:
-        module.train()
-        total = torch.zeros((), device=X.device)
-        batches = self.batches(torch.randperm(len(X), generator=order).to(X.device))
-        for number, rows in enumerate(batches):
-            factor = SCHEDULES[self.schedule](epoch + number / len(batches), self.max_iter)
-            for group in optimizer.param_groups:
-                group["lr"] = self.learning_rate * factor
-            total += len(rows) * self.step(module, objective, X[rows], rows, optimizer)
-        loss = float(total) / len(X)
-        if not math.isfinite(loss):
-            raise FloatingPointError(
-                f"The loss is {loss} in epoch {epoch + 1}: lower learning_rate, now "
-                f"{self.learning_rate:g}, or scale the features."
-            )
-        return loss
-
     def batches(self, rows: Tensor) -> list[Tensor]:
         """Cut rows into batches, none of them of a single row if that can be."""
         parts = list(rows.split(self.batch_size))
@@ -240,9 +225,3 @@ class Trainer:
             return torch.arange(n_rows, device=device), None
         drawn = torch.randperm(n_rows, generator=order).to(device)
         return drawn[n_held_out:].sort().values, drawn[:n_held_out].sort().values
-
-    def _report(self, history: History) -> None:
-        if self.verbose:
-            curves = (history.loss_curve, history.validation_curve)
-            said = ", held out ".join(f"{curve[-1]:.4f}" for curve in curves if curve)
-            print(f"epoch {len(history.loss_curve)} of {self.max_iter}: loss {said}", flush=True)

@@ -109,24 +109,37 @@ class Engine(Protocol):
         *,
         search: Any = "exact",
         random_state: RandomSource = 0,
-        n_jobs: int | None = None,
+        **options: Any,
     ) -> Neighbors:
         """Find the k nearest rows by Euclidean distance; fewer where there are not so many.
 
         Without ``queries``, (n_queries, n_features), those of the rows themselves are found, where
         no row is its own neighbour (its duplicates are). Only this ``search`` may be "approximate",
-        seeded by ``random_state``, or by a k-NN estimator; queries are searched exactly. ``n_jobs``
-        is as in scikit-learn.
+        seeded by ``random_state``, or by a k-NN estimator; queries are searched exactly. Of the
+        other options ``n_jobs`` is as in scikit-learn; for tensors ``grouped`` says whether to
+        search in two steps, which needs Triton, by default for many rows on CUDA.
         """
+        searched = rows if queries is None else queries
+        k = min(k, rows.shape[0] - (queries is None))
+        if k <= 0:
+            nothing = searched[:, :0]
+            return Neighbors(nothing, self.xp.astype(nothing, self.xp.int64))
+        if queries is not None or search == "exact":
+            return self._exact(rows, k, queries, **options)
+        return self._inexact(rows, k, search, check_random_state(random_state), **options)
+
+    def _exact(self, rows: Array, k: int, queries: Array | None, **options: Any) -> Neighbors:
+        """Find the k nearest rows of queries or, without any, of the rows."""
         ...
 
+    def _inexact(
+        self, rows: Array, k: int, search: Any, rng: np.random.RandomState, **options: Any
+    ) -> Neighbors:
+        """Find about the k nearest rows of the rows; exactly where the engine has no other way."""
+        return self._exact(rows, k, None, **options)
+
     def recall(
-        self,
-        rows: Array,
-        found: Neighbors,
-        *,
-        random_state: RandomSource = 0,
-        n_jobs: int | None = None,
+        self, rows: Array, found: Neighbors, *, random_state: RandomSource = 0, **options: Any
     ) -> float:
         """Estimate the share of the true nearest neighbours that a search found.
 
@@ -138,7 +151,7 @@ class Engine(Protocol):
             return 1.0
         sample = np.sort(check_random_state(random_state).permutation(n_rows)[:RECALL_SAMPLE])
         # A row is the nearest to itself: the last of k + 1 is the last of its k neighbours.
-        exact = self.nearest_neighbors(rows, k + 1, rows[sample], n_jobs=n_jobs)
+        exact = self.nearest_neighbors(rows, k + 1, rows[sample], **options)
         reach = self.rows_on_host(exact.distances, slice(None))[:, -1:] * (1 + DISTANCE_TOLERANCE)
         return float((self.rows_on_host(found.distances, sample) <= reach).mean())
 

@@ -47,10 +47,7 @@ OPTIONS: dict[str, Any] = {"nogil": True, "fastmath": {"reassoc", "contract", "a
 def neighbors_in_cells(
     rows: NDArray[np.floating], k: int, rng: np.random.RandomState
 ) -> tuple[Floats, Numbers]:
-    """Find distances and indices of nearly the k nearest other rows of every row, nearest first.
-
-    There are more than k rows. A row that has met too few gets infinity and -1.
-    """
+    """Find nearly the k nearest other rows of every row; infinity and -1 if it met too few."""
     n_rows = len(rows)
     # Around the mean the products that stand for distances lose the least to rounding, and
     # between -1 and 1 nothing overflows.
@@ -148,9 +145,8 @@ def _join_cells(
 ) -> int:
     """Compare all rows of a group that share a cell; return how many neighbours were found.
 
-    ``names`` are the numbers of the group's rows among all rows; ``order`` puts them cell by cell,
-    which end at ``ends``. The neighbours of a row are a
-    heap with the farthest first; here half of the squared distance stands for the distance.
+    ``names`` are the numbers of the group's rows among all rows; ``order`` puts them cell by cell.
+    Neighbours are a heap, the farthest first; half of the squared distance stands for the distance.
     """
     k = indices.shape[1]
     found = 0

@@ -21,6 +21,7 @@ a loop a checkpoint is made: no more iterations are repeated when a worker is lo
 import math
 import uuid
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial, reduce
 from itertools import repeat
 from operator import add
@@ -38,9 +39,8 @@ except ImportError as error:
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
 
-from gmpll._typing import AnyFloats, RandomSource
+from gmpll._typing import AnyFloats
 from gmpll.arrays import Array, array_namespace
 from gmpll.engines.base import Engine, Neighbors
 from gmpll.engines.dask_blocks import (
@@ -87,11 +87,7 @@ class DaskEngine(Engine):
         return dask.persist(*arrays) if folder is None else tuple(_in_files(arrays, folder)[0])
 
     def keeper(self) -> Callable[[Array], Array]:
-        """Return a function that persists the array of every iteration; some are checkpoints.
-
-        Dask repeats the tasks whose results a lost worker held, and those that they were made from,
-        back to the start. A checkpoint is a new start: what was made before it is never made again.
-        """
+        """Return a function that persists the array of every iteration; some are checkpoints."""
         every = int(dask.config.get("gmpll.checkpoint-iterations", 10))
         if every < 1:
             raise ValueError(
@@ -154,25 +150,11 @@ class DaskEngine(Engine):
         """Compute some rows."""
         if isinstance(rows, slice):
             return X[rows].compute()
-        order = np.argsort(rows)
-        drawn = X[rows[order]].compute()
-        return drawn[np.argsort(order)]
-
-    def with_rows(self, array: Array, rows: NDArray[np.integer], values: Array) -> Array:
-        """Replace rows partition by partition; the values are in the memory of this process."""
-        ends = np.searchsorted(rows, np.cumsum(array.chunks[0]))
-        replace = dask.delayed(_with_rows, pure=False)
-        blocks, start, first = [], 0, 0
-        for block, size, last in zip(row_blocks_of(array), array.chunks[0], ends, strict=True):
-            blocks.append(replace(block, rows[first:last] - start, values[first:last]))
-            start, first = start + size, last
-        return from_blocks(blocks, array.chunks[0], array)
+        ascending, places = np.unique(rows, return_inverse=True)
+        return X[ascending].compute()[places]
 
     def choose_search(self, search: Any, n_rows: int, n_features: int) -> Any:
-        """Return ``"exact"`` or ``"approximate"``, by the rules for NumPy arrays.
-
-        But few features do not help: partitions meet in pairs, and no tree holds all rows.
-        """
+        """Choose as for NumPy arrays, but few features do not help: no tree holds all rows."""
         if hasattr(search, "kneighbors"):
             raise ValueError(
                 "The neighbours of rows in Dask arrays are searched by 'auto', 'exact' or "
@@ -180,27 +162,16 @@ class DaskEngine(Engine):
             )
         return _NUMPY.choose_search(search, n_rows, max(n_features, TREE_FEATURES + 1))
 
-    def nearest_neighbors(
-        self,
-        rows: Array,
-        k: int,
-        queries: Array | None = None,
-        *,
-        search: Any = "exact",
-        random_state: RandomSource = 0,
-        n_jobs: int | None = None,
+    def _inexact(
+        self, rows: Array, k: int, search: Any, rng: np.random.RandomState, **options: Any
     ) -> Neighbors:
-        """Find the k nearest rows, one pair of partitions at a time, or in groups of near rows.
+        chosen = np.sort(rng.permutation(rows.shape[0])[:SAMPLE_ROWS])
+        sample = Numbered(chosen, self.rows_on_host(rows, chosen).astype(np.float32))
+        return neighbors_by_groups(RowBlocks(rows), sample, rows.shape[0], k, rng, self.keep)
 
-        Those of the rows themselves are kept: they take longest.
-        """
+    def _exact(self, rows: Array, k: int, queries: Array | None, **options: Any) -> Neighbors:
+        """Search one pair of partitions at a time; what rows themselves get is kept."""
         blocks = RowBlocks(rows)
-        k = max(0, min(k, rows.shape[0] - (queries is None)))
-        if search == "approximate" and queries is None and k > 0:
-            rng = check_random_state(random_state)
-            chosen = np.sort(rng.permutation(rows.shape[0])[:SAMPLE_ROWS])
-            sample = Numbered(chosen, self.rows_on_host(rows, chosen).astype(np.float32))
-            return neighbors_by_groups(blocks, sample, rows.shape[0], k, rng, self.keep)
         if queries is None:
             searched, starts, sizes = blocks.blocks, blocks.starts, blocks.sizes
         else:
@@ -218,19 +189,15 @@ class DaskEngine(Engine):
         return Neighbors(*(arrays if queries is not None else self.keep(*arrays)))
 
     def symmetric_weights(self, indices: Array, values: Array) -> "BlockWeights":
-        """Return the weights in parts.
-
-        To be made symmetric by the maximum, the edges of a partition have to meet those that point
-        to it, wherever they were found: every piece goes, transposed, to the partition at its
-        other end.
-        """
+        """Return the weights in parts; every piece also goes, transposed, to its other end."""
         sizes = indices.chunks[0]
         near, weights = row_blocks_of(indices), row_blocks_of(cut_like(values, indices))
         bounds = np.concatenate([[0], np.cumsum(sizes)])
         aims = dask.compute(*(dask.delayed(_aims)(block, bounds) for block in near))
-        cut = dask.delayed(_edges, pure=False)
+        edges_of = dask.delayed(_NUMPY.query_weights, pure=False)
+        one_sided = [edges_of(*pair, int(bounds[-1])) for pair in zip(near, weights, strict=True)]
         pieces = {
-            (i, j): cut(near[i], weights[i], int(bounds[j]), int(bounds[j + 1]))
+            (i, j): one_sided[i][:, int(bounds[j]) : int(bounds[j + 1])]
             for i, aimed in enumerate(aims)
             for j in aimed
         }
@@ -258,10 +225,7 @@ class Edges(NamedTuple):
 
 
 class BlockWeights:
-    """Symmetric weights: the edges of all partitions of ``sizes`` rows, in parts.
-
-    Between two partitions without an edge there is nothing.
-    """
+    """Symmetric weights: the edges of all partitions of ``sizes`` rows, in parts."""
 
     def __init__(self, edges: list[Edges], sizes: Sequence[int]) -> None:
         self.edges = edges
@@ -285,12 +249,12 @@ class BlockWeights:
         return BlockWeights(self.edges + other.edges, self.sizes)
 
 
+@dataclass
 class QueryWeights:
     """Weights from queries to rows, of (indices, values) that add up, made when multiplied."""
 
-    def __init__(self, edges: list[tuple[Array, Array]], shape: tuple[int, int]) -> None:
-        self.edges = edges
-        self.shape = shape
+    edges: list[tuple[Array, Array]]
+    shape: tuple[int, int]
 
     def __matmul__(self, P: Array) -> Array:
         """Return the product with a Dask array of a row per row."""
@@ -323,10 +287,8 @@ def _search(block: Block, start: int, k: int, best: Neighbors | None, *held: Any
     """Search some blocks for neighbours of one, and keep the best of these and earlier ones."""
     queries = loaded(block)
     for other, other_start in in_pairs(held):
-        if other_start == start:
-            distances, indices = _NUMPY.nearest_neighbors(queries, k)
-        else:
-            distances, indices = _NUMPY.nearest_neighbors(loaded(other), k, queries)
+        pair = (queries, k) if other_start == start else (loaded(other), k, queries)
+        distances, indices = _NUMPY.nearest_neighbors(*pair)
         found = Neighbors(distances.astype(np.float64), indices.astype(np.int64) + other_start)
         best = found if best is None else nearest_of_both(best, found, k)
     assert best is not None
@@ -347,25 +309,9 @@ def _gather(indices: NDArray[np.integer], found: NDArray[Any] | None, *held: Any
     return found
 
 
-def _with_rows(
-    block: NDArray[Any], rows: NDArray[np.integer], values: NDArray[Any]
-) -> NDArray[Any]:
-    block = block.copy()
-    block[rows] = values
-    return block
-
-
 def _aims(indices: NDArray[np.integer], bounds: NDArray[np.integer]) -> list[int]:
     """Return the partitions that some neighbour lies in."""
     return np.unique(np.searchsorted(bounds, indices.ravel(), side="right") - 1).tolist()
-
-
-def _edges(indices: NDArray[np.integer], values: AnyFloats, start: int, stop: int) -> sp.csr_array:
-    """Return the edges to the rows from ``start`` to ``stop``."""
-    inside = (indices >= start) & (indices < stop)
-    columns = (indices[inside] - start).astype(np.int32)
-    ends = np.concatenate([[0], np.cumsum(inside.sum(axis=1))]).astype(np.int32)
-    return sp.csr_array((values[inside], columns, ends), shape=(len(indices), stop - start))
 
 
 def _joined_both_ways(

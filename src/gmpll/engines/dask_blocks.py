@@ -28,11 +28,7 @@ Block = NDArray[Any] | Callable[[], NDArray[Any]]
 
 
 def _reader(block: da.Array) -> Callable[[], NDArray[Any]]:
-    """Return how a task reads rows for itself, when it needs them, to drop them when it is done.
-
-    An ordinary dependency of a task is kept in the memory of a worker until its last user is
-    done; here every pair of partitions meets, so that would be all data at once.
-    """
+    """Return how a task reads rows for itself: a dependency would stay in a worker's memory."""
     (block,) = dask.optimize(block)
     return partial(dask.get, dict(block.__dask_graph__()), next(flatten(block.__dask_keys__())))
 
@@ -41,8 +37,7 @@ class RowBlocks:
     """The row partitions of an array with a single column chunk.
 
     If it is persisted in the cluster, or holds its data itself, its blocks are passed between
-    workers; otherwise tasks read them from where they are stored. :func:`loaded` makes arrays of
-    the ``blocks`` inside a task; ``starts`` are the numbers of their first rows.
+    workers; otherwise tasks read them from where they are stored, by :func:`loaded`.
     """
 
     def __init__(self, array: da.Array) -> None:
@@ -60,10 +55,7 @@ class RowBlocks:
         self._per_task = together if in_memory else max(together, BLOCKS_PER_TASK)
 
     def parts(self) -> list[list[Any]]:
-        """Return what one task goes through, for all tasks: blocks, each before its start.
-
-        They are arguments of their own, because Dask forgets the futures of what lies in lists.
-        """
+        """Return what each task goes through: blocks and starts, no pairs: Dask forgets those."""
         held = [value for pair in zip(self.blocks, self.starts, strict=True) for value in pair]
         step = 2 * self._per_task
         return [held[first : first + step] for first in range(0, len(held), step)]

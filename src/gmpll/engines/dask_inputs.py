@@ -1,5 +1,6 @@
 """From what users have on disk or in a cluster to Dask arrays cut into whole rows."""
 
+import math
 import mmap
 from os import PathLike
 from pathlib import Path
@@ -8,7 +9,6 @@ from typing import Any
 import dask
 import dask.array as da
 import numpy as np
-from numpy.typing import NDArray
 
 #: A partition takes about this much as float64, and no more rows than this, because a partition's
 #: neighbours take memory too.
@@ -26,10 +26,6 @@ def as_rows(X: Any, partition_rows: int | None = None) -> da.Array:
     partition_rows : int, default=None
         Rows of a chunk where X has no chunks of its own (files, arrays); by default as many as
         take 32 MiB, and 32768 at most.
-
-    Returns
-    -------
-    dask.array.Array
 
     Examples
     --------
@@ -92,27 +88,19 @@ def _opened(path: Path) -> Any:
 
 
 def _from_memory_map(array: np.memmap, rows: int) -> da.Array:
-    """Cut a mapped file into chunks that every task reads for itself.
-
-    Dask would send the whole file along with every task.
-    """
+    """Cut a mapped file into chunks that tasks read for themselves; Dask would send it along."""
     if not (isinstance(array.base, mmap.mmap) and array.flags.c_contiguous and array.filename):
         raise ValueError(
             "X is a part or a transposition of a memory map: give the whole map of a file "
             "in C order, or its path."
         )
-    read = dask.delayed(_read_rows, pure=True)
+    read = dask.delayed(np.fromfile, pure=True)
     blocks = []
     for start in range(0, array.shape[0], rows):
         shape = (min(rows, array.shape[0] - start), array.shape[1])
         offset = array.offset + start * array.strides[0]
-        block = read(str(array.filename), str(array.dtype), offset, shape)
-        blocks.append(da.from_delayed(block, shape, dtype=array.dtype))
+        held = read(str(array.filename), str(array.dtype), math.prod(shape), "", offset)
+        blocks.append(da.from_delayed(held.reshape(shape), shape, dtype=array.dtype))
     if not blocks:
         raise ValueError("X has no rows.")
     return da.concatenate(blocks)
-
-
-def _read_rows(path: str, dtype: str, offset: int, shape: tuple[int, int]) -> NDArray[Any]:
-    count = shape[0] * shape[1]
-    return np.fromfile(path, dtype=dtype, count=count, offset=offset).reshape(shape)

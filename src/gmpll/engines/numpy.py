@@ -10,10 +10,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.neighbors import NearestNeighbors
-from sklearn.utils import check_random_state
 
 from gmpll._threads import balanced_blocks, in_threads
-from gmpll._typing import AnyFloats, Places, RandomSource
+from gmpll._typing import Places
 from gmpll.arrays import Array, array_namespace
 from gmpll.engines.base import Engine, Neighbors
 
@@ -53,11 +52,7 @@ class NumpyEngine(Engine):
         return np.asarray(X[rows])
 
     def choose_search(self, search: Any, n_rows: int, n_features: int) -> Any:
-        """Return ``"exact"``, ``"approximate"`` or the estimator that is given.
-
-        ``"auto"`` is exact below :data:`APPROXIMATE_ROWS` rows, in few dimensions and, with a
-        warning, where the library for the approximate search is missing.
-        """
+        """Choose by the numbers; warn where the approximate search is meant but missing."""
         if search == "exact" or hasattr(search, "kneighbors"):
             return search
         installed = find_spec("numba") is not None
@@ -84,37 +79,26 @@ class NumpyEngine(Engine):
             return "exact"
         return "approximate"
 
-    def nearest_neighbors(
-        self,
-        rows: Array,
-        k: int,
-        queries: Array | None = None,
-        *,
-        search: Any = "exact",
-        random_state: RandomSource = 0,
-        n_jobs: int | None = None,
-    ) -> Neighbors:
-        """Find the k nearest rows.
+    def _exact(self, rows: Array, k: int, queries: Array | None, **options: Any) -> Neighbors:
+        return Neighbors(*NearestNeighbors(n_neighbors=k, **options).fit(rows).kneighbors(queries))
 
-        An approximate search returns single precision and 32 bit integers: half the memory.
-        """
-        available = len(rows) - (queries is None)
-        k = min(k, available)
-        if k <= 0:
-            n_queries = len(rows) if queries is None else len(queries)
-            return Neighbors(np.zeros((n_queries, 0)), np.zeros((n_queries, 0), dtype=np.intp))
-        if queries is not None or search == "exact":
-            exact = NearestNeighbors(n_neighbors=k, n_jobs=n_jobs).fit(rows)
-            return Neighbors(*exact.kneighbors(queries))
+    def _inexact(
+        self, rows: Array, k: int, search: Any, rng: np.random.RandomState, **options: Any
+    ) -> Neighbors:
+        """An approximate search returns single precision and 32 bit integers: half the memory."""
         if search == "approximate":
             from gmpll.engines.cells import neighbors_in_cells
 
-            found = Neighbors(*neighbors_in_cells(rows, k, check_random_state(random_state)))
+            found = Neighbors(*neighbors_in_cells(rows, k, rng))
         else:
             estimator = clone(search, safe=False).fit(rows)
             with_self = Neighbors(*estimator.kneighbors(rows, n_neighbors=k + 1))
             found = without_self(with_self, np.arange(len(rows)))
-        return _completed(found, rows, n_jobs)
+        missed = np.flatnonzero((found.indices < 0).any(axis=1))
+        if missed.size:  # the approximate search had no luck with them
+            exact = without_self(self._exact(rows, k + 1, rows[missed], **options), missed)
+            found.distances[missed], found.indices[missed] = exact
+        return found
 
     def symmetric_weights(self, indices: Array, values: Array) -> sp.csr_array:
         """Return a canonical CSR matrix."""
@@ -167,16 +151,6 @@ def _in_blocks(
 
     in_threads(fill, blocks[1:])
     return result
-
-
-def _completed(found: Neighbors, rows: AnyFloats, n_jobs: int | None) -> Neighbors:
-    """Search exactly for the rows with which the approximate search had no luck."""
-    missed = np.flatnonzero((found.indices < 0).any(axis=1))
-    if missed.size:
-        search = NearestNeighbors(n_neighbors=found.indices.shape[1] + 1, n_jobs=n_jobs).fit(rows)
-        exact = without_self(Neighbors(*search.kneighbors(rows[missed])), missed)
-        found.distances[missed], found.indices[missed] = exact
-    return found
 
 
 def without_self(found: Neighbors, own: Places) -> Neighbors:

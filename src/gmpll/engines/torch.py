@@ -11,13 +11,16 @@ cannot be said are searched in full.
 import math
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from sklearn.utils import gen_batches
 from torch import Tensor
+from torch.nn import functional
 
 from gmpll.arrays import Array, array_namespace, to_host
 from gmpll.engines.base import Engine, Neighbors
@@ -79,34 +82,15 @@ class TorchEngine(Engine):
             )
         return "exact"
 
-    def nearest_neighbors(
-        self,
-        rows: Array,
-        k: int,
-        queries: Array | None = None,
-        *,
-        grouped: bool | None = None,
-        **options: Any,
-    ) -> Neighbors:
-        """Find the k nearest rows.
-
-        ``grouped`` says whether to search in two steps, which needs Triton; by default for many
-        rows on CUDA.
-        """
+    def _exact(self, rows: Array, k: int, queries: Array | None, **options: Any) -> Neighbors:
         searched = rows if queries is None else queries
-        k = min(k, rows.shape[0] - (queries is None))
-        if k <= 0:
-            empty = rows.new_zeros((len(searched), 0))
-            return Neighbors(empty, empty.to(torch.int64))
+        grouped = options.get("grouped")
         if grouped is None:
             many = rows.is_cuda and len(rows) >= MIN_GROUPED_ROWS
             grouped = many and find_spec("triton") is not None
         own = torch.arange(len(rows), device=rows.device) if queries is None else None
-        if grouped:
-            indices = GroupedSearch(rows, k)(searched, own)
-        else:
-            indices = _search_all(rows, k, searched, own)
-        return _nearest_first(rows, searched, indices)
+        search = GroupedSearch(rows, k) if grouped else partial(_search_all, rows, k)
+        return _nearest_first(rows, searched, search(searched, own))
 
     def symmetric_weights(self, indices: Array, values: Array) -> Tensor:
         """Return a sparse CSR tensor."""
@@ -191,7 +175,7 @@ def _query_blocks(like: Tensor, numbers_per_query: int, n_queries: int) -> list[
     """Cut queries into blocks for which so many numbers each fit in a part of the memory."""
     n_bytes = CUDA_BLOCK_BYTES if like.is_cuda else BLOCK_BYTES
     size = max(1, n_bytes // (like.element_size() * max(numbers_per_query, 1)))
-    return [slice(start, start + size) for start in range(0, max(n_queries, 1), size)]
+    return list(gen_batches(max(n_queries, 1), size))
 
 
 # Sums of half-precision matrices, the numbers that tensor cores multiply fastest
@@ -210,9 +194,7 @@ def padded(values: Tensor, n_rows: int, n_columns: int) -> Tensor:
     """Add rows and columns of zeros."""
     if values.shape == (n_rows, n_columns):
         return values
-    larger = values.new_zeros((n_rows, n_columns))
-    larger[: values.shape[0], : values.shape[1]] = values
-    return larger
+    return functional.pad(values, (0, n_columns - values.shape[1], 0, n_rows - values.shape[0]))
 
 
 class GroupedSearch:

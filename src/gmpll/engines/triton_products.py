@@ -148,8 +148,7 @@ def feature_width(n_features: int) -> tuple[int, int]:
 def group_maxima(left: list[Tensor], right: list[Tensor], handicap: Tensor) -> Tensor:
     """Largest inner product, less the column's handicap, of every row with a group of columns.
 
-    Rows are one or two float16 parts whose sum they are, padded with zeros to a multiple of
-    ``BLOCK`` rows and ``feature_width``. The maxima are (len(left), len(right) // GROUP).
+    Rows are sums of one or two float16 parts, padded with zeros.
     """
     n_rows, n_features = left[0].shape
     n_columns = right[0].shape[0]

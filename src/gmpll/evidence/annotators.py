@@ -136,19 +136,6 @@ class AnnotatorModel:
     True
     """
 
-    posterior_: Floats
-    classes_: NDArray[Any]
-    class_prior_: Floats
-    annotators_: Annotators
-    outside_probability_: Floats
-    feature_weight_: Floats
-    feature_gain_: float
-    feature_prior_: Floats
-    strength_: float
-    item_strength_: float
-    log_likelihood_: float
-    n_iter_: int
-
     def __init__(self, *, n_samples: int = 100, random_state: int = 0) -> None:
         self.n_samples = n_samples
         self.random_state = random_state
@@ -173,11 +160,6 @@ class AnnotatorModel:
             Probabilities that were found otherwise, for instance from features and the sets of
             labels that items were given. Learners are trained on what the votes alone say and on
             these first; the start is kept from which the votes become likelier.
-
-        Returns
-        -------
-        AnnotatorModel
-            The fitted model.
         """
         voted, classes, names = _read_votes(votes)
         learners = [out_of_sample] if callable(out_of_sample) else list(out_of_sample or ())
@@ -217,11 +199,9 @@ class AnnotatorModel:
 
     def _sweep(self, crowd: _Crowd, posterior: Floats, features: _FeaturePrior | None) -> _Fit:
         """Draw labels and count parameters in turn; average over the later sweeps."""
-        checked = 0.0
-        alone = features is None
-        burn_in, n_samples = BURN_IN, self.n_samples
-        if not alone:
-            burn_in, n_samples = FEATURE_BURN_IN, max(1, self.n_samples // 2)
+        checked, alone = 0.0, features is None
+        burn_in = BURN_IN if alone else FEATURE_BURN_IN
+        n_samples = self.n_samples if alone else max(1, self.n_samples // 2)
         sums = np.zeros((3, *posterior.shape))
         for sweep in range(burn_in + n_samples):
             log_prior = crowd.draw(posterior, checked)
@@ -369,11 +349,6 @@ def aggregate_votes(
     items, labels, annotators, weights
         As in :func:`gmpll.candidates_from_votes`.
 
-    Returns
-    -------
-    AggregatedVotes
-        Items, labels, probabilities and annotators.
-
     Examples
     --------
     >>> from gmpll.evidence.annotators import aggregate_votes
@@ -400,13 +375,19 @@ def _read_votes(votes: Any) -> tuple[sp.csr_array, NDArray[Any], NDArray[Any] | 
             f"Numbers of votes have the shape {counts.shape}: a row per item and a column per "
             "label are needed."
         )
-    if not (np.isfinite(counts).all() and (counts >= 0).all()):
-        row, column = np.argwhere(~(np.isfinite(counts) & (counts >= 0)))[0]
+    bad = np.argwhere(~(np.isfinite(counts) & (counts >= 0)))
+    if len(bad):
+        row, column = bad[0]
         raise ValueError(
             f"The number of votes is {counts[row, column]} in row {row}, column {column}: it must "
             "not be negative."
         )
     return sp.csr_array(counts), np.arange(counts.shape[1]), None
+
+
+def _table(values: Floats, rows: Places, columns: Places, shape: tuple[int, int]) -> Floats:
+    found = np.bincount(rows * shape[1] + columns, values, shape[0] * shape[1])
+    return np.asarray(found, dtype=float).reshape(shape)
 
 
 def _prior_items(n_classes: int) -> float:
@@ -474,15 +455,11 @@ class _FeaturePrior:
         return scores
 
 
-@dataclass
 class _Strength:
     """Votes that a prior is worth, moved to where the votes are most likely."""
 
-    start: float
-    least: float = MIN_STRENGTH
-
-    def __post_init__(self) -> None:
-        self.value = self.start
+    def __init__(self, start: float, least: float = MIN_STRENGTH) -> None:
+        self.start, self.least, self.value = start, least, start
         self._came = self._expected = self._total = 0.0
 
     def add(self, weight: Floats, votes: Floats, among: Floats, center: Floats) -> None:
@@ -508,10 +485,7 @@ class _Strength:
 
 
 class _Crowd:
-    """The votes, labels that are drawn, and the parameters that are counted from these.
-
-    No array has more cells than the votes of one block, the annotators or the items have labels.
-    """
+    """The votes, labels that are drawn, and the parameters that are counted from these."""
 
     def __init__(self, votes: sp.csr_array, n_classes: int, rng: np.random.Generator) -> None:
         self.n_annotators = votes.shape[1] // n_classes
@@ -544,8 +518,7 @@ class _Crowd:
             voters = np.bincount(ballots // self.n_annotators, minlength=n_items)
         self._item, self._who, self._label, self._weight = item, who, label, weight
         self._alone = voters <= 1
-        self.counts = np.zeros((n_items, n_classes))
-        np.add.at(self.counts, (item, label), weight)
+        self.counts = _table(weight, item, label, (n_items, n_classes))
         pairs, self._pair = np.unique(column, return_inverse=True)
         self._pair_who, self._pair_label = np.divmod(pairs, n_classes)
         first = np.searchsorted(item, np.arange(n_items))
@@ -568,9 +541,8 @@ class _Crowd:
     def draw(self, posterior: Floats, checked: float) -> Floats:
         """Draw labels; return the logarithm of the class prior that the other items show.
 
-        Nobody else says whether the vote on an item with a single one is right, and features may
-        be as wrong as the vote: such votes count by the share of the uncertainty about votes that
-        features take away, ``checked``, and for the rest they are as good as votes usually are.
+        Nobody else says whether a single vote is right: it counts by the share of the uncertainty
+        about votes that features take away, ``checked``; else it is as good as votes usually are.
         """
         self.trust = np.where(self._alone, checked, 1.0)[:, None]
         below = posterior.cumsum(axis=1)
@@ -607,10 +579,8 @@ class _Crowd:
         )
         prior = PRIOR_VOTES + self._unchecked.sum()
         self._usual = (looked.sum() + prior * self._looks) / (votes.sum() + prior)
-        self._label_votes = np.zeros((n_classes, n_classes))
-        np.add.at(self._label_votes, (true, label), guesses)
-        self._row_votes = np.zeros((n_annotators, n_classes))
-        np.add.at(self._row_votes, (who, true), votes)
+        self._label_votes = _table(guesses, true, label, (n_classes, n_classes))
+        self._row_votes = _table(votes, who, true, (n_annotators, n_classes))
         shape = (len(self._pair_who), n_classes)
         self._pair_votes = sp.csr_array((votes, (self._pair, true)), shape=shape)
         popular = self._label_votes.sum(axis=0) + POPULAR_STRENGTH / n_classes
@@ -625,20 +595,16 @@ class _Crowd:
             own = self.strengths["looks"].value + self._unchecked
             self._shares = self._looks_of + own * self._usual
             self._shares /= self._looks_of + self._guesses_of + own
-            self._habits = np.zeros((n_annotators, n_classes))
-            np.add.at(self._habits, (who, label), guesses)
+            self._habits = _table(guesses, who, label, (n_annotators, n_classes))
 
     def log_likelihood(self, alike: bool) -> Floats:
-        """Return the log-probability of every item's votes for every label.
-
-        What the parameters owe to the votes of the item is taken out of them.
-        """
+        """Return the log-probability of every item's votes for every label, left out itself."""
         self._count(alike)
-        total = np.zeros_like(self.counts)
         prior = self.strengths["item"]
-        among, strength = self.counts.sum(axis=1), prior.value
-        total -= (gammaln(strength + among) - gammaln(strength))[:, None]
-        came = 0.0
+        among, strength, came = self.counts.sum(axis=1), prior.value, 0.0
+        total = (
+            np.zeros_like(self.counts) - (gammaln(strength + among) - gammaln(strength))[:, None]
+        )
         for part in self._blocks:
             item, label, weight = self._item[part], self._label[part], self._weight[part]
             _, first, cell = np.unique(

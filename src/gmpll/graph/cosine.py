@@ -7,8 +7,10 @@ over tiles of it, and because it is symmetric over those of its upper triangle o
 """
 
 from collections.abc import Iterator
+from itertools import combinations_with_replacement
 
 import numpy as np
+from sklearn.utils import gen_batches
 
 from gmpll._typing import AnyFloats
 
@@ -33,14 +35,6 @@ def cosine_similarity_tile(rows: AnyFloats, columns: AnyFloats, *, same: bool = 
     return tile
 
 
-def row_blocks(n: int, size: int) -> list[slice]:
-    """Cut ``range(n)`` into slices of the given size."""
-    return [slice(start, min(start + size, n)) for start in range(0, n, size)]
-
-
 def upper_triangle(n: int, size: int) -> Iterator[tuple[slice, slice]]:
     """Tiles (rows, columns) of an n x n matrix on and above its diagonal."""
-    blocks = row_blocks(n, size)
-    for first, rows in enumerate(blocks):
-        for columns in blocks[first:]:
-            yield rows, columns
+    return combinations_with_replacement(gen_batches(n, size), 2)

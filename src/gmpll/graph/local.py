@@ -88,9 +88,7 @@ class LocalGraph:
     def to_queries(self, queries: Array, near: Neighbors | None = None) -> Any:
         """Weights from unseen rows to the rows of the graph, (n_queries, n_samples).
 
-        Their neighbours are always searched for exactly: what is said of an unseen row must not
-        depend on the rows that come with it. ``near`` are their nearest rows, at least
-        ``n_neighbors``, where these are known already.
+        ``near`` are their nearest rows, at least ``n_neighbors``, where these are known already.
         """
         engine = engine_of(self.rows)
         k = self.n_neighbors

@@ -23,7 +23,7 @@ from functools import partial
 
 import numpy as np
 
-from gmpll._typing import AnyFloats, Mask, Places
+from gmpll._typing import AnyFloats
 from gmpll.arrays import Array, array_namespace, device, to_host
 from gmpll.engines import engine_of
 
@@ -73,10 +73,7 @@ def _reconstruct(near: Array, queries: Array, *, sum_to_one: bool) -> Array:
 
 
 def _minimise(gram: AnyFloats, linear: AnyFloats, *, sum_to_one: bool) -> AnyFloats:
-    """Minimise ``w G w / 2 - b w`` over ``w >= 0`` for every matrix G and vector b.
-
-    With ``sum_to_one`` it is ``w G w`` over ``w >= 0`` that sum to one.
-    """
+    """Minimise ``w G w / 2 - b w``, or ``w G w`` where w must sum to one, over ``w >= 0``."""
     n, k = linear.shape
     if linear.size == 0:
         return np.zeros((n, k))
@@ -113,9 +110,21 @@ def _minimise(gram: AnyFloats, linear: AnyFloats, *, sum_to_one: bool) -> AnyFlo
         passive[moved_on, best] = True
         newest[moved_on] = best
 
-        stuck = todo[blocked]
-        if stuck.size:
-            _step_to_boundary(weights, passive, barred, newest, stuck, solution[blocked])
+        # The others go towards the solution until a weight becomes zero, and fix that one there.
+        stuck, free, target = todo[blocked], free[blocked], solution[blocked]
+        current, hits = weights[stuck], free & (target <= 0)
+        numbers, new = np.arange(len(stuck)), newest[stuck]
+        useless = (new >= 0) & hits[numbers, new] & (current[numbers, new] == 0)
+        barred[stuck[useless], new[useless]] = True
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = np.where(hits, current / (current - target), np.inf)
+        share = np.where(np.isnan(share), 0.0, share)
+        step = share.min(axis=1, keepdims=True)
+        moved = np.where(free, current + step * (target - current), 0.0)
+        leaves = hits & (share <= step)
+        weights[stuck] = np.where(leaves, 0.0, np.maximum(moved, 0.0))
+        passive[stuck] = free & ~leaves
+        newest[stuck] = -1
         todo = np.concatenate([moved_on, stuck])
     return weights / weights.sum(axis=1, keepdims=True) if sum_to_one else weights
 
@@ -128,30 +137,3 @@ def _start(gram: AnyFloats, linear: AnyFloats) -> AnyFloats:
     explained = np.einsum("nii->ni", gram) * np.einsum("nii->ni", inverse)
     start[~(explained < 1 / INDEPENDENCE).all(axis=1)] = 0.0
     return start
-
-
-def _step_to_boundary(
-    weights: AnyFloats,
-    passive: Mask,
-    barred: Mask,
-    newest: Places,
-    problems: Places,
-    solution: AnyFloats,
-) -> None:
-    """Go towards the solution until a weight becomes zero, and fix that one there."""
-    current, free = weights[problems], passive[problems]
-    hits = free & (solution <= 0)
-    new = newest[problems]
-    useless = (new >= 0) & hits[np.arange(len(problems)), new]
-    useless &= current[np.arange(len(problems)), new] == 0
-    barred[problems[useless], new[useless]] = True
-
-    with np.errstate(divide="ignore", invalid="ignore"):
-        share = np.where(hits, current / (current - solution), np.inf)
-    share = np.where(np.isnan(share), 0.0, share)
-    step = share.min(axis=1, keepdims=True)
-    moved = np.where(free, current + step * (solution - current), 0.0)
-    leaves = hits & (share <= step)
-    weights[problems] = np.where(leaves, 0.0, np.maximum(moved, 0.0))
-    passive[problems] = free & ~leaves
-    newest[problems] = -1

@@ -285,6 +285,7 @@ class OutlierCompression:
         engine = engine_of(X)
         xp = engine.xp
         low, high = map(to_host, engine.small(xp.min(X, axis=0), xp.max(X, axis=0)))
+        self.ends = np.stack([low, high])
         some = engine.rows_on_host(X, slice(None, None, max(1, X.shape[0] // RANK_SAMPLE)))
         columns = np.sort(np.ascontiguousarray(some.T), axis=1)
         centre = _middle(columns, np.zeros(len(columns), dtype=int))
@@ -322,10 +323,7 @@ def _middle(columns: Floats, first: NDArray[np.int_]) -> Floats:
 
 
 class TreeView(_ScaledView):
-    """Z-scored features after :class:`OutlierCompression`: trees ask for the order of values alone.
-
-    Trees live on the host, and so does this view: arrays of other engines are copied there.
-    """
+    """Z-scored features after :class:`OutlierCompression`, for trees: like these, on the host."""
 
     def __init__(self, X: Array) -> None:
         X = to_host(X)
@@ -365,9 +363,8 @@ class _NormalScores:
         self._source = source if n_samples <= RANK_SAMPLE else None
         self._dtype = X.dtype
         self._compression = OutlierCompression(X)
-        low, high = engine.small(engine.xp.min(X, axis=0), engine.xp.max(X, axis=0))
         # Compression keeps the order, so the ends of a feature stay its ends.
-        low, high = self._compression(np.stack([to_host(low), to_host(high)]))
+        low, high = self._compression(self._compression.ends)
         # Values next to the smallest or largest are taken for those: features of a spread at which
         # that is much, or less than their last digit, are evened out.
         spread = _spread_exponents(low, high)
@@ -415,11 +412,7 @@ class _NormalScores:
 
 
 def _mid_ranks(values: Array, quantiles: Array) -> Array:
-    """Return the ranks in [0, 1] of (n_rows, n_features) values among the features' quantiles.
-
-    A value between two quantiles, or equal to several, lies between the last that is not above it
-    and the first that is not below it; the interpolations from both sides are averaged.
-    """
+    """Return the ranks in [0, 1] of values among quantiles, interpolated from both sides."""
     xp = array_namespace(values)
     n_features, n = quantiles.shape
     ranks = xp.linspace(0.0, 1.0, n, dtype=values.dtype, device=device(values))

@@ -191,10 +191,9 @@ def affinity_product(
 ) -> tuple[Tensor, Tensor | None]:
     """Multiply the difference of two affinities between rows with weights of the columns.
 
-    Rows and weights are lists of one or two half-precision parts that they are the sum of, padded
-    with zeros to a multiple of ``BLOCK`` rows, ``feature_width`` and ``label_width`` columns.
-    ``same`` says whether left and right are the same rows, fully similar to themselves. The second
-    product is that of the base with ``base_weights``, if there are any.
+    Rows and weights are sums of one or two half-precision parts, padded with zeros to a multiple of
+    ``BLOCK`` rows, ``feature_width`` and ``label_width`` columns. ``same`` rows are fully similar
+    to themselves. The second product is that of the base with ``base_weights``, if there are any.
     """
     n_rows, n_features = left[0].shape
     n_labels = weights[0].shape[1]
@@ -225,8 +224,7 @@ def difference_matrix(
 ) -> tuple[list[Tensor], Tensor]:
     """Make the difference of two affinities between all rows, and the row sums of the second.
 
-    The rows are two parts, of which ``n_inside`` rows are no padding; the difference is the sum of
-    ``n_parts`` matrices, without meaning, but finite, where padded.
+    ``n_inside`` of the rows are no padding; the difference is the sum of ``n_parts`` matrices.
     """
     n_rows, n_features = rows[0].shape
     device = rows[0].device

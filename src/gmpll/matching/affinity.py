@@ -28,11 +28,7 @@ class Operator(Protocol):
         ...
 
     def apply(self, p: Array) -> Array:
-        """Return K p: the support that every assignment gets from all others.
-
-        The probabilities of an instance sum to one and are zero outside its candidates. What is
-        returned outside the candidates has no meaning.
-        """
+        """Return K p: the support of assignments; outside the candidates it has no meaning."""
         ...
 
 
@@ -87,8 +83,6 @@ class DenseLayout:
 class PackedLayout(DenseLayout):
     """Probabilities as a NumPy vector over the assignments, sorted by label.
 
-    Of 171 labels an instance may have two as candidates: nearly all of a matrix of probabilities is
-    zero and stays so.
     ``instance`` and ``label`` are those of the assignments; ``counts`` says how many instances
     have a label among their candidates.
     """

@@ -12,9 +12,10 @@ from collections.abc import Iterator
 from functools import cached_property
 
 import numpy as np
+from sklearn.utils import gen_batches
 
 from gmpll._typing import AnyFloats, Mask, Places
-from gmpll.graph.cosine import cosine_similarity_tile, row_blocks
+from gmpll.graph.cosine import cosine_similarity_tile
 from gmpll.matching.affinity import (
     AffinityStatistics,
     PackedLayout,
@@ -71,7 +72,7 @@ class AssignmentAffinity:
         p = self.layout.pack(P)
         support = np.zeros((queries.shape[0], n_classes))
         every_label = np.arange(n_classes)
-        for block in row_blocks(len(queries), self._rows_per_block(n_classes)):
+        for block in gen_batches(len(queries), self._rows_per_block(n_classes)):
             A = cosine_similarity_tile(queries[block], self.rows)[:, self.instance]
             A = np.repeat(A, n_classes, axis=0)
             raw = self._unbiased(A, np.tile(every_label, len(queries[block])))
@@ -84,7 +85,7 @@ class AssignmentAffinity:
 
     def _raw_blocks(self) -> Iterator[tuple[slice, AnyFloats]]:
         """Blocks of rows of K as initialised by Eq. (5)."""
-        for block in row_blocks(len(self.label), self._rows_per_block()):
+        for block in gen_batches(len(self.label), self._rows_per_block()):
             owners, place = np.unique(self.instance[block], return_inverse=True)
             A = cosine_similarity_tile(self.rows[owners], self.rows)
             A[np.arange(len(owners)), owners] = 1.0

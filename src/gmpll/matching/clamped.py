@@ -22,8 +22,7 @@ class ClampedAffinity:
     .. math:: (K p)_i = \Big(\sum_{j\ \text{fixed}} W_{ij} \bar p_j
               + \sum_{j\ \text{new}} W_{ij} p_j\Big) A_2
 
-    ``fixed`` are the probabilities of the fixed rows; the label similarity is the identity by
-    default.
+    ``fixed`` are the probabilities of the fixed rows.
     """
 
     def __init__(

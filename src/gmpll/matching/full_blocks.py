@@ -13,9 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
+from sklearn.utils import gen_batches
 
+from gmpll._threads import balanced_blocks
 from gmpll._typing import AnyFloats, Floats, Mask
-from gmpll.graph.cosine import row_blocks, upper_triangle
+from gmpll.graph.cosine import upper_triangle
 from gmpll.matching.affinity import DenseLayout, PackedLayout
 from gmpll.matching.full_tiles import FinalAffinity, FullAffinity, affinity_sums
 
@@ -126,11 +128,8 @@ class BlockAffinity(FullAffinity):
 def same_less_different(
     affinity: FinalAffinity, products: AnyFloats, dtype: DTypeLike | None = None
 ) -> AnyFloats:
-    """Return f_1 - f_0 from inner products of scaled rows, which are overwritten.
-
-    Thresholds are decided before anything is rounded to the given type, by default that of the
-    products.
-    """
+    """Return f_1 - f_0 from inner products of scaled rows, which are overwritten."""
+    # Thresholds are decided before anything is rounded to the given type.
     cut = affinity.threshold - affinity.offset
     same = (products >= cut).view(np.int8)
     different = (products <= -cut).view(np.int8)
@@ -156,7 +155,7 @@ class Batch(NamedTuple):
 def difference_matrix(gram: AnyFloats, affinity: FinalAffinity, dtype: DTypeLike) -> AnyFloats:
     """Return F_1 - F_0, rounded, from all inner products of scaled rows, which are overwritten."""
     differences = np.empty(gram.shape, dtype=dtype)
-    for rows in row_blocks(len(gram), max(1, CACHED_ENTRIES // max(len(gram), 1))):
+    for rows in balanced_blocks(len(gram), max(1, CACHED_ENTRIES // max(len(gram), 1))):
         differences[rows] = same_less_different(affinity, gram[rows], dtype)
     return differences
 
@@ -165,12 +164,10 @@ class LabelBlocks:
     r"""Products with F_1 - F_0 where labels are only equal or different.
 
     Only the candidates' entries of :math:`(F_1 - F_0) P` are asked for, and P is zero outside the
-    candidates. So label l needs the pairs of those :math:`n_l` instances alone that have l among
-    their candidates: :math:`\sum_l n_l^2` entries instead of :math:`m^2`, and a product with a
-    vector for every label instead of one with a matrix of all labels. Labels of about the same
-    size are padded to the same size and handled together; a label with more instances than a tile
-    has several blocks, on and above the diagonal. Padding has an instance, too: it is never asked
-    for its support, and gives none as its probability is zero.
+    candidates: label l needs the pairs of those :math:`n_l` instances alone that may have it,
+    :math:`\sum_l n_l^2` entries instead of :math:`m^2`. Labels of about the same size are padded to
+    the same size and handled together; larger ones than a tile have several blocks. Padding is an
+    instance with probability zero.
 
     Blocks are made from ``differences``, F_1 - F_0, where that is at hand, rounded to ``dtype``
     once they are made, and kept between products if they take no more than ``store_bytes``.
@@ -266,7 +263,7 @@ def _batches(sizes: Sequence[int], tile: int) -> Iterator[Batch]:
                     first, second = (slice(p.start + start, p.stop + start) for p in places)
                     yield Batch(first, second, 1)
         elif size > 0:
-            for labels in row_blocks(n_labels, max(1, tile**2 // (2 * size**2))):
+            for labels in gen_batches(n_labels, max(1, tile**2 // (2 * size**2))):
                 place = slice(end + labels.start * size, end + labels.stop * size)
                 yield Batch(place, place, labels.stop - labels.start)
         end += n_labels * size

@@ -43,13 +43,7 @@ def tensor_affinity(
     fused: bool | None = None,
     **options: Any,
 ) -> FullAffinity:
-    """Return the affinity of tensors: by the Triton kernels if ``fused``.
-
-    By default they are used on CUDA if Triton is installed and the precision is not "highest",
-    which they do not have. The precision is high for single-precision rows on CUDA by default, else
-    highest. Without ``store_bytes`` matrices are kept on CUDA in half of what is free, but in not
-    more than ``CUDA_STORE_BYTES`` where the kernels can be used.
-    """
+    """Return the affinity of tensors: by the Triton kernels if ``fused``, as on CUDA by default."""
     if precision is None:
         precision = "high" if rows.is_cuda and rows.dtype == torch.float32 else "highest"
     if fused is None:

@@ -12,6 +12,7 @@ from functools import cached_property, partial
 from typing import Any, Self
 
 import numpy as np
+from sklearn.utils import gen_batches
 
 from gmpll._typing import Floats
 from gmpll.arrays import (
@@ -23,7 +24,7 @@ from gmpll.arrays import (
     is_dask_array,
     is_torch_array,
 )
-from gmpll.graph.cosine import row_blocks, upper_triangle
+from gmpll.graph.cosine import upper_triangle
 from gmpll.matching.affinity import (
     ZERO_AFFINITY,
     AffinityStatistics,
@@ -59,10 +60,7 @@ class FinalAffinity:
     def from_statistics(
         cls, statistics: AffinityStatistics, beta: float, resolution: float
     ) -> Self:
-        """Make it from mean and deviation of K; with deviation zero K is left as it is.
-
-        ``resolution`` is the relative spacing of the numbers that cosines are computed in.
-        """
+        """Make it from mean and deviation of K; with deviation zero K is left as it is."""
         mean, std = (statistics.mean, statistics.std) if statistics.std > 0 else (0.0, 1.0)
         steepness, offset = 0.5 / std, (0.5 - mean) / std
         rounding = ROUNDING_UNITS * resolution * (steepness + abs(offset))
@@ -217,19 +215,12 @@ class FullAffinity:
         return xp.clip(xp.astype(product + self.base_support[:, None], p.dtype), min=0.0)
 
     def to_queries(self, queries: Array, P: Array) -> Array:
-        """Return the support of unseen rows of length one or zero, (n_queries, n_classes).
-
-        P are the (n_samples, n_classes) probabilities of the instances of this affinity. The unseen
-        ones do not support each other.
-        """
+        """Return the support of unseen rows of length one or zero, (n_queries, n_classes)."""
         queries = array_namespace(queries).astype(queries, self.unit_rows.dtype, copy=False)
         return self._of(self.final.scale(queries), P, same=False)
 
     def _of(self, left: Array, P: Array, *, same: bool) -> Array:
-        """Return the sum of F_v P B_v over all levels, between scaled rows and those of this.
-
-        ``same`` says whether they are the same instances, fully similar to themselves.
-        """
+        """Return the sum of F_v P B_v over all levels, between scaled rows and those of this."""
         xp = array_namespace(P)
         right = self.rows
         weights = [xp.sum(P, axis=1, keepdims=True), *self.levels.spread(P)]
@@ -249,7 +240,7 @@ class FullAffinity:
             tile = max(1, self.tile // 2)
             arrays = (left, right, *weights)
             lefts, *columns = [
-                [array[rows, :] for rows in row_blocks(array.shape[0], tile)] for array in arrays
+                [array[rows, :] for rows in gen_batches(array.shape[0], tile)] for array in arrays
             ]
             join = xp.concat
         strips = []

@@ -65,11 +65,7 @@ class LocalAffinity:
         return self.to_queries(self.weights, p)
 
     def to_queries(self, queries: Any, P: Array) -> Array:
-        """Return the support of unseen instances by these, (n_queries, n_classes).
-
-        ``queries`` are the (n_queries, n_samples) weights of their edges to these instances, whose
-        (n_samples, n_classes) probabilities are P.
-        """
+        """Return the support of unseen instances by these; ``queries`` are weights of edges."""
         support = _product(queries, P)
         similarity = self.label_similarity
         return support if similarity is None else support @ beside(similarity, support)

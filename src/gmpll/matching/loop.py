@@ -117,10 +117,6 @@ def match(
     keep : callable, default=None
         Applied to the new probabilities of every iteration, in the layout of the affinity: where
         they are to be written down, for instance.
-
-    Returns
-    -------
-    Matching
     """
     xp = array_namespace(mask)
     layout = affinity.layout

@@ -29,8 +29,7 @@ def normalise_masses(
 ) -> Array:
     """Turn support into probabilities inside every instance, with the labels' masses corrected.
 
-    ``p`` are the probabilities so far, which an instance without support keeps. The support of a
-    label is divided by its mass to the power ``balance``, or drawn to its expected mass.
+    ``p`` are the probabilities so far, which an instance without support keeps.
     """
     if balance and expected_mass is None:
         mass = layout.class_mass(p)

@@ -24,7 +24,17 @@ class BiasedScaling(Scaling):
 
 @with_parameters
 class LinearScorer(DecisionMixin, BasePartialLabelClassifier):
-    """Score labels by ``weights_ @ [1, x]``; the confidences are the softmax of the scores."""
+    """Score labels by ``weights_ @ [1, x]``.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (n_labels, n_features_in_ + 1)
+        A row for every label that occurs: its bias, then its weights of the features as the
+        method uses them (z-scored unless ``standardize=False``).
+    label_confidences_ : ndarray of shape (n_samples, n_classes)
+        The softmax of the scores over the candidates: an order of the candidates, no calibrated
+        probability.
+    """
 
     standardize: Switch = True
     random_state: Seed = None

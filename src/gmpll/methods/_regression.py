@@ -43,10 +43,9 @@ class Regressor(NamedTuple):
 class KernelRegression:
     """Regression of targets on fixed rows: ``min |T - K A - 1 b|^2 + ridge tr(A' K A)``.
 
-    K is a Gaussian kernel whose width is the mean distance of two rows unless it is given. The
-    matrix is factorised once, so another target costs O(m^2 q). With ``rng`` only some of very many
-    rows, drawn as landmarks, carry a coefficient. ``remedy`` ends the sentence that is raised where
-    the kernel is singular.
+    K is a Gaussian kernel whose width is the mean distance of two rows unless it is given. With
+    ``rng`` only some of very many rows, drawn as landmarks, carry a coefficient. ``remedy`` ends
+    the sentence that is raised where the kernel is singular.
     """
 
     def __init__(
@@ -128,6 +127,20 @@ class ConfidenceRegression(DecisionMixin, BasePartialLabelClassifier):
     """A method that alternates between confidences and the regression that learns them.
 
     ``_fit`` ends with ``_regressor``, whose scores of unseen rows decide.
+
+    Parameters
+    ----------
+    max_iter : int, default=50
+        Largest number of iterations; reaching it is a regular end and gives no warning.
+    tol : float, default=1e-3
+        The iterations end when no confidence changes by more than this.
+    unit_rows : bool, default=False
+        Whether rows are scaled to length one (after z-scoring).
+
+    Attributes
+    ----------
+    n_iter_ : int
+        Number of iterations.
     """
 
     regularization: Positive = 0.05

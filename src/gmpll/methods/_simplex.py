@@ -12,10 +12,7 @@ from gmpll.graph.reconstruction import reconstruction_weights
 
 
 def project_on_simplex(values: Floats, mask: Mask) -> Floats:
-    """Nearest non-negative rows that sum to one and are zero outside the mask.
-
-    The mask has at least one place in every row; values outside do not matter.
-    """
+    """Nearest non-negative rows that sum to one and are zero outside the mask."""
     inside = np.where(mask, values, -np.inf)
     # The projection does not feel a shift of the row; this one keeps the sums below exact.
     inside -= inside.max(axis=1, keepdims=True)
@@ -37,10 +34,7 @@ def deviation_from_neighbors(rows: Floats, near: Places) -> sp.csr_array:
 def confidence_step(
     deviation: sp.csr_array, mask: Mask, weight: float = 0.0, target: Any = 0.0
 ) -> Callable[[Floats], Floats]:
-    """Return the projected gradient step of ``|A P|^2 + weight |P - target|^2``.
-
-    P is on the simplices of the candidates, A the matrix of :func:`deviation_from_neighbors`.
-    """
+    """Return the projected gradient step of ``|A P|^2 + weight |P - target|^2``."""
     adjoint = deviation.T.tocsr()
     # diag(|A|' |A| 1) - A'A is diagonally dominant. So these curvatures, one per row, are a safe
     # step; a single one for all would be dictated by the row with most followers.
@@ -67,11 +61,7 @@ class Solution(NamedTuple):
 def accelerated(
     step: Callable[[Floats], Floats], start: Floats, *, max_iter: int = 5000, tol: float = 1e-10
 ) -> Solution:
-    """Repeat projected gradient steps, with momentum that restarts when it points uphill.
-
-    The length of a step must be safe anywhere. The end is reached when a step changes no entry by
-    more than ``tol``: such a point is optimal.
-    """
+    """Repeat projected gradient steps, with momentum that restarts when it points uphill."""
     point = ahead = start
     momentum = 1.0
     for n_iter in range(1, max_iter + 1):

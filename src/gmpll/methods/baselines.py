@@ -19,8 +19,11 @@ from gmpll.base import BasePartialLabelClassifier, ProbabilityMixin
 from gmpll.rounding import best_labels, confidences_within
 
 
+@with_parameters
 class _Floor(ProbabilityMixin, BasePartialLabelClassifier):
     """A baseline that never looks at the features."""
+
+    random_state: Seed = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -35,15 +38,10 @@ class RandomCandidate(_Floor):
     A training row gets any of its candidates with equal probability. An unseen row has no
     candidates; it gets the label that a random candidate of a random training row would have.
 
-    Parameters
-    ----------
-    random_state : int, RandomState instance or None, default=None
-        Seed of the draws.
-
     Attributes
     ----------
-    classes_, labels_, label_confidences_, n_features_in_, feature_names_in_
-        See :class:`gmpll.base.BasePartialLabelClassifier`. The confidences are uniform.
+    label_confidences_ : ndarray of shape (n_samples, n_classes)
+        Uniform.
 
     Examples
     --------
@@ -53,8 +51,6 @@ class RandomCandidate(_Floor):
     array([[0.5, 0.5, 0. ],
            [0. , 0. , 1. ]])
     """
-
-    random_state: Seed = None
 
     def _fit(self, X: Floats, mask: Mask, rng: RandomState) -> Floats:
         uniform = mask / mask.sum(axis=1, keepdims=True)
@@ -80,16 +76,10 @@ class MostFrequentCandidate(_Floor):
     Unseen rows all get the label that most candidate sets contain. Labels that are equally
     frequent are told apart by a seeded draw.
 
-    Parameters
-    ----------
-    random_state : int, RandomState instance or None, default=None
-        Seed of the draws between equally frequent labels.
-
     Attributes
     ----------
-    classes_, labels_, label_confidences_, n_features_in_, feature_names_in_
-        See :class:`gmpll.base.BasePartialLabelClassifier`. The confidences are proportional to the
-        frequencies.
+    label_confidences_ : ndarray of shape (n_samples, n_classes)
+        Proportional to the frequencies.
 
     Examples
     --------
@@ -98,8 +88,6 @@ class MostFrequentCandidate(_Floor):
     >>> MostFrequentCandidate(random_state=0).fit([[0.0]] * 4, sets).labels_
     array(['b', 'b', 'c', 'b'], dtype='<U1')
     """
-
-    random_state: Seed = None
 
     def _fit(self, X: Floats, mask: Mask, rng: RandomState) -> Floats:
         frequency = mask.mean(axis=0)
@@ -120,16 +108,13 @@ class AnyCandidate(ProbabilityMixin, BasePartialLabelClassifier):
     ----------
     estimator : classifier, default=None
         Any scikit-learn classifier. By default logistic regression on z-scored features.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the draws.
 
     Attributes
     ----------
     estimator_ : classifier
         The fitted classifier; its classes are column numbers of the labels that occur.
-    classes_, labels_, label_confidences_, n_features_in_, feature_names_in_
-        See :class:`gmpll.base.BasePartialLabelClassifier`. ``labels_`` is the candidate that the
-        trained classifier prefers.
+    labels_ : ndarray of shape (n_samples,)
+        The candidates that the trained classifier prefers.
 
     Examples
     --------

@@ -38,21 +38,13 @@ class CLPL(LinearScorer):
         of the gradient at zero weights.
     max_iter : int, default=5000
         Largest number of L-BFGS iterations.
-    standardize, random_state
-        As in every method, see :class:`gmpll.base.BasePartialLabelClassifier`.
 
     Attributes
     ----------
-    weights_ : ndarray of shape (n_labels, n_features_in_ + 1)
-        A row for every label that occurs: its bias, then its weights of the features as the
-        method uses them (z-scored unless ``standardize=False``).
     objective_ : float
         The minimum found.
     n_iter_ : int
         Number of L-BFGS iterations.
-    classes_, labels_, label_confidences_, n_features_in_, feature_names_in_
-        See :class:`gmpll.base.BasePartialLabelClassifier`. The confidences are the softmax of the
-        scores over the candidates: an order of the candidates, no calibrated probability.
 
     Notes
     -----

@@ -2,7 +2,8 @@
 
 import copy
 from dataclasses import field
-from typing import Annotated, Any
+from functools import cached_property
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -86,8 +87,6 @@ class GMPLL(ProbabilityMixin, BasePartialLabelClassifier):
         The matching has converged when an iteration moves p by less than this (Euclidean norm).
     random_state : int, RandomState instance or None, default=None
         Breaks ties, and seeds the approximate search.
-    n_jobs : int, default=None
-        Parallel search for neighbours, as in scikit-learn.
     verbose : int, default=0
         Whether ``fit`` prints what it does, how long every stage took and how much is left.
 
@@ -112,8 +111,6 @@ class GMPLL(ProbabilityMixin, BasePartialLabelClassifier):
         rows; 1.0 for an exact search, NaN for the other graphs.
     matching_ : MatchingProblem
         Local graph: what the rows were matched by, see :func:`gmpll.explain`.
-    classes_, labels_, n_features_in_, feature_names_in_
-        See :class:`gmpll.base.BasePartialLabelClassifier`.
 
     Notes
     -----
@@ -247,18 +244,17 @@ class GMPLL(ProbabilityMixin, BasePartialLabelClassifier):
         """Make the matched labels the only candidates of the training rows."""
         n_classes = int(self._seen.sum())
         self._matched = engine_of(labels).map_rows(lambda found: one_hot(found, n_classes), labels)
+        self.__dict__.pop("_matched_affinity", None)  # of an earlier fit
         if self._is_full and self.prediction == "independent":
-            self._matched_affinity = self._affinity(self._graph, self._matched)
+            _ = self._matched_affinity  # made now, not in the first prediction
+
+    @cached_property
+    def _matched_affinity(self) -> Any:
+        return self._affinity(self._graph, self._matched)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what is made of the view, whose rows files need not hold."""
         return {k: v for k, v in super().__getstate__().items() if k != "_matched_affinity"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Make again what was left out."""
-        super().__setstate__(state)
-        if "_matched" in state and self._is_full and self.prediction == "independent":
-            self._matched_affinity = self._affinity(self._graph, self._matched)
 
     def _scores(self, X: Array) -> Array:
         engine = engine_of(self._view.rows)
@@ -278,10 +274,8 @@ class GMPLL(ProbabilityMixin, BasePartialLabelClassifier):
 
     def _nearest(self, queries: Array) -> Neighbors:
         """Search once for all that unseen rows are related to."""
-        k = self.n_neighbors
-        if isinstance(self._graph, LocalGraph):
-            k = max(k, self.n_graph_neighbors)
-        engine = engine_of(self._view.rows)
+        of_graph = self.n_graph_neighbors if isinstance(self._graph, LocalGraph) else 0
+        k, engine = max(self.n_neighbors, of_graph), engine_of(self._view.rows)
         return engine.nearest_neighbors(self._view.rows, k, queries, n_jobs=self.n_jobs)
 
     def _vote(self, queries: Array, near: Array) -> Array:
@@ -305,10 +299,8 @@ class GMPLL(ProbabilityMixin, BasePartialLabelClassifier):
         matched = array_namespace(queries).astype(self._matched, queries.dtype)
         if self._is_full:
             return self._matched_affinity.to_queries(queries, matched)
-        if isinstance(self._graph, LocalGraph):
-            weights = self._graph.to_queries(queries, near)
-        else:
-            weights = self._graph.to_queries(queries)
+        known = [near] if isinstance(self._graph, LocalGraph) else []
+        weights = self._graph.to_queries(queries, *known)
         if weights is None:  # a matrix of the user's knows nothing of unseen rows
             return 1.0
         return LocalAffinity(weights, self._matched, self._similarity).to_queries(weights, matched)
@@ -331,18 +323,14 @@ class GMPLL(ProbabilityMixin, BasePartialLabelClassifier):
 
 def is_local_matching(estimator: Any) -> bool:
     """Whether it is a GMPLL on the graph of nearest neighbours."""
-    return (
-        isinstance(estimator, GMPLL)
-        and isinstance(estimator.graph, str)
-        and estimator.graph == "local"
-    )
+    given = estimator.graph if isinstance(estimator, GMPLL) else None
+    return isinstance(given, str) and given == "local"
 
 
-class _WeightMatrix:
+class _WeightMatrix(NamedTuple):
     """Weights that the user gave."""
 
-    def __init__(self, weights: sp.csr_array) -> None:
-        self.weights = weights
+    weights: sp.csr_array
 
     def to_queries(self, queries: Floats) -> None:
         """Nothing is known of unseen rows."""

@@ -39,24 +39,19 @@ class IPAL(DecisionMixin, BasePartialLabelClassifier):
 
     Parameters
     ----------
-    n_neighbors : int, default=10
-        Number of neighbours k; all there are, with a warning, if there are fewer.
     alpha : float, default=0.95
         Share of a row's confidences that comes from its neighbours, at least 0 and less than 1.
     max_iter : int, default=100
         Largest number of rounds of step 2.
     tol : float, default=1e-4
         The rounds end when the spectral norm of the change of F is below this.
-    standardize, n_jobs, random_state
-        As in every method, see :class:`gmpll.base.BasePartialLabelClassifier`; rows
-        are scaled to length one in any case.
 
     Attributes
     ----------
     n_iter_ : int
         Rounds of step 2 that were made; ``max_iter`` is a regular end and gives no warning.
-    classes_, labels_, label_confidences_, n_features_in_, feature_names_in_
-        See :class:`gmpll.base.BasePartialLabelClassifier`. The confidences are F after step 3.
+    label_confidences_ : ndarray of shape (n_samples, n_classes)
+        F after step 3.
 
     Notes
     -----

@@ -36,23 +36,6 @@ class LALO(ConfidenceRegression):
     smoothness : float, default=0.005
         Weight :math:`\mu` of the graph. The authors' value makes the graph almost inert; try up to
         1 where neighbours are to matter.
-    n_neighbors : int, default=10
-        Number of neighbours k; all there are, with a warning, if there are fewer.
-    max_iter : int, default=50
-        Largest number of iterations; reaching it is a regular end and gives no warning.
-    tol : float, default=1e-3
-        The iterations end when no confidence changes by more than this.
-    unit_rows : bool, default=False
-        Whether rows are scaled to length one (after z-scoring).
-    standardize, n_jobs, random_state
-        As in every method, see :class:`gmpll.base.BasePartialLabelClassifier`.
-
-    Attributes
-    ----------
-    n_iter_ : int
-        Number of iterations.
-    classes_, labels_, label_confidences_, n_features_in_, feature_names_in_
-        See :class:`gmpll.base.BasePartialLabelClassifier`.
 
     Notes
     -----

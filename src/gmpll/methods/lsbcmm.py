@@ -70,8 +70,6 @@ class LSBCMM(ProbabilityMixin, BasePartialLabelClassifier):
     max_gate_iter : int, default=10
         Largest number of L-BFGS iterations for the gates in one round. They start from the gates
         of the round before and need not converge; the bound rises all the same.
-    standardize, random_state
-        As in every method, see :class:`gmpll.base.BasePartialLabelClassifier`.
 
     Attributes
     ----------
@@ -84,9 +82,8 @@ class LSBCMM(ProbabilityMixin, BasePartialLabelClassifier):
     gates_ : ndarray of shape (n_features_in_ + 1, n_components - 1)
         Biases (first row) and weights of the gates, for the features as the method uses them
         (z-scored unless ``standardize=False``).
-    classes_, labels_, label_confidences_, n_features_in_, feature_names_in_
-        See :class:`gmpll.base.BasePartialLabelClassifier`. The confidences are the predicted
-        probabilities, restricted to the candidates.
+    label_confidences_ : ndarray of shape (n_samples, n_classes)
+        The predicted probabilities, restricted to the candidates.
 
     Notes
     -----
@@ -202,10 +199,7 @@ def dirichlet_divergence(dirichlet: Floats, expected: Floats, concentration: flo
 
 
 def e_step(log_phi: Floats, expected: Floats, mask: Mask) -> tuple[Floats, Floats, float]:
-    """Return q_i(k, c) summed over labels and over rows, and the data term of the bound.
-
-    q, proportional to phi_k(x_i) exp(E log theta_kc) on S_i, is itself never formed.
-    """
+    """Return q_i(k, c) summed over labels and over rows, and the data term of the bound."""
     theta = np.exp(expected)
     candidates = mask.astype(np.float64)
     joint = log_phi + np.log(candidates @ theta.T)
@@ -217,11 +211,7 @@ def e_step(log_phi: Floats, expected: Floats, mask: Mask) -> tuple[Floats, Float
 def fit_gates(
     rows: Floats, responsibilities: Floats, start: Floats, variance: float, max_iter: int
 ) -> Floats:
-    """Improve all gates at once: ridge logistic regressions with soft targets.
-
-    For gate k a row counts as positive by its responsibility of component k and as negative by
-    that of all later components. Never worse than ``start``.
-    """
+    """Improve all gates at once: ridge logistic regressions with soft targets."""
     if start.size == 0:
         return start
     taken = np.ascontiguousarray(responsibilities[:, :-1])

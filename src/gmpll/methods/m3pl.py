@@ -71,9 +71,6 @@ class M3PL(DecisionMixin, BasePartialLabelClassifier):
     svm_tol : float, default=1e-3
         Tolerance of the SVM, relative to the scores where these are below one. A large ``C_max``
         makes it slow: consider 1e-2 from ``C_max=10`` on.
-    standardize, random_state
-        As in every method, see :class:`gmpll.base.BasePartialLabelClassifier`; the seed
-        also orders the SVM's coordinate steps.
 
     Attributes
     ----------
@@ -87,14 +84,14 @@ class M3PL(DecisionMixin, BasePartialLabelClassifier):
         Weights of the z-scored features, a row for every label that some training row contains.
     intercept_ : ndarray of shape (n_seen_classes,)
         Biases.
-    classes_, labels_, label_confidences_, n_features_in_, feature_names_in_
-        See :class:`gmpll.base.BasePartialLabelClassifier`. ``labels_`` is the final assignment,
-        which respects the class sizes; the confidences are zeros and ones.
+    labels_ : ndarray of shape (n_samples,)
+        The final assignment, which respects the class sizes; its confidences are zeros and ones.
 
     Notes
     -----
     Cost: about 30 to 140 rounds, each an SVM of ``O(m * q * d)`` per pass and a linear programme
-    with one variable per candidate. Memory ``O(m * (q + d))``.
+    with one variable per candidate. Memory ``O(m * (q + d))``. The seed also orders the SVM's
+    coordinate steps.
 
     What was chosen where the literature leaves room is listed on the page :doc:`/methods`.
 
@@ -197,10 +194,7 @@ def hinge_losses(scores: Floats) -> Floats:
 
 
 class SVMProblem:
-    """Crammer-Singer SVMs on the same rows, which begin with a one for the bias.
-
-    The tolerance is relative to the scores where these are below one; the seed orders the steps.
-    """
+    """Crammer-Singer SVMs on the same rows, which begin with a one for the bias."""
 
     def __init__(self, rows: Floats, n_labels: int, tol: float, seed: int) -> None:
         self.rows, self._tol, self._seed = rows, tol, seed
@@ -239,8 +233,7 @@ class InfeasibleSizesError(ValueError):
 class LabelAssignment:
     """The cheapest choice of a candidate for every row, the class sizes within their bounds.
 
-    A transportation problem: each candidate is an edge from its row to its label. The vertices of
-    the linear programme are integral, so it answers the integer one.
+    The vertices of this transportation problem are integral, so a linear programme answers it.
     """
 
     def __init__(self, mask: Mask, lower: Floats, upper: Floats, rng: RandomState) -> None:

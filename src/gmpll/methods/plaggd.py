@@ -51,25 +51,15 @@ class PLAGGD(ConfidenceRegression):
     label_weight : float, default=1.0
         Weight :math:`\mu` of the confidences in the graph, and of the graph against the regression.
         With 0 the graph has no say after the start.
-    n_neighbors : int, default=10
-        Number of neighbours k; all there are, with a warning, if there are fewer.
     max_iter : int, default=10
         Largest number of iterations; reaching it is a regular end and gives no warning.
-    tol : float, default=1e-3
-        The iterations end when no confidence changes by more than this.
     unit_rows : bool, default=False
-        Whether the regression, too, works on rows of length one.
-    standardize, n_jobs, random_state
-        As in every method, see :class:`gmpll.base.BasePartialLabelClassifier`.
+        Whether regressions, too, work on rows of length one.
 
     Attributes
     ----------
-    n_iter_ : int
-        Number of iterations.
-    classes_, labels_, label_confidences_, n_features_in_, feature_names_in_
-        See :class:`gmpll.base.BasePartialLabelClassifier`. The confidences are P. The largest score
-        of ``decision_function`` among the candidates was a little more often right than ``labels_``
-        on two real-world data sets.
+    label_confidences_ : ndarray of shape (n_samples, n_classes)
+        P.
 
     Notes
     -----
@@ -79,7 +69,9 @@ class PLAGGD(ConfidenceRegression):
     Gaussian; its width is the mean distance of two training rows.
 
     The graph is one reconstruction problem of ten unknowns per row, solved exactly, on features and
-    confidences put side by side; the confidences are found by accelerated projected gradients.
+    confidences put side by side; the confidences are found by accelerated projected gradients. The
+    largest score of ``decision_function`` among the candidates was a little more often right than
+    ``labels_`` on two real-world data sets.
 
     References
     ----------

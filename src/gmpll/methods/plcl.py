@@ -35,16 +35,8 @@ class PLCL(PLAGGD):
         PL-AGGD.
     max_iter : int, default=8
         Largest number of iterations; reaching it is a regular end and gives no warning.
-    feature_weight, label_weight, n_neighbors, tol, unit_rows, standardize, n_jobs, random_state
-        As in :class:`gmpll.PLAGGD`; the first two are :math:`\gamma` and :math:`\mu` above, and
-        ``unit_rows`` holds for both regressions.
-
-    Attributes
-    ----------
-    n_iter_ : int
-        Number of iterations.
-    classes_, labels_, label_confidences_, n_features_in_, feature_names_in_
-        See :class:`gmpll.base.BasePartialLabelClassifier`. The confidences are P.
+    feature_weight, label_weight : float, default=1.0
+        :math:`\gamma` and :math:`\mu` above, as in :class:`gmpll.PLAGGD`.
 
     Notes
     -----

@@ -69,9 +69,6 @@ class PLECOC(DecisionMixin, BasePartialLabelClassifier):
     gamma : "auto" or float, default="auto"
         Width :math:`\exp(-\gamma \|x - x'\|^2)` of their kernel; "auto" is one over the number
         of features.
-    standardize, n_jobs, random_state
-        As in every method, see :class:`gmpll.base.BasePartialLabelClassifier`; the
-        threads share the columns, and the seed also draws the code.
 
     Attributes
     ----------
@@ -80,9 +77,10 @@ class PLECOC(DecisionMixin, BasePartialLabelClassifier):
         of ``classes_``.
     performance_ : ndarray of shape (n_seen_classes, n_columns_found)
         The matrix :math:`\hat H`; rows sum to one.
-    classes_, labels_, label_confidences_, n_features_in_, feature_names_in_
-        See :class:`gmpll.base.BasePartialLabelClassifier`. ``labels_`` are decoded among the
-        candidates of each row; the confidences are the softmax of the negated losses there.
+    labels_ : ndarray of shape (n_samples,)
+        Decoded among the candidates of each row.
+    label_confidences_ : ndarray of shape (n_samples, n_classes)
+        The softmax of the negated losses there.
 
     Notes
     -----
@@ -215,10 +213,7 @@ def sides_of_rows(mask: Mask, code: Code) -> Code:
 def draw_code(
     mask: Mask, n_columns: int, least: tuple[int, int], max_draws: int, rng: RandomState
 ) -> Code:
-    """Return the first good ones of at most ``max_draws`` random splits, a column each.
-
-    A good split can use at least so many rows in all, and so many on either side.
-    """
+    """Return the first random splits that can use so many rows in all, and on either side."""
     n_labels = mask.shape[1]
     found = [np.zeros((n_labels, 0), dtype=np.int8)]
     n_found = 0
@@ -244,11 +239,7 @@ def distinct_splits(code: Code) -> tuple[Code, Places, Code]:
 
 
 def performance_matrix(decisions: Floats, code: Code, mask: Mask) -> Floats:
-    """Return how well each machine (column) serves each label (row), every row summing to one.
-
-    It is the share of the rows with that candidate on which the machine answers the label's bit,
-    divided by the sum over the columns; uniform where that sum is zero.
-    """
+    """Return how well each machine (column) serves each label (row), every row summing to one."""
     members = mask.T.astype(np.float64)
     says_plus = members @ (decisions > 0).astype(np.float64)
     says_minus = members @ (decisions < 0).astype(np.float64)

@@ -38,19 +38,14 @@ class PLKNN(ProbabilityMixin, BasePartialLabelClassifier):
 
     Parameters
     ----------
-    n_neighbors : int, default=10
-        Number of neighbours k; all there are, with a warning, if there are fewer.
     weights : {"distance", "uniform", "rank"}, default="distance"
         Weight of a neighbour's vote: the formula above; 1 for each; or k for the nearest, k - 1
         for the second and so on.
-    standardize, n_jobs, random_state
-        As in every method, see :class:`gmpll.base.BasePartialLabelClassifier`.
 
     Attributes
     ----------
-    classes_, labels_, label_confidences_, n_features_in_, feature_names_in_
-        See :class:`gmpll.base.BasePartialLabelClassifier`. A confidence is the share of a candidate
-        in the votes for the row's candidates.
+    label_confidences_ : ndarray of shape (n_samples, n_classes)
+        Share of a candidate in the votes for the row's candidates.
 
     Notes
     -----

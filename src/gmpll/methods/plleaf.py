@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.random import RandomState
@@ -54,8 +54,6 @@ class PLLEAF(DecisionMixin, BasePartialLabelClassifier):
 
     Parameters
     ----------
-    n_neighbors : int, default=10
-        Number of neighbours k; all there are, with a warning, if there are fewer.
     C1 : float, default=10.0
         Weight of the distance between confidences and regressor.
     C2 : float, default=1.0
@@ -72,8 +70,6 @@ class PLLEAF(DecisionMixin, BasePartialLabelClassifier):
         Largest number of iterations of each of the two solvers.
     tol : float, default=1e-8
         The solvers end when an iteration changes no entry by more than this.
-    standardize, n_jobs, random_state
-        As in every method, see :class:`gmpll.base.BasePartialLabelClassifier`.
 
     Attributes
     ----------
@@ -81,9 +77,8 @@ class PLLEAF(DecisionMixin, BasePartialLabelClassifier):
         The width s that was used.
     n_iter_ : ndarray of shape (2,), int
         Iterations of the solvers of step 2 and step 3.
-    classes_, labels_, label_confidences_, n_features_in_, feature_names_in_
-        See :class:`gmpll.base.BasePartialLabelClassifier`. The confidences are what
-        ``transductive`` says: F, or the regressor projected on the candidates.
+    label_confidences_ : ndarray of shape (n_samples, n_classes)
+        What ``transductive`` says: F, or the regressor projected on the candidates.
 
     Notes
     -----
@@ -150,7 +145,8 @@ class PLLEAF(DecisionMixin, BasePartialLabelClassifier):
         regression = KernelRegression(
             rows, 1.0 / (2.0 * self.C1), width=self.kernel_width, remedy="make C1 smaller"
         )
-        problem = SlackProblem(regression, confidences, self.C2 * candidate_gap(mask), self.epsilon)
+        shift = regression.ridge * (self.C2 * candidate_gap(mask))
+        problem = SlackProblem(regression, confidences, shift, self.epsilon)
         slack = self._solve("regressor", problem.step, np.zeros(mask.shape))
         targets = problem.regression_targets(slack.point)
         self._regressor, self.kernel_width_ = regression.regressor(targets), regression.width
@@ -181,24 +177,20 @@ def candidate_gap(mask: Mask) -> Floats:
     return np.where(mask, 1.0 / size, -1.0 / others)
 
 
-class SlackProblem:
-    """Step 3 as a problem in the slacks r, one vector of length at most epsilon per row.
+class SlackProblem(NamedTuple):
+    """Step 3 as a problem in the slacks r, one vector of length at most epsilon per row."""
 
-    ``pull`` is C2 times the matrix Z of the objective; the ridge of the regression is 1 / (2 C1).
-    """
-
-    def __init__(
-        self, regression: KernelRegression, targets: Floats, pull: Floats, epsilon: float
-    ) -> None:
-        self._regression, self._targets, self._epsilon = regression, targets, epsilon
-        self._shift = regression.ridge * pull
+    regression: KernelRegression
+    targets: Floats
+    shift: Floats  # what the gap adds to the targets: C2 / (2 C1) times Z of the objective
+    epsilon: float
 
     def regression_targets(self, slack: Floats) -> Floats:
         """What the ridge regression learns for given slacks: the gap moves the targets."""
-        return self._targets - slack + self._shift
+        return self.targets - slack + self.shift
 
     def step(self, slack: Floats) -> Floats:
         """Fit the regressor to the targets less the slacks, then find the best slacks for it."""
-        residual = self._targets - self._regression.fitted(self.regression_targets(slack))
+        residual = self.targets - self.regression.fitted(self.regression_targets(slack))
         length = np.linalg.norm(residual, axis=1, keepdims=True)
-        return residual * (self._epsilon / np.maximum(length, self._epsilon or 1.0))
+        return residual * (self.epsilon / np.maximum(length, self.epsilon or 1.0))

@@ -33,23 +33,15 @@ class PLSVM(LinearScorer):
     tol : float or None, default=None
         Stop as soon as a step changes the objective by at most this much. The objective may stand
         still for a step long before the end, therefore None, which makes all steps.
-    standardize, random_state
-        As in every method, see :class:`gmpll.base.BasePartialLabelClassifier`.
 
     Attributes
     ----------
-    weights_ : ndarray of shape (n_labels, n_features_in_ + 1)
-        A row for every label that occurs: its bias, then its weights of the features as the
-        method uses them (z-scored unless ``standardize=False``). They are the best on the path.
     objective_path_ : ndarray of shape (n_iter_ + 1,)
         The objective at the start and after every step. It need not fall with every step.
     objective_ : float
-        The objective of ``weights_``, the smallest of the path after the start.
+        The objective of ``weights_``, the best on the path after the start.
     n_iter_ : int
         Number of steps made.
-    classes_, labels_, label_confidences_, n_features_in_, feature_names_in_
-        See :class:`gmpll.base.BasePartialLabelClassifier`. The confidences are the softmax of the
-        scores over the candidates: an order of the candidates, no calibrated probability.
 
     Notes
     -----
@@ -112,11 +104,7 @@ class PLSVM(LinearScorer):
 def objective(
     weights: Floats, rows: Floats, mask: Mask, regularization: float
 ) -> tuple[float, Floats]:
-    """Return the objective and the direction in which the mean hinge loss falls.
-
-    The direction is minus a sub-gradient of the loss: every row that misses its margin pulls its
-    best candidate towards itself and pushes the best other label away; tied labels share.
-    """
+    """Return the objective and the direction in which the mean hinge loss falls; ties share."""
     scores = rows @ weights.T
     inside = np.where(mask, scores, -np.inf)
     outside = np.where(mask, -np.inf, scores)

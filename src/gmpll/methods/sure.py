@@ -32,21 +32,6 @@ class SURE(ConfidenceRegression):
     reward : float, default=0.3
         Weight :math:`\lambda` of the largest confidence. With 2 or more a row has a single
         candidate left after the first iteration wherever the regression prefers one.
-    max_iter : int, default=50
-        Largest number of iterations; reaching it is a regular end and gives no warning.
-    tol : float, default=1e-3
-        The iterations end when no confidence changes by more than this.
-    unit_rows : bool, default=False
-        Whether rows are scaled to length one (after z-scoring).
-    standardize, random_state
-        As in every method, see :class:`gmpll.base.BasePartialLabelClassifier`.
-
-    Attributes
-    ----------
-    n_iter_ : int
-        Number of iterations.
-    classes_, labels_, label_confidences_, n_features_in_, feature_names_in_
-        See :class:`gmpll.base.BasePartialLabelClassifier`.
 
     Notes
     -----

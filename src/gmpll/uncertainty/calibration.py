@@ -37,24 +37,17 @@ class CalibratedPartialClassifier(PartialLabelWrapper):
 
     Parameters
     ----------
-    estimator : partial label learner, default=None
-        With ``predict_proba`` or ``decision_function``; by default
-        :class:`gmpll.PartialLabelClassifier`.
     method : {"temperature", "corrected"}, default="temperature"
         The likelihood of a candidate set: ``"temperature"`` takes all labels for equally frequent
         wrong candidates; ``"corrected"`` estimates a rate for every label first, which is right
         where some labels sit in most sets, and costs some stability.
     cv : int, default=3
         Number of parts. The estimator is fitted ``cv + 1`` times.
-    random_state : int, RandomState instance or None, default=None
-        Draws the parts, and the estimator's own random state where that is left open.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
         The labels; a label that no training row contains always has the probability zero.
-    estimator_ : estimator
-        Fitted on all rows.
     temperature_ : float
         Below 1 the estimator was too modest, above 1 too sure.
     false_rates_ : ndarray of shape (n_classes,) or None
@@ -62,8 +55,6 @@ class CalibratedPartialClassifier(PartialLabelWrapper):
     labels_, label_confidences_ : ndarray
         Those of the estimator if it has them, the confidences calibrated by
         :func:`gmpll.evidence.temperature.confidence_exponent`.
-    n_features_in_, feature_names_in_
-        Number and names of the features, if the estimator knows them.
 
     Notes
     -----

@@ -60,14 +60,11 @@ class ConformalPartialClassifier(PartialLabelWrapper):
     score :math:`1 - p_l(x)` is at most that of rank :math:`\lceil (n + 1)(1 - \alpha) \rceil` on
     these rows. Split conformal prediction takes the scores of their *true* labels. These are among
     the candidates, so a set made with the scores of the worst candidates contains the set that
-    the true labels would have given, row by row, and inherits its guarantee.
+    the true labels would have given, row by row, and inherits its guarantee. The better the
+    probabilities of the estimator order the labels, the smaller the sets.
 
     Parameters
     ----------
-    estimator : partial label learner, default=None
-        With ``predict_proba`` or ``decision_function``; by default
-        :class:`gmpll.PartialLabelClassifier`. The better its probabilities order the labels, the
-        smaller the sets.
     confidence_level : float, default=0.9
         The probability :math:`1 - \alpha` with which a set is to contain the true label.
     mode : {"guaranteed", "approximate", "optimistic"}, default="guaranteed"
@@ -86,13 +83,9 @@ class ConformalPartialClassifier(PartialLabelWrapper):
         Cross-conformal (CV+): every row calibrates the model fitted without its part, and all
         ``cv`` models vote. The proven level of the guaranteed mode then falls to about
         :math:`1 - 2\alpha`, though it is usually near :math:`1 - \alpha`.
-    random_state : int, RandomState instance or None, default=None
-        Draws the calibration rows, and the estimator's own random state where that is left open.
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The labels.
     estimator_ : estimator
         Fitted on all rows but those for calibration (with ``cv``, on all rows); it makes
         ``predict`` and ``predict_proba``.
@@ -100,8 +93,6 @@ class ConformalPartialClassifier(PartialLabelWrapper):
         Number of calibration rows.
     calibration_rows_ : ndarray of shape (n_calibration_,), int
         Which of the rows given to ``fit`` they were; empty after :meth:`calibrate`.
-    n_features_in_, feature_names_in_
-        Number and names of the features, if the estimator knows them.
 
     Notes
     -----

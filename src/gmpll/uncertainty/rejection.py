@@ -38,31 +38,22 @@ class RejectingClassifier(PartialLabelWrapper):
 
     Parameters
     ----------
-    estimator : partial label learner, default=None
-        With ``predict_proba`` or ``decision_function``; by default
-        :class:`gmpll.PartialLabelClassifier`. Wrapped in
-        :class:`gmpll.CalibratedPartialClassifier`, the level reads as a probability.
     threshold : float in [0, 1], default=None
-        Least probability of the predicted label.
+        Least probability of the predicted label; it reads as one if the estimator is a
+        :class:`gmpll.CalibratedPartialClassifier`.
     coverage : float in (0, 1], default=0.9
         Share of rows to be answered; not used if ``threshold`` is given.
     reject_label : object, default=None
         What ``predict`` returns for the others.
     cv : int, default=3
         Number of parts that are held out in turn to find the level for ``coverage``.
-    random_state : int, RandomState instance or None, default=None
-        Draws the parts, and the estimator's own random state where that is left open.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
         The labels, without ``reject_label``.
-    estimator_ : estimator
-        Fitted on all rows.
     threshold_ : float
         The level.
-    n_features_in_, feature_names_in_
-        Number and names of the features, if the estimator knows them.
 
     Notes
     -----

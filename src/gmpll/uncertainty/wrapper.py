@@ -25,8 +25,25 @@ OPTIONAL_ATTRIBUTES = ("n_features_in_", "feature_names_in_", "labels_", "label_
 class PartialLabelWrapper(MetaEstimatorMixin, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     """Base of the estimators that add something to a partial label learner.
 
-    A subclass has the parameters ``estimator`` and ``random_state`` and writes
-    ``_fit(data, rng)``, which sets ``estimator_``.
+    A subclass has these parameters and writes ``_fit(data, rng)``, which sets ``estimator_``.
+
+    Parameters
+    ----------
+    estimator : partial label learner, default=None
+        With ``predict_proba`` or ``decision_function``; by default
+        :class:`gmpll.PartialLabelClassifier`.
+    random_state : int, RandomState instance or None, default=None
+        Draws the rows that are held out, and the estimator's own random state where that is left
+        open.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    estimator_ : estimator
+        Fitted on all rows.
+    n_features_in_, feature_names_in_
+        Number and names of the features, if the estimator knows them.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
