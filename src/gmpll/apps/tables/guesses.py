@@ -82,12 +82,8 @@ _MIN_NAMED_ROWS = 5
 _MAX_REASONS = 12
 
 
-def reasons_not_to_use(table: Table, columns: Sequence[str], source: Roles) -> dict[str, str]:
-    """Return which columns hold labels or results of an earlier run, and how to use them.
-
-    Labels that are numbers or everyday words are no sign by themselves: such a column must agree
-    with the candidates of its rows, too.
-    """
+def _reasons_not_to_use(table: Table, columns: Sequence[str], source: Roles) -> dict[str, str]:
+    """Return which columns hold labels or results of an earlier run, and how to use them."""
     earlier = _of_an_earlier_run(columns)
     reasons = dict.fromkeys(earlier, "from an earlier run (--features uses it)")
     names, sets = _labels(table, source)
@@ -96,8 +92,7 @@ def reasons_not_to_use(table: Table, columns: Sequence[str], source: Roles) -> d
         is_typed = table.frame[name].dtype.kind in "fiub"
         if name in earlier or (is_typed and not could_be_numbers):
             continue
-        cells = sampled(table.text(name), _SAMPLE)
-        if _hold_labels(dict(zip(cells.index, cells, strict=True)), names, sets):
+        if _hold_labels(sampled(table.text(name), _SAMPLE), names, sets):
             reasons[name] = "holds labels, perhaps the answer (--gold or --features uses it)"
     return reasons
 
@@ -135,17 +130,18 @@ def _plain(labels: Iterable[str]) -> frozenset[str]:
     return frozenset(str(label).strip().casefold() for label in labels) - {""}
 
 
-def _hold_labels(
-    cells: dict[int, str], names: frozenset[str], sets: Sequence[frozenset[str]]
-) -> bool:
-    present = {row: cell for row, cell in cells.items() if cell.strip().lower() not in MISSING}
-    found = {row: labels for row, cell in present.items() if (labels := _divided(cell, names))}
+def _hold_labels(cells: pd.Series, names: frozenset[str], sets: Sequence[frozenset[str]]) -> bool:
+    present = cells[~cells.str.strip().str.lower().isin(MISSING)]
+    found: dict[Any, frozenset[str]] = {
+        row: labels for row, cell in present.items() if (labels := _divided(cell, names))
+    }
     used = frozenset().union(*found.values())
     if len(used) < 2 or len(found) < _NEARLY_ALL * len(present):
         return False
     if any(len(labels) > 1 for labels in found.values()) or not all(map(is_everyday, used)):
         return True
-    # Rows that may have any label agree with everything.
+    # Numbers and everyday words are no sign by themselves: they must agree with the candidates of
+    # their rows, too. Rows that may have any label agree with everything.
     telling = [row for row in found if sets and len(sets[row]) < len(names)]
     agreeing = sum(found[row] <= sets[row] for row in telling)
     return bool(telling) and agreeing >= _NEARLY_ALL * len(telling)
@@ -255,7 +251,7 @@ def guess_roles(table: Table, options: Options) -> Roles:
     explicit = bool(options.features)
     if not explicit:
         open_columns = [n for n in free if n != image and n not in options.text]
-        left_out |= reasons_not_to_use(table, open_columns, source)
+        left_out |= _reasons_not_to_use(table, open_columns, source)
     kinds: dict[str, Any] = {"text": texts, "numeric": [], "categorical": [], "vectors": []}
     for name in columns if explicit else list(frame.columns):
         if name in used or name in texts or name in left_out:
@@ -296,14 +292,14 @@ def guess_separator(cells: pd.Series) -> str | None:
     if all(isinstance(v, (list, tuple, set, frozenset, np.ndarray)) for v in values):
         return None if all(is_vector(v) for v in values) else "list"
     texts = [str(value).strip() for value in values]
-    if 2 * sum(text[:1] in "[({" and _lists_labels(text) for text in texts) >= len(texts):
+    if 2 * sum(map(_lists_labels, texts)) >= len(texts):
         return "json"
     return next((separator for separator in SEPARATORS if _divides(texts, separator)), None)
 
 
 def _lists_labels(text: str) -> bool:
     with suppress(ValueError, RecursionError):
-        return not is_vector(parse_list(text))
+        return text[:1] in "[({" and not is_vector(parse_list(text))
     return False
 
 
@@ -359,14 +355,13 @@ def _is_name_of_rows(table: Table, name: str) -> bool:
     column = table.frame[name]
     if not _might_be_sets(column) or len(column) < _MIN_NAMED_ROWS or _names_images(column):
         return False
-    cells = table.text(name)
     return _all_different(table, name) and not any(
         len(cell) > _MAX_ID_LENGTH
         or len(cell.split()) != 1
         or cell[:1] in "[({"
         or is_number(cell)
         or _DATE.fullmatch(cell)
-        for cell in sampled(cells)
+        for cell in sampled(table.text(name))
     )
 
 
@@ -467,21 +462,17 @@ def _is_text(column: pd.Series) -> bool:
 
 
 def _feature_names(table: Table, options: Options) -> tuple[list[str], tuple[Path, ...]]:
-    columns: list[str] = []
-    files: list[Path] = []
-    for entry in options.features:
-        matches = _matching(str(entry), table)
-        if matches:
-            columns += matches
-        elif Path(entry).suffix.lower() in EMBEDDING_FILES:
-            files.append(Path(entry))
-        else:
+    columns = {str(entry): _matching(str(entry), table) for entry in options.features}
+    files = [entry for entry in options.features if not columns[str(entry)]]
+    for entry in files:
+        if Path(entry).suffix.lower() not in EMBEDDING_FILES:
             raise InputError(
                 f"--features names {quoted(entry)}, which is neither a column of {table.name} nor "
                 f"an embeddings file ({', '.join(EMBEDDING_FILES)}); the columns are "
                 f"{listed(table.frame.columns)}."
             )
-    return list(dict.fromkeys(columns)), tuple(files)
+    names = dict.fromkeys(name for matches in columns.values() for name in matches)
+    return list(names), tuple(map(Path, files))
 
 
 def _kind(table: Table, name: str, explicit: bool, maybe_text: bool) -> tuple[str, str]:

@@ -11,7 +11,7 @@ from sklearn.utils.metaestimators import available_if
 
 from gmpll._typing import Floats
 from gmpll.apps.tables.resolving import Verdicts
-from gmpll.apps.tables.saved import SavedModel, judged, load_model, predictions
+from gmpll.apps.tables.saved import SavedModel, load_model, predictions
 from gmpll.apps.tables.tables import Table, table_from_frame
 
 
@@ -86,7 +86,7 @@ class LoadedModel:
 
     def predict(self, rows: Any, *, files: Sequence[str | Path] = ()) -> NDArray[Any]:
         """Predict the label of every row; ``files`` are embedding files, if the model needs any."""
-        return self._predictions(rows, files)[0]
+        return self.classes_[self._predictions(rows, files)[0].labels]
 
     def _has_probabilities(self) -> bool:
         return hasattr(self._saved.model, "predict_proba")
@@ -99,14 +99,13 @@ class LoadedModel:
 
     def answer(self, rows: Any) -> tuple[Verdicts, Floats | None]:
         """Return labels with what ``gmpll predict`` writes beside them, and any probabilities."""
-        found, shares, notes = predictions(self._saved, _table(rows))
-        return judged(self._saved, found, shares, notes), shares
+        return predictions(self._saved, _table(rows))
 
     def _predictions(
         self, rows: Any, files: Sequence[str | Path]
-    ) -> tuple[NDArray[Any], Floats | None]:
-        found, shares, notes = predictions(self._saved, _table(rows), [Path(f) for f in files])
-        for note in notes:
+    ) -> tuple[Verdicts, Floats | None]:
+        found, shares = predictions(self._saved, _table(rows), [Path(f) for f in files])
+        for note in found.notes:
             warnings.warn(f"In the rows to predict, {note}.", stacklevel=3)
         return found, shares
 

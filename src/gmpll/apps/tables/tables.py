@@ -13,6 +13,7 @@ import re
 import zipfile
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
@@ -133,15 +134,14 @@ def read_table(
         raise InputError(
             f"There is no format {quoted(kind)}: use csv, tsv, parquet, jsonl, json or excel."
         )
+    encoding = encoding or "utf-8"
     try:
-        if kind == "parquet":
-            table = _read_parquet(path)
-        elif kind == "excel":
-            table = _read_excel(path)
-        elif kind in ("csv", "tsv"):
-            table = _read_delimited(path, kind, delimiter, encoding or "utf-8")
+        if kind in ("csv", "tsv"):
+            table = _read_delimited(path, kind, delimiter, encoding)
+        elif kind in ("json", "jsonl"):
+            table = _read_json(path, kind, encoding)
         else:
-            table = _read_json(path, kind, encoding or "utf-8")
+            table = (_read_excel if kind == "excel" else _read_parquet)(path)
     except MemoryError:
         raise InputError(f"{path} does not fit into memory: split it.") from None
     if len(table.frame) == 0:
@@ -222,8 +222,6 @@ def _check_names(names: list[str], where: str) -> None:
 
 
 def _read_delimited(path: Path, kind: str, delimiter: str | None, encoding: str) -> Table:
-    import pyarrow as pa
-
     codec = _codec(encoding)
     raw = _content(path)
     sample = _first_lines(raw, codec, path)
@@ -262,8 +260,7 @@ def _read_delimited(path: Path, kind: str, delimiter: str | None, encoding: str)
         _check_lines(raw, path, delimiter, codec)
     if raw.startswith(codecs.BOM_UTF8) and codec == "utf-8-sig":
         encoding = codec  # spreadsheets know UTF-8 by its mark: the results get it, too
-    frame = pd.DataFrame({name: _typed_column(cells[name]) for name in names}, copy=False)
-    return Table(frame, path, kind, cells, delimiter, encoding, notes)
+    return Table(_typed(cells), path, kind, cells, delimiter, encoding, notes)
 
 
 def _codec(encoding: str) -> str:
@@ -383,23 +380,23 @@ def _printed(delimiter: str) -> str:
     return {"\t": "tab", " ": "space"}.get(delimiter, f"'{delimiter}'")
 
 
-def _typed_column(column: pa.ChunkedArray) -> Any:
-    """Return a column of numbers as float64 with NaN for missing ones; any other as text."""
-    trimmed = compute.utf8_trim_whitespace(column)
-    blank = compute.is_in(compute.utf8_lower(trimmed), value_set=pa.array(MISSING))
-    filled = compute.if_else(blank, pa.scalar(None, pa.string()), trimmed)
-    if filled.null_count < len(filled):
-        try:
-            return filled.cast(pa.float64()).to_numpy()
-        except pa.ArrowInvalid:
-            pass
-    return column.to_pandas()
+def _typed(cells: pa.Table) -> pd.DataFrame:
+    """Return columns of numbers as float64 with NaN for missing ones; any others as text."""
+    columns = {}
+    for name, column in zip(cells.column_names, cells.columns, strict=True):
+        trimmed = compute.utf8_trim_whitespace(column)
+        blank = compute.is_in(compute.utf8_lower(trimmed), value_set=pa.array(MISSING))
+        filled = compute.if_else(blank, pa.scalar(None, pa.string()), trimmed)
+        with suppress(pa.ArrowInvalid):
+            if filled.null_count < len(filled):
+                columns[name] = filled.cast(pa.float64()).to_numpy()
+        if name not in columns:
+            columns[name] = column.to_pandas()
+    return pd.DataFrame(columns, copy=False)
 
 
 def _read_excel(path: Path) -> Table:
     """Read the first sheet with a cell in it; the results are written as CSV."""
-    import pyarrow as pa
-
     try:
         from openpyxl import load_workbook
     except ImportError as error:
@@ -436,9 +433,8 @@ def _read_excel(path: Path) -> Table:
     names = _column_names([column[0] for column in columns], path)
     _check_characters([cell for column in columns for cell in column], str(path))
     arrow = pa.table([pa.array(column[1:], pa.string()) for column in columns], names=names)
-    frame = pd.DataFrame({n: _typed_column(arrow[n]) for n in names}, copy=False)
     notes = (f"sheet {quoted(name)}, not {listed(map(quoted, others), 3)}",) if others else ()
-    return Table(frame, path, "csv", arrow, encoding="utf-8-sig", notes=notes)
+    return Table(_typed(arrow), path, "csv", arrow, encoding="utf-8-sig", notes=notes)
 
 
 def _cell_text(value: Any) -> str:
