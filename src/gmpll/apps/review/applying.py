@@ -10,9 +10,9 @@ from gmpll._progress import begin, plan, revise
 from gmpll.apps.decisions.errors import ConflictError, ReviewError
 from gmpll.apps.decisions.store import Rows
 from gmpll.apps.tables import InputError, read_matching
-from gmpll.apps.tables.decided import decisions_for, prepare_again, resolve_decided
+from gmpll.apps.tables.decided import prepare_again, resolve_decided
 from gmpll.apps.tables.errors import counted
-from gmpll.apps.tables.output import keeping, write_folder
+from gmpll.apps.tables.output import decisions_in, keeping, write_folder
 from gmpll.apps.tables.steps import READING, disambiguation_steps, reading_steps
 
 NO_DECISION = "Decide a row first: without a decision nothing would change."
@@ -54,7 +54,7 @@ def apply_decisions(folder: Path) -> Applied:
         rows = Rows(prepared.ids, sets.classes, sets.mask, before.display)
         if rows.key() != before.rows.key():
             raise ReviewError(f"{before.source} has changed since it was resolved: {again}.")
-        held = decisions_for(folder, before.rows, prepared)
+        held = decisions_in(folder, prepared, before.rows)
         if not held:
             raise ConflictError(NO_DECISION)
         revise(disambiguation_steps(*prepared.table.frame.shape))

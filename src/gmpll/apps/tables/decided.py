@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gmpll.apps.decisions.archive import decisions_about
-from gmpll.apps.decisions.errors import ReviewError
-from gmpll.apps.decisions.store import Entry, Rows
+from gmpll.apps.decisions.store import Entry
 from gmpll.apps.tables.errors import InputError
 from gmpll.apps.tables.guesses import EMBEDDING_FILES, guess_roles
 from gmpll.apps.tables.labels import Options
@@ -20,16 +18,6 @@ from gmpll.apps.tables.tables import Table, read_table
 DECIDED_BY = "decided_by"
 #: Who decided where nobody gave a name.
 SOMEBODY = "reviewer"
-
-
-def decisions_for(folder: Path, before: Rows, prepared: Prepared) -> dict[int, Entry]:
-    """Return what reviewers decided in a folder about the rows of a run; nothing if damaged."""
-    sets = prepared.sets
-    after = Rows(prepared.ids, sets.classes, sets.mask, prepared.ids)
-    try:
-        return decisions_about(folder, before, after, prepared.roles.id)
-    except (ReviewError, IndexError):
-        return {}
 
 
 def resolve_decided(prepared: Prepared, held: Mapping[int, Entry]) -> Resolution:

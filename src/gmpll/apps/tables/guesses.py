@@ -113,10 +113,10 @@ def _labels(table: Table, source: Roles) -> tuple[frozenset[str], list[frozenset
         return _plain(source.vote_table.table.text(source.vote_table.label).unique()), []
     if source.annotators or not candidates:
         votes = table.votes or votes_in_columns(table, source.annotators, separator)
-        found: list[set[str]] = [set() for _ in range(len(table.frame))]
+        found: list[list[str]] = [[] for _ in range(len(table.frame))]
         for row, label in zip(votes.rows, votes.labels, strict=True):
-            found[row].add(label)
-        return _plain(votes.labels), [_plain(labels) for labels in found]
+            found[row].append(label)
+        return _plain(votes.labels), list(map(_plain, found))
     if len(candidates) > 1:
         names = np.array(without_prefix(candidates))
         flags = np.column_stack([table.text(name).isin(["1", "1.0"]) for name in candidates])
@@ -199,9 +199,9 @@ class Roles:
         reasons: dict[str, list[str]] = {}
         for name, why in self.left_out.items():
             reasons.setdefault(why, []).append(name)
-        told = [f"{listed(names)}: {why}" for why, names in list(reasons.items())[:_MAX_REASONS]]
-        if len(reasons) > _MAX_REASONS:
-            told.append(f"and {len(reasons) - _MAX_REASONS} reasons more")
+        told = [f"{listed(names)}: {why}" for why, names in reasons.items()]
+        if len(told) > _MAX_REASONS:
+            told[_MAX_REASONS:] = [f"and {len(told) - _MAX_REASONS} reasons more"]
         lines = [
             ("candidates", sets, "--candidates, --separator, --annotators, --votes"),
             ("id", self.id or "the row number", "--id"),
@@ -243,8 +243,8 @@ def guess_roles(table: Table, options: Options) -> Roles:
     free = [name for name in free if name != identity]
     images = (name for name in free if _names_images(frame[name]))
     image = _said_or_first(options.image, images, table, "--image")
-    used = {identity, gold, impossible, image, *candidates}
-
+    roles: dict[str, Any] = {"id": identity, "gold": gold, "impossible": impossible, "image": image}
+    used = {*roles.values(), *candidates}
     left_out: dict[str, str] = dict.fromkeys(sorted(excluded), "excluded")
     columns, files = _feature_names(table, options)
     texts = [] if list(options.text) == [NONE] else _named(options.text, table, "--text")
@@ -270,18 +270,10 @@ def guess_roles(table: Table, options: Options) -> Roles:
             f"{table.name} has no column that can tell the rows apart{f' ({why})' if why else ''}: "
             "name features with --features or a text column with --text."
         )
-    styles = {name: number_style(table, name) for name in kinds["numeric"]}
-    return replace(
-        source,
-        id=identity,
-        gold=gold,
-        impossible=impossible,
-        image=image,
-        files=files,
-        left_out=left_out,
-        styles={name: style for name, style in styles.items() if style and style != POINT},
-        **{kind: tuple(names) for kind, names in kinds.items()},  # type: ignore[arg-type]
-    )
+    styles = {name: number_style(table, name) or POINT for name in kinds["numeric"]}
+    styles = {name: style for name, style in styles.items() if style != POINT}
+    found: dict[str, Any] = {kind: tuple(names) for kind, names in kinds.items()}
+    return replace(source, **roles, **found, files=files, left_out=left_out, styles=styles)
 
 
 def guess_separator(cells: pd.Series) -> str | None:
@@ -313,10 +305,7 @@ def _divides(texts: list[str], separator: str) -> bool:
 
 
 def _named_ids(table: Table, options: Options, free: list[str], votes: Table | None) -> list[str]:
-    """Return columns whose name says that they hold ids, the likeliest first.
-
-    Of those that the table shares with the votes any will do if its cells are all different.
-    """
+    """Return columns whose name, or that of a column of the votes, says that they hold ids."""
     named = {*options.text, *options.features, *options.candidates, *options.annotators}
     shared = [] if votes is None else [n for n in free if n in votes.frame.columns]
     exact = [name for name in free if name.lower() in _ID_NAMES]
@@ -343,9 +332,8 @@ def _column_of_names(
     named = {*options.text, *options.features}
     for name in (n for n in free if n not in named and _is_name_of_rows(table, n)):
         known = set(table.text(name))
-        if votes is None or any(
-            votes.text(other).isin(known).mean() >= 0.5 for other in votes.frame.columns
-        ):
+        others = () if votes is None else votes.frame.columns
+        if votes is None or any(votes.text(n).isin(known).mean() >= 0.5 for n in others):
             return name
     return ""
 
@@ -484,7 +472,9 @@ def _kind(table: Table, name: str, explicit: bool, maybe_text: bool) -> tuple[st
     answer = "its name says that it holds the answer; --gold would use it"
     style = number_style(table, name)
     if style:
-        if not explicit and _is_row_number(table, name):
+        # A column without a name, as pandas writes the index, may count the rows.
+        may_count = name in _INDEX_NAMES and name == table.frame.columns[0] and not explicit
+        if may_count and column.dtype.kind in "fiu" and (column.diff()[1:] == 1).all():
             return "", "the number of the row"
         if is_answer or (not explicit and name.lower() in _GOLD_NAMES):
             return "", answer
@@ -515,14 +505,6 @@ def _kind(table: Table, name: str, explicit: bool, maybe_text: bool) -> tuple[st
     return "categorical", ""
 
 
-def _is_row_number(table: Table, name: str) -> bool:
-    """Whether a column without a name, as pandas writes the index, counts the rows."""
-    column = table.frame[name]
-    if name not in _INDEX_NAMES or name != table.frame.columns[0] or column.dtype.kind not in "fiu":
-        return False
-    return bool((np.diff(column.to_numpy(dtype=float)) == 1).all())
-
-
 def _said_or_first(said: str | None, guesses: Iterable[str], table: Table, option: str) -> str:
     """Return the column that was named, else the first guess; "" if there is none."""
     if said:
@@ -531,7 +513,7 @@ def _said_or_first(said: str | None, guesses: Iterable[str], table: Table, optio
 
 
 def _named(names: Sequence[str], table: Table, option: str) -> list[str]:
-    found: list[str] = []
+    found: dict[str, None] = {}
     for name in names:
         matches = _matching(name, table)
         if not matches and name != NONE:
@@ -539,8 +521,8 @@ def _named(names: Sequence[str], table: Table, option: str) -> list[str]:
                 f"{table.name} has no column {quoted(name)}, which {option} names; it has "
                 f"{listed(table.frame.columns)}."
             )
-        found += matches
-    return list(dict.fromkeys(found))
+        found |= dict.fromkeys(matches)
+    return list(found)
 
 
 def _matching(pattern: str, table: Table) -> list[str]:

@@ -4,7 +4,6 @@ Everything is written into a folder beside the target first and moved at the end
 """
 
 import csv
-import itertools
 import json
 import os
 import shutil
@@ -26,11 +25,18 @@ from gmpll._atomic_io import (
     unfinished_path,
 )
 from gmpll._progress import begin
-from gmpll.apps.decisions.archive import Archived, archiving, carry_over
-from gmpll.apps.decisions.store import Entry
+from gmpll.apps.decisions.archive import (
+    Archived,
+    archiving,
+    carry_over,
+    decisions_about,
+    next_folder,
+)
+from gmpll.apps.decisions.errors import ReviewError
+from gmpll.apps.decisions.store import Entry, Rows
 from gmpll.apps.tables import saved
 from gmpll.apps.tables.cells import escape_formula
-from gmpll.apps.tables.decided import decided_columns, decisions_for
+from gmpll.apps.tables.decided import decided_columns
 from gmpll.apps.tables.errors import InputError
 from gmpll.apps.tables.page import page_facts, render_page
 from gmpll.apps.tables.resolving import Prepared, Resolution, result_columns
@@ -145,22 +151,19 @@ def _exchange(staging: Path, folder: Path) -> None:
 @contextmanager
 def keeping(folder: Path) -> Iterator[Path]:
     """Keep a copy of the results in a folder beside them, unless the block fails."""
-    numbers = itertools.count(1)
-    kept = next(p for n in numbers if not (p := folder / f"{EARLIER_RESULTS}-{n}").exists())
-    remove_abandoned(folder, kept.name)
-    copy = unfinished_path(kept)
+    kept = next_folder(folder, EARLIER_RESULTS)
     try:
-        copy.mkdir()
-        for name in (*(path.name for path in folder.glob("resolved.*")), ANNOTATORS, *OWN_FILES):
-            if (folder / name).is_file():
-                shutil.copy2(folder / name, copy / name)
-                sync_file(copy / name)
-        os.replace(copy, kept)
-        sync_folder(folder)
+        with output_folder(kept) as copy:
+            for name in (
+                *(path.name for path in folder.glob("resolved.*")),
+                ANNOTATORS,
+                *OWN_FILES,
+            ):
+                if (folder / name).is_file():
+                    shutil.copy2(folder / name, copy / name)
         yield kept
     except BaseException:
-        for path in (copy, kept):
-            shutil.rmtree(path, ignore_errors=True)
+        shutil.rmtree(kept, ignore_errors=True)
         raise
 
 
@@ -214,11 +217,14 @@ def _as_text(values: list[Any]) -> list[str]:
     return [texts[v] if v is None or isinstance(v, bool) else str(v) for v in values]
 
 
-def decisions_in(folder: Path, prepared: Prepared) -> dict[int, Entry]:
-    """Return what reviewers decided in a folder about the rows of a run, by row."""
+def decisions_in(folder: Path, prepared: Prepared, before: Rows | None = None) -> dict[int, Entry]:
+    """Return what reviewers decided in a folder about the rows of a run; nothing if damaged."""
+    sets = prepared.sets
+    after = Rows(prepared.ids, sets.classes, sets.mask, prepared.ids)
     try:
-        return decisions_for(folder, saved.read_matching(folder).rows, prepared)
-    except InputError:  # no results, or damaged ones
+        before = before or saved.read_matching(folder).rows
+        return decisions_about(folder, before, after, prepared.roles.id)
+    except (InputError, ReviewError, IndexError):
         return {}
 
 

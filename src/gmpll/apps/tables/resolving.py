@@ -3,10 +3,11 @@
 :func:`disambiguate` is the whole product in three lines of Python.
 """
 
+import html
 import inspect
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,17 +17,23 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import has_fit_parameter
 
 import gmpll.methods
+from gmpll._atomic_io import write_atomically
 from gmpll._progress import begin
 from gmpll._seeds import LARGEST_SEED
 from gmpll._typing import AnyFloats, Floats, Integers, Mask, Names
 from gmpll.apps.tables.candidate_sets import LabelSets, label_sets, row_ids
-from gmpll.apps.tables.disambiguation import Disambiguation
 from gmpll.apps.tables.errors import InputError, quoted
 from gmpll.apps.tables.features import FeatureEncoder, FeatureTable, feature_table, fitted_encoder
 from gmpll.apps.tables.guesses import Roles, guess_roles
 from gmpll.apps.tables.labels import Options, options_of
 from gmpll.apps.tables.steps import ENCODING, MATCHING
-from gmpll.apps.tables.summary import PROBABLY, notes_of
+from gmpll.apps.tables.summary import (
+    PROBABLY,
+    annotator_table,
+    display_cells,
+    notes_of,
+    wrong_probability,
+)
 from gmpll.apps.tables.tables import Table, table_from_frame
 from gmpll.candidates import CandidateSets, VotedCandidates
 
@@ -131,6 +138,79 @@ class Resolution:
         if sets.weights is None or not sets.annotated:
             return None
         return sets.weights[np.arange(len(sets.mask)), self.verdicts.labels].astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Disambiguation:
+    """The labels that were found, and what is to be said about them.
+
+    Indexing gives columns and rows of ``frame``: ``result["label"]``.
+
+    Attributes
+    ----------
+    frame : DataFrame
+        The rows with their labels, see :func:`gmpll.disambiguate`.
+    notes : tuple of str
+        What is odd about the data, and how much features, votes and label frequencies count.
+    model : estimator
+        The fitted model.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import gmpll
+    >>> df = pd.DataFrame({"size": [1.0, 1.1, 8.0, 8.2], "tags": ["a|b", "a", "b", "a|b"]})
+    >>> result = gmpll.disambiguate(df)
+    >>> result.frame["label"].tolist()
+    ['a', 'a', 'b', 'b']
+    >>> print(result.notes[-1])
+    Labels by the frequency found: 'a' 50%, 'b' 50%.
+    >>> "Resolved labels" in result.report()
+    True
+    >>> result.expected_wrong < 1
+    True
+    """
+
+    frame: pd.DataFrame
+    notes: tuple[str, ...]
+    model: Any
+    _resolution: Resolution = field(repr=False)
+
+    @property
+    def annotators(self) -> pd.DataFrame | None:
+        """Votes, estimated accuracy and agreement of every annotator; None if nobody is named."""
+        return annotator_table(self._resolution)
+
+    @property
+    def expected_wrong(self) -> float | None:
+        """About how many labels are wrong; None where confidences are no probabilities."""
+        resolution = self._resolution
+        return (
+            float(wrong_probability(resolution).sum()) if resolution.prepared.calibrated else None
+        )
+
+    def report(self, path: str | Path | None = None) -> str:
+        """Return the report as one HTML page; with a path, write it there too."""
+        from gmpll.apps.tables.page import page_facts, render_page
+
+        facts = page_facts(self._resolution, display_cells(self._resolution))
+        page = render_page(facts | {"notes": self.notes})
+        if path is not None:
+            write_atomically(Path(path), page.encode())
+        return page
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.frame[key]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.frame)
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    def _repr_html_(self) -> str:
+        told = "".join(f"<li>{html.escape(note)}</li>" for note in self.notes)
+        return f"{self.frame.to_html(max_rows=10, notebook=True)}<ul>{told}</ul>"
 
 
 def prepare(table: Table, roles: Roles, options: Options, names: Names | None = None) -> Prepared:

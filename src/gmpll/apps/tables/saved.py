@@ -68,6 +68,8 @@ TRUSTED_TYPES = {
     *("numpy.dtype", "numpy.float32", "numpy.float64", "numpy.int64"),
     *("numpy.random.mtrand.RandomState", "scipy.sparse._csr.csr_array"),
 }
+#: Said of methods that predict labels alone.
+NO_PROBABILITIES = "the method gives no probabilities: confidence, margin and review stay empty"
 MATCHING_FILE = "matching.npz"
 MATCHING_FORMAT = 1
 
@@ -225,7 +227,7 @@ def predictions(
     if not hasattr(model, "predict_proba"):
         codes = codes_of(np.concatenate(list(map(model.predict, told))), model.classes_)
         nothing = np.full(n, np.nan)
-        notes += ("the method gives no probabilities: confidence, margin and review stay empty",)
+        notes += (NO_PROBABILITIES,)
         return Verdicts(codes, nobody, nothing, nothing, np.zeros(n, dtype=bool), notes), None
     labels, parts = zip(*map(model.predict_both, told), strict=True)
     codes, shares = codes_of(np.concatenate(labels), model.classes_), np.concatenate(parts)
