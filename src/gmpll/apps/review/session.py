@@ -219,13 +219,11 @@ class ReviewSession:
         }
 
     def _suggestion(self, row: int) -> dict[str, Any] | None:
-        """Return the label that similar rows suggest where no candidate is probably right.
-
-        Of votes it may be the label found, which then stands among the candidates already.
-        """
+        """Return the label that similar rows suggest where no candidate is probably right."""
         code, name = int(self._suggested[row]), str(self.saved.classes[self._suggested[row]])
         if not self.saved.lacking[row] or self.saved.mask[row, code]:
             return None
+        # Of votes it may be the label found, which stands among the candidates already.
         listed = code == int(self._matching.saved.labels[row])
         outside = _share(self._outside[row])
         return {"code": code, "name": name, "outside": outside, "listed": listed}

@@ -89,11 +89,9 @@ def _alike(columns: dict[str, pd.Series], names: Sequence[str]) -> list[str]:
 
 def _kappa(a: pd.Series, b: pd.Series) -> float:
     both = ((a != "") & (b != "")).to_numpy()
-    if both.sum() < 2:
-        return np.nan
-    if a[both].nunique() == b[both].nunique() == 1:  # nothing that chance would not give
-        return np.nan
-    return float(cohen_kappa_score(a[both], b[both]))
+    # Of two annotators who gave one label each there is nothing that chance would not give.
+    is_telling = both.sum() > 1 and max(a[both].nunique(), b[both].nunique()) > 1
+    return float(cohen_kappa_score(a[both], b[both])) if is_telling else np.nan
 
 
 def votes_in_columns(table: Table, columns: Sequence[str], separator: str) -> Votes:

@@ -80,10 +80,7 @@ def _plain(value: Any) -> Any:
 
 
 def prepare_again(source: str, settings: Mapping[str, Any]) -> tuple[Prepared, bool]:
-    """Read the input of a run again, in the way that :func:`input_settings` kept.
-
-    Whether cells that look like formulas are escaped is returned with it.
-    """
+    """Read the input of a run as it was read then, and tell whether formulas are escaped."""
     try:
         given = settings["input"]
         said: dict[str, Any] = {

@@ -184,12 +184,9 @@ def feature_table(table: Table, roles: Roles, ids: Names, *, fixed: bool = False
 
 def often_missing(columns: dict[str, Floats]) -> list[str]:
     """Return the columns of numbers in which so many are missing that it may mean something."""
-    gaps = {name: int(np.isnan(column).sum()) for name, column in columns.items()}
-    return [
-        name
-        for name, n_gaps in gaps.items()
-        if max(_MIN_GAPS, _MUCH_MISSING * len(columns[name])) <= n_gaps < len(columns[name])
-    ]
+    gaps = {name: np.isnan(column) for name, column in columns.items()}
+    n_least = {name: max(_MIN_GAPS, _MUCH_MISSING * len(gap)) for name, gap in gaps.items()}
+    return [n for n, gap in gaps.items() if n_least[n] <= gap.sum() and not gap.all()]
 
 
 def _numbers(table: Table, name: str, style: str, fixed: bool, problems: list[str]) -> Floats:

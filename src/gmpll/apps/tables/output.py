@@ -10,7 +10,8 @@ import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from types import SimpleNamespace
+from typing import Any
 
 import pyarrow as pa
 from pyarrow import parquet
@@ -190,26 +191,14 @@ def write_table(
         return
     clean = escape_formula if escape else str
     with path.open("w", encoding=table.encoding, newline="") as file:
-        writer = csv.writer(_ShortEnds(file), delimiter=table.delimiter, lineterminator="\r\n")
+        # Carriage returns in cells, which readers take for ends of rows, are quoted only where the
+        # writer itself ends lines with them; lines end with a line feed alone.
+        lines: Any = SimpleNamespace(write=lambda s: file.write(s.removesuffix("\r\n") + "\n"))
+        writer = csv.writer(lines, delimiter=table.delimiter, lineterminator="\r\n")
         writer.writerow([clean(name) for name in cells.column_names])
         for batch in cells.to_batches(max_chunksize=_BATCH_ROWS):
             texts = [map(clean, column.to_pylist()) for column in batch.columns]
             writer.writerows(zip(*texts, strict=True))
-
-
-class _ShortEnds:
-    """Ends lines with a line feed alone.
-
-    The writer quotes carriage returns in cells, which readers take for ends of rows, only where
-    they are part of what it ends lines with.
-    """
-
-    def __init__(self, file: IO[str]) -> None:
-        self._file = file
-
-    def write(self, line: str) -> int:
-        """Write a line as the writer made it."""
-        return self._file.write(line.removesuffix("\r\n") + "\n")
 
 
 def _as_text(values: list[Any]) -> list[str]:

@@ -184,10 +184,8 @@ class Disambiguation:
     @property
     def expected_wrong(self) -> float | None:
         """About how many labels are wrong; None where confidences are no probabilities."""
-        resolution = self._resolution
-        return (
-            float(wrong_probability(resolution).sum()) if resolution.prepared.calibrated else None
-        )
+        is_known = self._resolution.prepared.calibrated
+        return float(wrong_probability(self._resolution).sum()) if is_known else None
 
     def report(self, path: str | Path | None = None) -> str:
         """Return the report as one HTML page; with a path, write it there too."""
@@ -327,11 +325,7 @@ def codes_of(labels: NDArray[Any], classes: Names) -> Integers:
 
 
 def verdicts(matched: Matched, mask: Mask, gold: Integers, review_below: float) -> Verdicts:
-    """Judge labels by their confidences, and by whether the right one is probably missing.
-
-    A row with one candidate is sure. The margin is negative where the label found has less
-    confidence than another candidate.
-    """
+    """Judge labels by their confidences, and by whether the right one is probably missing."""
     labels, confidences, outside, suggested = matched
     rows = np.arange(len(labels))
     confidence = confidences[rows, labels].astype(np.float64)
@@ -351,24 +345,18 @@ def verdicts(matched: Matched, mask: Mask, gold: Integers, review_below: float) 
 def result_columns(
     found: Verdicts, classes: Names, taken: Any, *, votes: Integers | None = None, decimals: int = 4
 ) -> dict[str, list[Any]]:
-    """Return the columns that are added to the input, of votes and sets where they are known.
-
-    A name that is taken already gets ``resolved_`` before it. Where there is no confidence, it,
-    the margin and whether to look are None.
-    """
+    """Return the columns that are added to the input; names that are taken get ``resolved_``."""
     names = [*classes.tolist(), ""]  # code -1 is the last
-    judged = ~np.isnan(found.confidence)
-
-    def known(values: NDArray[Any]) -> list[Any]:
-        return [v if told else None for v, told in zip(values.tolist(), judged, strict=True)]
-
     values: dict[str, list[Any]] = {
         "label": [names[code] for code in found.labels.tolist()],
-        "confidence": known(found.confidence.round(decimals)),
+        "confidence": found.confidence.round(decimals).tolist(),
         "runner_up": [names[code] for code in found.runners_up.tolist()],
-        "margin": known(found.margin.round(decimals)),
-        "review": known(found.review),
+        "margin": found.margin.round(decimals).tolist(),
+        "review": found.review.tolist(),
     }
+    for row in np.flatnonzero(np.isnan(found.confidence)):
+        for name in ("confidence", "margin", "review"):
+            values[name][row] = None
     if votes is not None:
         values["votes"] = votes.tolist()
     if found.outside is not None and found.suggested is not None:

@@ -1,6 +1,7 @@
 """How labels are written in the end: new names that the user gave, and one for all variants."""
 
 import unicodedata
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,36 +35,27 @@ class Spelling:
 def read_spelling(
     counts: Mapping[str, int], known: Sequence[str], options: Any, problems: list[str]
 ) -> Spelling:
-    """Decide on the names of labels, which come with their counts, and of known ones.
-
-    What was merged, or could be, is added to the problems.
-    """
+    """Decide on the names of labels, given with their counts; tell what is odd of them."""
     all_counts = {**dict.fromkeys(known, 0), **counts}
     renamed = read_renames(options.rename)
-    if options.merge_labels:  # a new name is for all variants of the old one
-        variants_of = {spelling_key(old): new for old, new in renamed.items()}
-        known_keys = set(map(spelling_key, all_counts))
-        strange = [old for old in renamed if spelling_key(old) not in known_keys]
-        alike = {name: variants_of.get(spelling_key(name)) for name in all_counts}
-        renamed = {name: new for name, new in alike.items() if new} | renamed
-    else:
-        strange = [old for old in renamed if old not in all_counts]
+    key = spelling_key if options.merge_labels else str  # a new name is for all variants of the old
+    by_key, known_keys = {key(old): new for old, new in renamed.items()}, set(map(key, all_counts))
+    strange = [old for old in renamed if key(old) not in known_keys]
     if strange:
         raise InputError(
             f"--rename has a new name for {quoted(strange[0])}, which is no label: the labels are "
             f"{listed(map(quoted, sorted(counts)))}."
         )
-    now: dict[str, int] = {}
+    renamed = {name: by_key[key(name)] for name in all_counts if key(name) in by_key} | renamed
+    now: Counter[str] = Counter()
     for label, count in all_counts.items():
-        name = renamed.get(label, label)
-        now[name] = now.get(name, 0) + count
-    merged: dict[str, str] = {}
+        now[renamed.get(label, label)] += count
     names: dict[str, str] = {}
     if options.merge_labels:
         # A spelling that --labels allows comes first, whatever its count.
-        most = sum(now.values()) + 1
+        most = now.total() + 1
         names = merged_names({n: count + most * (n in options.labels) for n, count in now.items()})
-        merged = {spelling_key(name): names.get(name, name) for name in now}
+    merged = {spelling_key(n): names.get(n, n) for n in now} if options.merge_labels else {}
     problems += _note_of_variants({names.get(n, n): count for n, count in now.items()})
     spelling = Spelling(renamed, merged)
     for label, count in counts.items():
@@ -112,10 +104,10 @@ def read_renames(given: Any) -> dict[str, str]:
     pairs: list[tuple[str, str]] = []
     if isinstance(given, Mapping):
         pairs = [(str(old), str(new)) for old, new in given.items()]
-    else:
-        for text in [given] if isinstance(given, (str, Path)) else given or ():
-            old, mark, new = str(text).partition("=")
-            pairs += [(old, new)] if mark else _pairs_in(Path(text))
+        given = ()
+    for text in [given] if isinstance(given, (str, Path)) else given or ():
+        old, mark, new = str(text).partition("=")
+        pairs += [(old, new)] if mark else _pairs_in(Path(text))
     names: dict[str, str] = {}
     for old, new in ((old.strip(), new.strip()) for old, new in pairs):
         if not old or not new:

@@ -110,7 +110,15 @@ class Guard:
         if scope["type"] != "http":
             await send({"type": "websocket.close"})  # there is nothing to talk about
             return
-        send = _hardened(send)
+
+        async def harden(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(RESPONSE_HEADERS)
+            await send(message)
+
+        async def replay() -> Message:
+            return waiting.pop() if waiting else await receive()
+
         try:
             self._check(scope, Headers(scope=scope))
             body = await self._body(receive)
@@ -120,9 +128,10 @@ class Guard:
             # What was not read of a body would be taken for the next request.
             closing = {"Connection": "close"}
             answer = JSONResponse({"error": refusal.detail}, refusal.status_code, closing)
-            await answer(scope, receive, send)
+            await answer(scope, receive, harden)
         else:
-            await self.app(scope, _replay(body, receive), send)
+            waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+            await self.app(scope, replay, harden)
 
     def _check(self, scope: Scope, headers: Headers) -> None:
         """Refuse a request by what stands in its head."""
@@ -174,21 +183,3 @@ class Guard:
                         return bytes(body)
         except TimeoutError:
             raise HTTPException(408, "The request took too long.") from None
-
-
-def _replay(body: bytes, receive: Receive) -> Receive:
-    waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
-
-    async def replayed() -> Message:
-        return waiting.pop() if waiting else await receive()
-
-    return replayed
-
-
-def _hardened(send: Send) -> Send:
-    async def with_headers(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            MutableHeaders(scope=message).update(RESPONSE_HEADERS)
-        await send(message)
-
-    return with_headers
