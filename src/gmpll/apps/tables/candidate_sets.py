@@ -103,7 +103,7 @@ def label_sets(table: Table, roles: Roles, options: Options, ids: Names) -> Labe
     if roles.votes:
         given = _given_votes(table, roles, ids, problems)
         counts = Counter(given.labels)
-        spelling = read_spelling(counts, written, options, problems)
+        spelling, merged = read_spelling(counts, written, options, problems)
         name_of = {label: spelling(label) for label in counts}
         renamed = given._replace(labels=[name_of[label] for label in given.labels])
         votes = _voted(renamed, roles, options, ids, problems)
@@ -115,7 +115,7 @@ def label_sets(table: Table, roles: Roles, options: Options, ids: Names) -> Labe
             sets = _from_cells(table, roles.candidates[0], roles.separator)
         totals = sets.mask.sum(axis=0).tolist()
         by_label = dict(zip(sets.classes.tolist(), totals, strict=True))
-        spelling = read_spelling(by_label, written, options, problems)
+        spelling, merged = read_spelling(by_label, written, options, problems)
         changed = {name: spelling(name) for name in by_label if spelling(name) != name}
         mask, classes = rename_labels(sets, changed) if changed else sets
         _as_array(classes.tolist(), "label")
@@ -178,7 +178,7 @@ def label_sets(table: Table, roles: Roles, options: Options, ids: Names) -> Labe
             f"leaves possible{known_too}: fix the row, or turn the column off with --impossible "
             "none."
         )
-    found = LabelSets(mask, classes, gold, tuple(problems), votes, spelling.joined)
+    found = LabelSets(mask, classes, gold, tuple(problems), votes, merged)
     if not found.annotated:  # of annotators even a single vote is in doubt
         _check_work(mask, roles, was_ambiguous)
     return found

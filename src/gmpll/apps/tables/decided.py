@@ -14,11 +14,6 @@ from gmpll.apps.tables.labels import Options
 from gmpll.apps.tables.resolving import Prepared, Resolution, prepare, resolve
 from gmpll.apps.tables.tables import Table, read_table
 
-#: The column of the results that names who decided a row.
-DECIDED_BY = "decided_by"
-#: Who decided where nobody gave a name.
-SOMEBODY = "reviewer"
-
 
 def resolve_decided(prepared: Prepared, held: Mapping[int, Entry]) -> Resolution:
     """Resolve with decisions as known labels; the candidates stay those of the input.
@@ -37,22 +32,6 @@ def resolve_decided(prepared: Prepared, held: Mapping[int, Entry]) -> Resolution
             gold[row] = code
     narrowed = replace(prepared, sets=replace(sets, mask=mask, gold=gold))
     return replace(resolve(narrowed), prepared=replace(prepared, sets=sets))
-
-
-def decided_columns(columns: dict[str, Any], held: Mapping[int, Entry], taken: Any) -> None:
-    """Enter into the columns of results who decided; the label is empty where none is right."""
-    own = {name.replace("resolved_", ""): values for name, values in columns.items()}
-    for row, entry in held.items():
-        if entry.decision.action == "none":
-            own["label"][row] = ""
-            own["review"][row] = False
-            for name in ("confidence", "margin"):
-                own[name][row] = None
-    name = DECIDED_BY
-    while name in taken:
-        name = f"resolved_{name}"
-    who = {row: entry.reviewer or SOMEBODY for row, entry in held.items()}
-    columns[name] = [who.get(row, "") for row in range(len(own["label"]))]
 
 
 def input_settings(table: Table, options: Options, *, escape: bool) -> dict[str, Any] | None:

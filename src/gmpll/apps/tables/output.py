@@ -37,7 +37,6 @@ from gmpll.apps.decisions.errors import ReviewError
 from gmpll.apps.decisions.store import Entry, Rows
 from gmpll.apps.tables import saved
 from gmpll.apps.tables.cells import escape_formula
-from gmpll.apps.tables.decided import decided_columns
 from gmpll.apps.tables.errors import InputError
 from gmpll.apps.tables.page import page_facts, render_page
 from gmpll.apps.tables.resolving import Prepared, Resolution, result_columns
@@ -155,13 +154,12 @@ def keeping(folder: Path) -> Iterator[Path]:
     kept = next_folder(folder, EARLIER_RESULTS)
     try:
         with output_folder(kept) as copy:
-            for name in (
-                *(path.name for path in folder.glob("resolved.*")),
-                ANNOTATORS,
-                *OWN_FILES,
+            for path in (
+                *folder.glob("resolved.*"),
+                *map(folder.joinpath, (ANNOTATORS, *OWN_FILES)),
             ):
-                if (folder / name).is_file():
-                    shutil.copy2(folder / name, copy / name)
+                if path.is_file():
+                    shutil.copy2(path, copy)
         yield kept
     except BaseException:
         shutil.rmtree(kept, ignore_errors=True)
@@ -239,9 +237,7 @@ def write_folder(
         begin(WRITING)
         taken = set(table.frame.columns)
         found, classes = resolution.verdicts, prepared.sets.classes
-        columns = result_columns(found, classes, taken, votes=resolution.votes)
-        if held:
-            decided_columns(columns, held, taken)
+        columns = result_columns(found, classes, taken, votes=resolution.votes, held=held)
         write_table(table, columns, staging / results, escape=escape)
         annotators = annotator_table(resolution)
         if annotators is not None:

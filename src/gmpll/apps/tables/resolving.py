@@ -21,6 +21,7 @@ from gmpll._atomic_io import write_atomically
 from gmpll._progress import begin
 from gmpll._seeds import LARGEST_SEED
 from gmpll._typing import AnyFloats, Floats, Integers, Mask, Names
+from gmpll.apps.decisions.store import Entry
 from gmpll.apps.tables.candidate_sets import LabelSets, label_sets, row_ids
 from gmpll.apps.tables.errors import InputError, quoted
 from gmpll.apps.tables.features import FeatureEncoder, FeatureTable, feature_table, fitted_encoder
@@ -46,6 +47,9 @@ METHODS = {
 REVIEW_BELOW, REVIEW_BELOW_UNCALIBRATED = 0.5, 0.25
 #: A label that nobody voted for is possible from a confidence on that does not round to nothing.
 LEAST_CONFIDENCE = 5e-5
+
+#: The column that names who decided a row, and who did where nobody gave a name.
+DECIDED_BY, SOMEBODY = "decided_by", "reviewer"
 
 _OPTION = re.compile(r"--([a-z]+(?:-[a-z]+)*)(?: (none|all|never)\b)?")
 
@@ -343,9 +347,18 @@ def verdicts(matched: Matched, mask: Mask, gold: Integers, review_below: float) 
 
 
 def result_columns(
-    found: Verdicts, classes: Names, taken: Any, *, votes: Integers | None = None, decimals: int = 4
+    found: Verdicts,
+    classes: Names,
+    taken: Any,
+    *,
+    votes: Integers | None = None,
+    held: Mapping[int, Entry] | None = None,
+    decimals: int = 4,
 ) -> dict[str, list[Any]]:
-    """Return the columns that are added to the input; names that are taken get ``resolved_``."""
+    """Return the columns that are added to the input; names that are taken get ``resolved_``.
+
+    Of decisions that are ``held`` there is who made them; the label is empty where none is right.
+    """
     names = [*classes.tolist(), ""]  # code -1 is the last
     values: dict[str, list[Any]] = {
         "label": [names[code] for code in found.labels.tolist()],
@@ -354,14 +367,19 @@ def result_columns(
         "margin": found.margin.round(decimals).tolist(),
         "review": found.review.tolist(),
     }
-    for row in np.flatnonzero(np.isnan(found.confidence)):
-        for name in ("confidence", "margin", "review"):
-            values[name][row] = None
+    for row in np.flatnonzero(np.isnan(found.confidence)).tolist():
+        values["confidence"][row] = values["margin"][row] = values["review"][row] = None
     if votes is not None:
         values["votes"] = votes.tolist()
     if found.outside is not None and found.suggested is not None:
         values["suggested"] = [names[code] for code in found.suggested.tolist()]
         values["outside"] = found.outside.round(decimals).tolist()
+    for row, entry in (held or {}).items():
+        decided = values.setdefault(DECIDED_BY, [""] * len(found.labels))
+        decided[row] = entry.reviewer or SOMEBODY
+        if entry.decision.action == "none":
+            values["label"][row], values["review"][row] = "", False
+            values["confidence"][row] = values["margin"][row] = None
     columns = {}
     for name, column in values.items():
         while name in taken:

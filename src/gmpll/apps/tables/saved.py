@@ -130,13 +130,16 @@ def save_model(saved: SavedModel, path: Path) -> None:
     """Write a model to a file; who voted how is not part of it, for prediction does not need it."""
     model = copy.copy(saved.model)
     vars(model).pop("annotators_", None)
-    content = {field.name: getattr(saved, field.name) for field in fields(saved)}
-    content |= {"format": MODEL_FORMAT, "vectors": list(saved.vectors), "model": model}
-    content["created"] = datetime.now(UTC).isoformat(timespec="seconds")
-    content["versions"] = {
-        "gmpll": __version__,
-        "python": platform.python_version(),
-        **{name: version(name) for name in ("numpy", "scikit-learn")},
+    content = vars(saved) | {
+        "format": MODEL_FORMAT,
+        "vectors": list(saved.vectors),
+        "model": model,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "versions": {
+            "gmpll": __version__,
+            "python": platform.python_version(),
+            **{name: version(name) for name in ("numpy", "scikit-learn")},
+        },
     }
     dump(content, path, compression=zipfile.ZIP_DEFLATED, compresslevel=1)
 
@@ -407,9 +410,9 @@ def _is_consistent(saved: SavedMatching) -> bool:
         and saved.mask.any(axis=1).all()
         and ((saved.labels >= 0) & (saved.labels < q)).all()
         and ((saved.gold >= -1) & (saved.gold < q)).all()
-        and np.isfinite(saved.confidence).all()
-        and np.isfinite(saved.features).all()
-        and np.isfinite(saved.weights).all()
+        and all(
+            np.isfinite(part).all() for part in (saved.confidence, saved.features, saved.weights)
+        )
         and (saved.weights >= 0).all()
         and ((saved.votes >= 0) & (saved.votes < numbers)).all()
         and ((saved.outside >= 0) & (saved.outside <= 1)).all()

@@ -2,8 +2,7 @@
 
 import unicodedata
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,28 +13,17 @@ from gmpll.label_names import merged_names, spelling_key, variants
 _MAX_GROUPS = 40
 
 
-@dataclass(frozen=True)
-class Spelling:
-    """New names of labels.
-
-    ``renamed`` are those that the user gave, ``merged`` the names of variants by what they have in
-    common. ``joined`` tells for every new name which labels became it, and how often they stood.
-    """
-
-    renamed: dict[str, str] = field(default_factory=dict)
-    merged: dict[str, str] = field(default_factory=dict)
-    joined: dict[str, dict[str, int]] = field(default_factory=dict)
-
-    def __call__(self, label: str) -> str:
-        """Return the new name of a label, which may be its old one."""
-        label = self.renamed.get(label, label)
-        return self.merged.get(spelling_key(label), label) if self.merged else label
+#: Gives a label its new name, which may be its old one.
+Spelling = Callable[[str], str]
 
 
 def read_spelling(
     counts: Mapping[str, int], known: Sequence[str], options: Any, problems: list[str]
-) -> Spelling:
-    """Decide on the names of labels, given with their counts; tell what is odd of them."""
+) -> tuple[Spelling, dict[str, dict[str, int]]]:
+    """Decide on the names of labels, given with their counts; tell what is odd of them.
+
+    With the names come, for every new one, the labels that became it and how often they stood.
+    """
     all_counts = {**dict.fromkeys(known, 0), **counts}
     renamed = read_renames(options.rename)
     key = spelling_key if options.merge_labels else str  # a new name is for all variants of the old
@@ -57,15 +45,19 @@ def read_spelling(
         names = merged_names({n: count + most * (n in options.labels) for n, count in now.items()})
     merged = {spelling_key(n): names.get(n, n) for n in now} if options.merge_labels else {}
     problems += _note_of_variants({names.get(n, n): count for n, count in now.items()})
-    spelling = Spelling(renamed, merged)
+
+    def spelling(label: str) -> str:
+        label = renamed.get(label, label)
+        return merged.get(spelling_key(label), label) if merged else label
+
+    joined: dict[str, dict[str, int]] = {}
     for label, count in counts.items():
         if spelling(label) != label:
-            spelling.joined.setdefault(spelling(label), {})[label] = count
-    if spelling.joined:
-        became = sorted(spelling.joined.items())
-        said = [f"{_counts(old)} became {quoted(new)}" for new, old in became]
+            joined.setdefault(spelling(label), {})[label] = count
+    if joined:
+        said = [f"{_counts(old)} became {quoted(new)}" for new, old in sorted(joined.items())]
         problems.append(f"labels were merged or renamed: {_few(said)}")
-    return spelling
+    return spelling, joined
 
 
 def _note_of_variants(counts: Mapping[str, int]) -> list[str]:

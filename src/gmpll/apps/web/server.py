@@ -20,10 +20,6 @@ KEEP_ALIVE_SECONDS = 30
 MAX_HEAD = 16 * 2**10
 
 
-class PortError(UserError):
-    """A port cannot be listened on; the text says which and why."""
-
-
 class ImpatientProtocol(H11Protocol):
     """HTTP that hangs up on whoever does not finish the head of a request in time.
 
@@ -108,7 +104,7 @@ def _listener(host: str, port: int) -> socket.socket:
         return socket.create_server((host, port), family=family)
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise PortError(
+        raise UserError(
             f"Port {port} on {host} cannot be used ({reason}): "
             "name another with --port, or leave --port and --host out."
         ) from error
