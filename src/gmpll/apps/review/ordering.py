@@ -9,6 +9,8 @@ with the doubt :math:`u` and the similarity :math:`w`. Rows are taken greedily; 
 lessens the doubt of the rows around it, so near-duplicates do not follow each other.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.neighbors import NearestNeighbors
@@ -29,6 +31,13 @@ _JUDGED_NEIGHBORS = 8
 POOL = 2000
 
 
+class SimilarRows(NamedTuple):
+    """The nearest rows of some rows, nearest first, and how similar they are (0 to 1)."""
+
+    rows: Places
+    weights: Floats
+
+
 class Similarity:
     r"""Nearest rows by z-scored features, or by their direction where labels then agree more.
 
@@ -45,17 +54,14 @@ class Similarity:
         if self.n_neighbors > 0:
             self._search = NearestNeighbors().fit(self._points)
 
-    def to(self, rows: Places) -> tuple[Places, Floats]:
-        """Find the nearest other rows of the given rows, nearest first, and their weights (0 to 1).
-
-        Both are arrays of shape (n_rows, k).
-        """
+    def to(self, rows: Places) -> SimilarRows:
+        """Find the nearest other rows of the given rows; arrays of shape (n_rows, k)."""
         k = self.n_neighbors
         if k <= 0 or not len(rows):
-            return np.zeros((len(rows), 0), np.intp), np.zeros((len(rows), 0))
+            return SimilarRows(np.zeros((len(rows), 0), np.intp), np.zeros((len(rows), 0)))
         distances, found = _nearest_others(self._search, self._points, rows, k)
         scales = np.broadcast_to(row_scales(distances)[:, None], distances.shape)
-        return found, self_tuning_weights(scales, distances)
+        return SimilarRows(found, self_tuning_weights(scales, distances))
 
 
 def _points(features: Floats, labels: NDArray[np.integer] | None) -> Floats:

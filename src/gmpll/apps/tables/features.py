@@ -18,7 +18,7 @@ from sklearn.preprocessing import Normalizer, OneHotEncoder
 
 from gmpll._typing import Floats, Names
 from gmpll.apps.tables.cells import EXAMPLES, POINT, as_text, category_text, read_numbers
-from gmpll.apps.tables.errors import InputError, counted, listed, quoted
+from gmpll.apps.tables.errors import InputError, counted, damage_told, listed, quoted
 from gmpll.apps.tables.guesses import Roles
 from gmpll.apps.tables.tables import Table, read_table
 
@@ -42,16 +42,9 @@ def read_embeddings(path: Path, ids: Names) -> NDArray[np.float32]:
     """Read a file with one vector for every row, in their order unless it has ids."""
     if not path.is_file():
         raise InputError(f"There is no embeddings file {path}: check --features.")
-    try:
+    damage = f"The embeddings file {path} cannot be read (REASON): write it again with "
+    with damage_told(f"{damage}numpy.save, numpy.savez or pandas.to_parquet."):
         vectors, own = _read(path)
-    except InputError:
-        raise
-    except Exception as error:  # a damaged file shows in a dozen kinds of exception
-        reason = " ".join(str(error).split())[:120] or type(error).__name__
-        raise InputError(
-            f"The embeddings file {path} cannot be read ({reason}): write it again with "
-            "numpy.save, numpy.savez or pandas.to_parquet."
-        ) from error
     if own is not None and vectors.ndim == 2:
         if len(own) != len(vectors):
             raise InputError(f"{path} holds {len(own)} ids for {len(vectors)} vectors.")

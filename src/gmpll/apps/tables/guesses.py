@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -151,8 +150,7 @@ def _divided(cell: str, names: frozenset[str]) -> frozenset[str]:
     """Return the labels that a cell consists of; none if there is anything else in it."""
     ways = [[cell], *(cell.split(mark) for mark in "|;,/")]
     if cell.strip()[:1] in ("[", "(", "{"):
-        with suppress(ValueError, RecursionError):
-            ways.append([str(entry) for entry in parse_list(cell)])
+        ways.append(list(map(str, parse_list(cell) or ())))
     for parts in ways:
         labels = _plain(parts)
         if labels and labels <= names:
@@ -284,15 +282,10 @@ def guess_separator(cells: pd.Series) -> str | None:
     if all(isinstance(v, (list, tuple, set, frozenset, np.ndarray)) for v in values):
         return None if all(is_vector(v) for v in values) else "list"
     texts = [str(value).strip() for value in values]
-    if 2 * sum(map(_lists_labels, texts)) >= len(texts):
+    lists = (parse_list(text) for text in texts if text[:1] in "[({")
+    if 2 * sum(found is not None and not is_vector(found) for found in lists) >= len(texts):
         return "json"
     return next((separator for separator in SEPARATORS if _divides(texts, separator)), None)
-
-
-def _lists_labels(text: str) -> bool:
-    with suppress(ValueError, RecursionError):
-        return text[:1] in "[({" and not is_vector(parse_list(text))
-    return False
 
 
 def _divides(texts: list[str], separator: str) -> bool:

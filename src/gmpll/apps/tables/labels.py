@@ -91,10 +91,7 @@ def parse_cells(table: Table, column: str, separator: str) -> tuple[Places, list
     for cell in map(str, different):
         content: Any = cell.split("\x1f" if separator == "list" else separator)
         if separator == "json":
-            try:
-                content = parse_list(cell) if cell.strip() else []
-            except (ValueError, RecursionError):
-                content = None
+            content = parse_list(cell) if cell.strip() else []
             if content and any(isinstance(value, (list, tuple, set, dict)) for value in content):
                 content = None
         parsed.append(None if content is None else _names_in(content))

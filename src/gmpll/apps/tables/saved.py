@@ -31,7 +31,7 @@ from gmpll._progress import begin, counted
 from gmpll._typing import Floats, Integers, Mask, Names
 from gmpll.apps.decisions.store import Rows
 from gmpll.apps.tables.decided import input_settings
-from gmpll.apps.tables.errors import InputError
+from gmpll.apps.tables.errors import InputError, damage_told
 from gmpll.apps.tables.features import FeatureEncoder, feature_table
 from gmpll.apps.tables.guesses import Roles
 from gmpll.apps.tables.resolving import (
@@ -78,7 +78,7 @@ def _content(
     path: Path, damage: str, known: int, load: Callable[[Path], Mapping[str, Any]]
 ) -> dict[str, Any]:
     """Load what a file holds, unless that is too large, damaged, or in another format."""
-    try:
+    with damage_told(f"{path} {damage}: run gmpll disambiguate again."):
         # Archives that lie about sizes do no harm: no more is read of a member than it declares.
         with zipfile.ZipFile(path) as file:
             unpacked = sum(member.file_size for member in file.infolist())
@@ -88,10 +88,6 @@ def _content(
                 "it is not loaded."
             )
         content = dict(load(path))
-    except InputError:
-        raise
-    except Exception as error:  # whatever a damaged or foreign file makes the loader stumble over
-        raise InputError(f"{path} {damage}: run gmpll disambiguate again.") from error
     number = np.asarray(content.pop("format", None))  # a foreign file may give anything as its own
     if number.ndim != 0 or number.dtype.kind not in "iu" or int(number) != known:
         raise InputError(

@@ -25,7 +25,7 @@ from pyarrow import compute, parquet
 from pyarrow import csv as arrow_csv
 
 from gmpll.apps.tables.cells import MISSING, as_text
-from gmpll.apps.tables.errors import InputError, counted, listed, quoted
+from gmpll.apps.tables.errors import InputError, counted, damage_told, listed, quoted
 from gmpll.apps.tables.exports import Votes, flatten_export, records_in
 from gmpll.candidates import is_missing
 
@@ -56,6 +56,7 @@ DELIMITERS = (",", ";", "\t", "|")
 _SAMPLE_LINES = 50
 _SAMPLE_BYTES = 2**18
 _CHUNK_BYTES = 2**22
+_AGAIN = "it may be cut short: write or copy it again"
 
 
 @dataclass(frozen=True)
@@ -183,19 +184,15 @@ def _content(path: Path) -> bytes:
         return path.read_bytes()
     most = max(_MAX_SMALL, _MAX_RATIO * path.stat().st_size)
     raw = bytearray()
-    try:
-        with pa.input_stream(str(path), compression=packed) as stream:
-            while chunk := stream.read(_CHUNK_BYTES):
-                raw += chunk
-                if len(raw) > most:
-                    raise InputError(
-                        f"{path} unpacks to more than {_MAX_RATIO} times its size: unpack it "
-                        "yourself if you trust it, and name that file."
-                    )
-    except (OSError, pa.ArrowException) as error:
-        raise InputError(
-            f"{path} is no readable {packed} file, it may be cut short: write or copy it again."
-        ) from error
+    damage = f"{path} is no readable {packed} file, {_AGAIN}."
+    with damage_told(damage, MemoryError), pa.input_stream(str(path), compression=packed) as stream:
+        while chunk := stream.read(_CHUNK_BYTES):
+            raw += chunk
+            if len(raw) > most:
+                raise InputError(
+                    f"{path} unpacks to more than {_MAX_RATIO} times its size: unpack it "
+                    "yourself if you trust it, and name that file."
+                )
     if not raw:
         raise InputError(f"{path} is empty: a header and some rows are needed.")
     return bytes(raw)
@@ -404,7 +401,8 @@ def _read_excel(path: Path) -> Table:
             f"{path} is an Excel file, which needs openpyxl: install it with pip install "
             "'gmpll[excel]', or save the file as CSV."
         ) from error
-    try:
+    damage = f"{path} is no readable Excel file, it may be cut short: save it again, or as CSV."
+    with damage_told(damage, MemoryError):
         with zipfile.ZipFile(path) as archive:
             size = sum(member.file_size for member in archive.infolist())
         if size > max(_MAX_SMALL, _MAX_RATIO * path.stat().st_size):
@@ -420,12 +418,6 @@ def _read_excel(path: Path) -> Table:
             if lines:
                 name, others = sheet.title, [n for n in book.sheetnames if n != sheet.title]
                 break
-    except (InputError, MemoryError):
-        raise
-    except Exception as error:  # a damaged file shows in a dozen kinds of exception
-        raise InputError(
-            f"{path} is no readable Excel file, it may be cut short: save it again, or as CSV."
-        ) from error
     if not lines:
         raise InputError(f"{path} is empty: a header and some rows are needed.")
     cells = [[_cell_text(value) for value in line] for line in lines]
@@ -447,16 +439,10 @@ def _cell_text(value: Any) -> str:
 
 
 def _read_parquet(path: Path) -> Table:
-    try:
+    with damage_told(f"{path} is no readable Parquet file, {_AGAIN}.", MemoryError):
         cells = parquet.read_table(path)
         cells.validate(full=True)  # texts are decoded when they are looked at, much later
         frame = cells.to_pandas()
-    except MemoryError:
-        raise
-    except Exception as error:  # a damaged file shows in a dozen kinds of exception
-        raise InputError(
-            f"{path} is no readable Parquet file, it may be cut short: write or copy it again."
-        ) from error
     _check_names(cells.column_names, str(path))
     frame = frame.reset_index(drop=True).rename(columns=str)
     return Table(frame, path, "parquet", cells)
