@@ -1,8 +1,8 @@
 """One column for each annotator: how such columns are recognised, and read as votes."""
 
+import itertools
 import re
 from collections.abc import Iterable, Sequence
-from itertools import combinations
 
 import numpy as np
 import pandas as pd
@@ -49,7 +49,7 @@ def guess_annotators(table: Table, names: Iterable[str]) -> tuple[str, ...]:
         if not all(map(is_everyday, cells[cells != ""].unique()))
     ]
     group = _alike(columns, words[:_MAX_COLUMNS])
-    agreements = [_kappa(columns[a], columns[b]) for a, b in combinations(group, 2)]
+    agreements = [_kappa(columns[a], columns[b]) for a, b in itertools.combinations(group, 2)]
     known = [kappa for kappa in agreements if not np.isnan(kappa)]
     return tuple(group) if known and np.mean(known) >= _MIN_KAPPA else ()
 
@@ -77,14 +77,13 @@ def _is_plain(column: pd.Series) -> bool:
 
 def _alike(columns: dict[str, pd.Series], names: Sequence[str]) -> list[str]:
     """Return the most columns that use the labels of one of them."""
-    counts = {name: columns[name][columns[name] != ""].value_counts() for name in names}
-
-    def shared(a: str, b: str) -> bool:
-        both = counts[a].index.intersection(counts[b].index)
-        return bool(counts[a][both].sum() >= _MIN_SHARED * counts[a].sum())
-
-    groups = [[b for b in names if a == b or (shared(a, b) and shared(b, a))] for a in names]
-    return max(groups, key=len, default=[])
+    if not names:
+        return []
+    used = pd.DataFrame({n: columns[n][columns[n] != ""].value_counts() for n in names})
+    counts = np.nan_to_num(used.to_numpy(dtype=float).T)
+    shared = counts @ (counts.T > 0) / counts.sum(axis=1, keepdims=True)
+    alike = (shared >= _MIN_SHARED) & (shared.T >= _MIN_SHARED)
+    return list(itertools.compress(names, alike[alike.sum(axis=1).argmax()]))
 
 
 def _kappa(a: pd.Series, b: pd.Series) -> float:

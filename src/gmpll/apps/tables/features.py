@@ -294,12 +294,10 @@ class FeatureEncoder(BaseEstimator):
 
     def _text_steps(self, texts: pd.Series) -> Any:
         # A word of one row relates no rows: it counts only where there are no others.
+        words = TfidfVectorizer(sublinear_tf=True, ngram_range=(1, 2), max_features=MAX_WORDS)
         for min_df in (2, 1):
-            words = TfidfVectorizer(
-                sublinear_tf=True, ngram_range=(1, 2), min_df=min_df, max_features=MAX_WORDS
-            )
             with suppress(ValueError):  # scikit-learn refuses an empty vocabulary
-                n_words = len(words.fit(texts).vocabulary_)
+                n_words = len(words.set_params(min_df=min_df).fit(texts).vocabulary_)
                 break
         else:
             raise InputError(
