@@ -43,11 +43,7 @@ def guess_annotators(table: Table, names: Iterable[str]) -> tuple[str, ...]:
     group = _alike(columns, named)
     if len(group) > 1:
         return tuple(group)
-    words = [
-        name
-        for name, cells in columns.items()
-        if not all(map(is_everyday, cells[cells != ""].unique()))
-    ]
+    words = [n for n, c in columns.items() if not all(map(is_everyday, c.dropna().unique()))]
     group = _alike(columns, words[:_MAX_COLUMNS])
     agreements = [_kappa(columns[a], columns[b]) for a, b in itertools.combinations(group, 2)]
     known = [kappa for kappa in agreements if not np.isnan(kappa)]
@@ -55,17 +51,14 @@ def guess_annotators(table: Table, names: Iterable[str]) -> tuple[str, ...]:
 
 
 def _labels_in(table: Table, name: str) -> pd.Series | None:
-    """Return cells that may be labels, "" where there is none; None if they are something else."""
+    """Return cells that may be labels, NaN where there is none; None if they are something else."""
     if table.frame[name].dtype.kind not in "OUTfiub" or not _is_plain(table.frame[name]):
         return None
     cells = sampled(table.text(name)).map(spelling_key)
-    cells = cells.mask(cells.isin(NO_VOTE), "")
-    filled = cells[cells != ""]
-    n_labels = filled.nunique()
-    too_many = n_labels > min(_MAX_LABELS, max(3, len(filled) // 2))
-    if n_labels < 2 or too_many or filled.str.len().max() > _MAX_LABEL_LENGTH:
-        return None
-    return cells
+    cells = cells.mask(cells.isin(NO_VOTE))
+    n_labels, n_filled = cells.nunique(), cells.count()
+    fits = 2 <= n_labels <= min(_MAX_LABELS, max(3, n_filled // 2))
+    return cells if fits and cells.str.len().max() <= _MAX_LABEL_LENGTH else None
 
 
 def _is_plain(column: pd.Series) -> bool:
@@ -79,7 +72,7 @@ def _alike(columns: dict[str, pd.Series], names: Sequence[str]) -> list[str]:
     """Return the most columns that use the labels of one of them."""
     if not names:
         return []
-    used = pd.DataFrame({n: columns[n][columns[n] != ""].value_counts() for n in names})
+    used = pd.DataFrame({n: columns[n].value_counts() for n in names})
     counts = np.nan_to_num(used.to_numpy(dtype=float).T)
     shared = counts @ (counts.T > 0) / counts.sum(axis=1, keepdims=True)
     alike = (shared >= _MIN_SHARED) & (shared.T >= _MIN_SHARED)
@@ -87,7 +80,7 @@ def _alike(columns: dict[str, pd.Series], names: Sequence[str]) -> list[str]:
 
 
 def _kappa(a: pd.Series, b: pd.Series) -> float:
-    both = ((a != "") & (b != "")).to_numpy()
+    both = (a.notna() & b.notna()).to_numpy()
     # Of two annotators who gave one label each there is nothing that chance would not give.
     is_telling = both.sum() > 1 and max(a[both].nunique(), b[both].nunique()) > 1
     return float(cohen_kappa_score(a[both], b[both])) if is_telling else np.nan

@@ -251,14 +251,17 @@ def guess_roles(table: Table, options: Options) -> Roles:
         open_columns = [n for n in free if n != image and n not in options.text]
         left_out |= _reasons_not_to_use(table, open_columns, source)
     kinds: dict[str, Any] = {"text": texts, "numeric": [], "categorical": [], "vectors": []}
+    styles: dict[str, str] = {}
     for name in columns if explicit else list(frame.columns):
         if name in used or name in texts or name in left_out:
             continue
-        kind, reason = _kind(table, name, explicit, explicit or not options.text)
-        if kind:
-            kinds[kind].append(name)
-        else:
-            left_out[name] = reason
+        kind, told = _kind(table, name, explicit, explicit or not options.text)
+        if not kind:
+            left_out[name] = told
+            continue
+        kinds[kind].append(name)
+        if told:
+            styles[name] = told
     if explicit:
         said = {*columns, *texts, *used, *excluded}
         left_out |= {name: "not named" for name in frame.columns if name not in said}
@@ -268,8 +271,6 @@ def guess_roles(table: Table, options: Options) -> Roles:
             f"{table.name} has no column that can tell the rows apart{f' ({why})' if why else ''}: "
             "name features with --features or a text column with --text."
         )
-    styles = {name: number_style(table, name) or POINT for name in kinds["numeric"]}
-    styles = {name: style for name, style in styles.items() if style != POINT}
     found: dict[str, Any] = {kind: tuple(names) for kind, names in kinds.items()}
     return replace(source, **roles, **found, files=files, left_out=left_out, styles=styles)
 
@@ -457,7 +458,7 @@ def _feature_names(table: Table, options: Options) -> tuple[list[str], tuple[Pat
 
 
 def _kind(table: Table, name: str, explicit: bool, maybe_text: bool) -> tuple[str, str]:
-    """Return what a column is good for, or "" and why it is not."""
+    """Return what a column is good for and the style of its numbers, or "" and why it is not."""
     column = table.frame[name]
     if maybe_text and _is_text(column):
         return "text", ""
@@ -475,7 +476,7 @@ def _kind(table: Table, name: str, explicit: bool, maybe_text: bool) -> tuple[st
             return "", "its name says that it is an id"
         values, _ = read_numbers(table, name, style)
         is_constant = len(np.unique(values[~np.isnan(values)])) < 2
-        return ("", "constant") if is_constant else ("numeric", "")
+        return ("", "constant") if is_constant else ("numeric", "" if style == POINT else style)
     first = next((value for value in column if not is_absent(value)), None)
     if first is None:
         return "", "empty"
