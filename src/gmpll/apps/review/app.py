@@ -24,9 +24,10 @@ from gmpll.apps.web.server import LOOPBACK, LocalServer, listen
 _STATIC = {
     "review.html": "text/html; charset=utf-8",
     "review.css": "text/css; charset=utf-8",
-    **dict.fromkeys(
-        ("review.js", "render.js", "server.js", "dialogs.js"), "text/javascript; charset=utf-8"
-    ),
+    "review.js": "text/javascript; charset=utf-8",
+    "render.js": "text/javascript; charset=utf-8",
+    "server.js": "text/javascript; charset=utf-8",
+    "dialogs.js": "text/javascript; charset=utf-8",
     "icon.svg": "image/svg+xml",
 }
 _STATUS: dict[type[Exception], int] = {RequestError: 400, ConflictError: 409, ReviewError: 507}

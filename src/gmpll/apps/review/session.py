@@ -428,11 +428,8 @@ class ReviewSession:
                 (not label or self._decided_name(entry.decision) == label)
                 and (reviewer is None or entry.reviewer == reviewer)
                 and (not doubt or (doubt == "doubtful") == doubtful)
-                and (not part or any(part in cell.casefold() for cell in cells_of(entry.row)))
+                and (not part or self._contains(entry.row, part))
             )
-
-        def cells_of(row: int) -> list[str]:
-            return [str(self.saved.ids[row]), *self._fields(row).values()]
 
         shown = list(filter(is_wanted, entries))
         return {
@@ -453,6 +450,10 @@ class ReviewSession:
             ],
             "pairs": _agreement_of_reviewers(opinions),
         }
+
+    def _contains(self, row: int, part: str) -> bool:
+        cells = [str(self.saved.ids[row]), *self._fields(row).values()]
+        return any(part in cell.casefold() for cell in cells)
 
     def summary(self) -> dict[str, Any]:
         """Tell how far the review is: what was decided, and about how many labels are wrong."""

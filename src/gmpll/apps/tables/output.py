@@ -246,14 +246,9 @@ def write_folder(
                 annotators["confuses"] = annotators["confuses"].map(escape_formula)
             annotators.round(4).to_csv(staging / ANNOTATORS)
         begin(SAVING)
-        roles = prepared.roles
-        model = saved.SavedModel(
-            resolution.encoder,
-            resolution.model,
-            roles.vectors,
-            len(roles.files),
-            prepared.review_below,
-        )
+        roles, encoder = prepared.roles, resolution.encoder
+        needed = (roles.vectors, len(roles.files), prepared.review_below)
+        model = saved.SavedModel(encoder, resolution.model, *needed)
         saved.save_model(model, staging / saved.MODEL_FILE)
         matching = saved.saved_matching(resolution, escape=escape, n_added=len(columns))
         saved.write_matching(matching, staging / saved.MATCHING_FILE)

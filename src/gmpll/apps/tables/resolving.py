@@ -7,7 +7,7 @@ import html
 import inspect
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -279,6 +279,25 @@ def resolve(prepared: Prepared) -> Resolution:
         possible = possible | (matched.confidences >= LEAST_CONFIDENCE)
     found = verdicts(matched, possible, sets.gold, prepared.review_below)
     return Resolution(prepared, encoder, model, features, matched.confidences, found)
+
+
+def resolve_decided(prepared: Prepared, held: Mapping[int, Entry]) -> Resolution:
+    """Resolve with decisions as known labels; the candidates stay those of the input.
+
+    Labels that reviewers brought become labels of the run, behind its own.
+    """
+    names = {e.decision.name for e in held.values() if e.decision.name}
+    sets = prepared.sets.with_labels(sorted(names)) if names else prepared.sets
+    code_of = {name: code for code, name in enumerate(sets.classes.tolist())}
+    mask, gold = sets.mask.copy(), sets.gold.copy()
+    for row, entry in held.items():
+        code = entry.decision.code
+        code = code_of.get(entry.decision.name) if code is None else code
+        if code is not None:
+            mask[row] = np.arange(len(code_of)) == code
+            gold[row] = code
+    narrowed = replace(prepared, sets=replace(sets, mask=mask, gold=gold))
+    return replace(resolve(narrowed), prepared=replace(prepared, sets=sets))
 
 
 def make_model(method: str, seed: int, **settings: Any) -> Any:

@@ -13,7 +13,7 @@ import platform
 import sys
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
@@ -30,10 +30,10 @@ from gmpll import __version__
 from gmpll._progress import begin, counted
 from gmpll._typing import Floats, Integers, Mask, Names
 from gmpll.apps.decisions.store import Rows
-from gmpll.apps.tables.decided import input_settings
 from gmpll.apps.tables.errors import InputError, damage_told
 from gmpll.apps.tables.features import FeatureEncoder, feature_table
-from gmpll.apps.tables.guesses import Roles
+from gmpll.apps.tables.guesses import EMBEDDING_FILES, Roles
+from gmpll.apps.tables.labels import Options
 from gmpll.apps.tables.resolving import (
     Matched,
     Resolution,
@@ -279,12 +279,6 @@ class SavedMatching:
         return Rows(self.ids, self.classes, self.mask, self.display, n_new)
 
 
-#: What stands for arrays that a file need not have.
-_UNKNOWN: dict[str, Any] = {
-    part.name: part.default_factory()
-    for part in fields(SavedMatching)
-    if part.default_factory is not MISSING
-}
 #: Kind and shape of every array.
 _LAYOUT: dict[str, tuple[str, str]] = {
     name: hint.__metadata__
@@ -337,6 +331,30 @@ def saved_matching(
     )
 
 
+def input_settings(table: Table, options: Options, *, escape: bool) -> dict[str, Any] | None:
+    """Return what is needed to read the same input in the same way; None of data in memory."""
+    if table.path is None or not isinstance(options.votes, (str, Path, type(None))):
+        return None
+    said = {name: _plain(value) for name, value in asdict(options).items()}
+    if isinstance(options.rename, (list, tuple)):  # OLD=NEW, or a file
+        said["rename"] = [pair if "=" in pair else _plain(Path(pair)) for pair in options.rename]
+    reading = {"format": table.format, "encoding": table.encoding}
+    if table.format in ("csv", "tsv"):
+        reading["delimiter"] = table.delimiter
+    return {"options": said, "reading": reading, "escape": escape}
+
+
+def _plain(value: Any) -> Any:
+    """Return an option as JSON takes it; files are named so that they are found from anywhere."""
+    if isinstance(value, (list, tuple)):
+        return [_plain(part) for part in value]
+    if isinstance(value, Path) or (
+        isinstance(value, str) and Path(value).suffix in EMBEDDING_FILES and Path(value).is_file()
+    ):
+        return str(Path(value).absolute())
+    return value
+
+
 def write_matching(saved: SavedMatching, path: Path) -> None:
     """Write a matching to a file."""
     arrays: dict[str, Any] = {name: np.asarray(getattr(saved, name)) for name in _LAYOUT}
@@ -360,25 +378,27 @@ def read_matching(directory: str | Path) -> SavedMatching:
             # What is no array in such a file comes as bytes.
             return {name: np.asarray(file[name]) for name in file.files}
 
-    arrays = _UNKNOWN | _content(path, "is damaged", MATCHING_FORMAT, arrays_in)
-    missing = _LAYOUT.keys() - arrays
+    arrays = _content(path, "is damaged", MATCHING_FORMAT, arrays_in)
+    needed = {part.name for part in fields(SavedMatching) if part.default_factory is MISSING}
+    missing = needed - arrays.keys()
     if missing:
         raise InputError(
             f"{path} lacks {', '.join(sorted(missing))}: run gmpll disambiguate again."
         )
-    if _has_its_shapes(arrays):
+    saved = SavedMatching(**{name: arrays[name] for name in _LAYOUT if name in arrays})
+    if _has_its_shapes(saved):
         texts: Any = {n: str(arrays[n]) for n, (_, shape) in _LAYOUT.items() if not shape}
-        saved = SavedMatching(**{n: arrays[n] for n in _LAYOUT} | texts)
+        saved = replace(saved, **texts)
         if _is_consistent(saved):
             return saved
     raise InputError(f"{path} is damaged: run gmpll disambiguate again.")
 
 
-def _has_its_shapes(arrays: Mapping[str, NDArray[Any]]) -> bool:
+def _has_its_shapes(saved: SavedMatching) -> bool:
     """Whether every array has the kind and shape that the others call for."""
     sizes = {"3": 3}
     for name, (kind, shape) in _LAYOUT.items():
-        array = arrays[name]
+        array = np.asarray(getattr(saved, name))
         if array.dtype.kind != kind or array.ndim != len(shape):
             return False
         if kind == "U" and not _holds_characters(array):
