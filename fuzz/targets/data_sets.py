@@ -64,7 +64,8 @@ def _uci_seeds() -> list[bytes]:
         lines = []
         for row in range(3):
             cells = [f"{column}.{row}" for column in range(layout.n_columns)]
-            for column, words in layout.categories.items():
+            for feature, words in layout.categories.items():
+                column = layout.first_feature + layout.feature_names.index(feature)
                 cells[column] = words[row % len(words)]
             cells[layout.class_column] = str(row % 2)
             lines.append(",".join(cells))

@@ -49,24 +49,13 @@ LEAST_CHANGE = 0.002
 
 
 class Standing(NamedTuple):
-    """Where a piece of work stands; costs are seconds of the machine they were measured on.
+    """Where a piece of work stands; costs are seconds of the machine they were measured on."""
 
-    Attributes
-    ----------
-    stages : tuple of str
-        What runs, the whole before its parts; empty before the first stage and after the last one.
-    done : float
-        What is over.
-    running : float
-        What is left of the innermost stage that runs; NaN if that is not known.
-    left : float
-        What is left of the whole; NaN if that is not known.
-    """
-
+    #: What runs, the whole before its parts; empty before the first stage and after the last one.
     stages: tuple[str, ...]
-    done: float
-    running: float
-    left: float
+    done: float  #: what is over
+    running: float  #: what is left of the innermost stage that runs; NaN if that is not known
+    left: float  #: what is left of the whole; NaN if that is not known
 
 
 Listener = Callable[[Standing], object]
@@ -83,7 +72,6 @@ class _Work:
     cost: float = 0.0  # of the stage that runs
     share: float = 0.0  # of it that is over
     past: float = 0.0
-    inner: _Work | None = None
 
     def begin(self, stage: str) -> None:
         """Go on to a stage; those before it that were left out cost nothing."""
@@ -95,41 +83,26 @@ class _Work:
                 break
         self.tell()
 
-    def end(self) -> None:
-        """Take what has run for all there was."""
-        self.past += _known(self.cost)
-        self.stage, self.cost, self.waiting = "", 0.0, {}
-        self.tell()
-
-    def absorb(self, inner: _Work) -> None:
-        """Let a plan within the stage end, which was a part of it or all."""
-        self.inner = None
-        self.past += inner.past
-        self.cost = max(_known(self.cost) - inner.past, 0.0)
-
-    def standing(self) -> Standing:
-        """Return where it stands."""
-        stages = (self.stage,) if self.stage else ()
-        waiting = sum(self.waiting.values())
-        if self.inner is None:
+    def standing(self, within: Standing | None) -> Standing:
+        """Return where it stands, with a plan within its stage or without."""
+        if within is None:
             running = self.cost * (1.0 - self.share)
-            done = self.past + _known(self.cost) * self.share
-            return Standing(stages, done, running, running + waiting)
-        within = self.inner.standing()
-        rest = max(_known(self.cost - within.done - within.left), 0.0)  # of the stage, after it
-        return Standing(
-            stages + within.stages,
-            self.past + within.done,
-            within.running,
-            within.left + rest + waiting,
-        )
+            within = Standing((), _known(self.cost) * self.share, running, running)
+            rest = 0.0
+        else:
+            rest = max(_known(self.cost - within.done - within.left), 0.0)  # of the stage, after it
+        stages = (self.stage, *within.stages) if self.stage else within.stages
+        left = within.left + rest + sum(self.waiting.values())
+        return Standing(stages, self.past + within.done, within.running, left)
 
     def tell(self) -> None:
         """Let everyone know who listens to this work or to that around it."""
         work: _Work | None = self
+        standing: Standing | None = None
         while work is not None:
+            standing = work.standing(standing)
             if work.listener is not None:
-                work.listener(work.standing())
+                work.listener(standing)
             work = work.outer
 
 
@@ -170,16 +143,16 @@ def unheard() -> Iterator[None]:
 
 @contextmanager
 def _inside(work: _Work) -> Iterator[None]:
-    if work.outer is not None:
-        work.outer.inner = work
-    before = _current.set(work)
+    outer, before = work.outer, _current.set(work)
     try:
         yield
-        work.end()
+        work.waiting = {}  # what has run was all there was
+        work.begin("")
     finally:
         _current.reset(before)
-        if work.outer is not None:
-            work.outer.absorb(work)
+        if outer is not None:  # of its stage this was a part or all
+            outer.past += work.past
+            outer.cost = max(_known(outer.cost) - work.past, 0.0)
 
 
 def begin(stage: str) -> None:
@@ -216,11 +189,6 @@ class Outlook:
 
     Between two messages the work is taken to go on as fast as so far, but not beyond the stage that
     runs: where that takes longer than was planned, everything is slower than was thought.
-
-    Parameters
-    ----------
-    clock : callable
-        Returns seconds.
     """
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
@@ -239,8 +207,7 @@ class Outlook:
     @property
     def stages(self) -> tuple[str, ...]:
         """What runs."""
-        heard = self._standing
-        return () if heard is None else heard[0].stages
+        return self._standing[0].stages if self._standing else ()
 
     @property
     def seconds(self) -> float:
@@ -249,10 +216,9 @@ class Outlook:
 
     def look(self) -> tuple[float, float] | None:
         """Return the share that is over and the seconds left; None if that cannot be known."""
-        heard = self._standing
-        if heard is None:
+        if self._standing is None:
             return None
-        (_, done, running, left), at = heard
+        (_, done, running, left), at = self._standing
         if math.isnan(left) or done + left == 0:
             return None
         spent = PRIOR_SECONDS + max(at - self.start - self._unplanned, 0.0)
@@ -308,14 +274,14 @@ class _Printer:
         """Begin a new line where another stage runs."""
         self._outlook(standing)
         stages = standing.stages[: self._depth]
-        if stages == self._stages:
-            return
-        self._finish()
-        self._stages, self._since = stages, time.perf_counter()
-        if stages:
+        if stages != self._stages:
+            self._finish()
+            self._stages, self._since = stages, time.perf_counter()
             self._write()
 
     def _write(self) -> None:
+        if not self._stages:
+            return
         self._leave_line()
         print(f"[{self._name}] {', '.join(self._stages)}: ", end="", flush=True)
         _Printer._unfinished = self
@@ -332,8 +298,7 @@ class _Printer:
         if _Printer._unfinished is not self:
             self._write()
         said = duration(time.perf_counter() - self._since)
-        known = self._outlook.look()
-        if known is not None:
+        if known := self._outlook.look():
             share, left = known
             said += f", {share:.0%} done"
             said += f", about {duration(left)} left" if left >= LEAST_SECONDS else ""
@@ -342,10 +307,9 @@ class _Printer:
 
     def end(self) -> None:
         """Say how long all of it took, if it had stages."""
-        if not self._outlook.stages and self._since == self._outlook.start:
-            return
-        self._leave_line()
-        print(f"[{self._name}] {duration(self._outlook.seconds)} in all", flush=True)
+        if self._outlook.stages or self._since != self._outlook.start:
+            self._leave_line()
+            print(f"[{self._name}] {duration(self._outlook.seconds)} in all", flush=True)
 
     def close(self) -> None:
         """End the line of a stage that was broken off."""

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import gmpll
 from gmpll.apps.cli import app
-from gmpll.apps.cli.errors import UserError
+from gmpll.apps.errors import UserError
 from gmpll.apps.experiments import ExperimentError, expand, read_declaration, run, scores
 from gmpll.apps.experiments.own_data import read_own
 from gmpll.apps.experiments.progress import RunProgress

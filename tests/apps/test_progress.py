@@ -92,16 +92,6 @@ def test_log_files_get_a_line_now_and_then(at_once, monkeypatch):
     ]
 
 
-def test_of_runs_with_lines_of_their_own_there_are_no_more(at_once, monkeypatch):
-    monkeypatch.setattr(progress, "SECONDS_BETWEEN_LINES", 0.01)
-    console = Console(file=io.StringIO())
-    bar = Bar(console, lambda: Sight("One"), lines=False)
-    bar.start()
-    time.sleep(0.1)
-    bar.stop()
-    assert console.file.getvalue() == ""
-
-
 # --- commands in a terminal ------------------------------------------------------------------
 
 PROGRAM = """

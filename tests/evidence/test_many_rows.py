@@ -63,7 +63,7 @@ def test_all_rows_are_asked_once_after_the_sample(share):
     of_sample = {"expected_mass": mass["expected_mass"] * N_LEARNT / len(X)}
     Q = feedback(regression.leave_one_out, mask[some], P[some], **of_sample)
     table = whole.table.rows
-    grown = GrownForest.of(table[some], Q, 0)
+    grown = GrownForest.of(table[some], P[some], 0)
     if share:
 
         def both(Q):
@@ -74,7 +74,7 @@ def test_all_rows_are_asked_once_after_the_sample(share):
     scores = regression.predictor(Q)(views)
     scores[some] = regression.leave_one_out(Q)
     if share:
-        trees = grown.on(Q)(table)
+        trees = GrownForest.of(table[some], Q, 0).forest(table)
         trees[some] = grown.out_of_bag(Q)
         scores = share * np.maximum(scores, 0.0) + share * trees
     expected = feedback(lambda _: scores, mask, P, n_iterations=1, **mass)

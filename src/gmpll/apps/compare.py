@@ -167,10 +167,10 @@ def compare(
                 f"The data set {absent} is not in the folder {get_data_home(data_home)}: see "
                 "`gmpll datasets`, or name the folder with --data-home or GMPLL_DATA."
             )
-        declaration = _declared(sets, methods, p, r, folds, seeds, tune)
+        common = {"folds": folds, "seeds": list(seeds), "tune": "candidate lift" if tune else ""}
         folder = Path(out) if out is not None else scratch / "run"
         run(
-            declaration,
+            _declared(sets, list(methods), p, r, common),
             folder,
             n_jobs=n_jobs,
             retry_failed=retry_failed,
@@ -226,18 +226,16 @@ def _file_of(
 
 def _declared(
     sets: Sequence[str],
-    methods: Sequence[str],
+    methods: list[str],
     p: Sequence[float],
     r: Sequence[int],
-    folds: int,
-    seeds: Sequence[int],
-    tune: bool,
+    common: dict[str, Any],
 ) -> Declaration:
     """Declare one experiment for the sets with candidates, and one for those with plain labels."""
     if bool(p) != bool(r):
         raise ExperimentError("p and r belong together: give both or none.")
     kinds: dict[str, list[str]] = {}
-    is_blind = False
+    folds, is_blind = common["folds"], False
     for name in sets:
         if is_archive(name):
             own = read_own(Path(name))
@@ -249,15 +247,12 @@ def _declared(
         else:
             plain = dataset_info(name).mean_candidates is None
         kinds.setdefault("controlled" if plain or p else "real-world", []).append(name)
-    wanted = list(methods)
-    if is_blind and wanted == ["all"]:  # the ceiling is trained on true labels, and some lack
+    if is_blind and methods == ["all"]:  # the ceiling is trained on true labels, and some lack
         in_all = [method.name for method in known_methods().values() if method.in_all]
-        wanted = [name for name in in_all if name != FULL_SUPERVISION]
-    common = {"methods": wanted, "folds": folds, "seeds": list(seeds)}
-    common["tune"] = "candidate lift" if tune else ""
-    drawn = {"p": list(p or DEFAULT_P), "r": list(r or DEFAULT_R)}
+        methods = [name for name in in_all if name != FULL_SUPERVISION]
     content = [
-        {"kind": kind, "datasets": names, **common, **(drawn if kind == "controlled" else {})}
+        {"kind": kind, "datasets": names, "methods": methods, **common}
+        | ({"p": list(p or DEFAULT_P), "r": list(r or DEFAULT_R)} if kind == "controlled" else {})
         for kind, names in kinds.items()
     ]
     return parse_declaration({"experiment": content}, where="The comparison")

@@ -41,18 +41,11 @@ class Sight(NamedTuple):
 class Bar:
     """Draws what a function returns, from two seconds after its start until it is stopped.
 
-    Parameters
-    ----------
-    console : Console
-        Where to; a line now and then unless it is a terminal.
-    look : callable
-        Returns a :class:`Sight`.
-    lines : bool, default=True
-        Whether lines are written where there is no terminal.
+    Where the console is no terminal it writes a line now and then.
     """
 
-    def __init__(self, console: Console, look: Callable[[], Sight], *, lines: bool = True) -> None:
-        self._console, self._look, self._lines = console, look, lines
+    def __init__(self, console: Console, look: Callable[[], Sight]) -> None:
+        self._console, self._look = console, look
         self._ended = Event()
         self._thread = Thread(target=self._show, daemon=True)
         self._spinner = Spinner("dots")
@@ -69,19 +62,19 @@ class Bar:
     def _show(self) -> None:
         if self._ended.wait(PATIENCE_SECONDS):
             return
-        if self._console.is_terminal:
-            self._draw()
-        elif self._lines:
-            self._write_lines()
-
-    def _draw(self) -> None:
+        if not self._console.is_terminal:
+            while not self._ended.wait(SECONDS_BETWEEN_LINES):
+                sight = self._look()
+                line = sight.text if sight.share is None else f"{sight.text}: {_numbers(sight)}"
+                if sight.text:
+                    self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+            return
         with Live(
             console=self._console, auto_refresh=False, transient=True, redirect_stdout=False
         ) as live:
-            while True:
+            live.update(self._drawn(self._look()), refresh=True)
+            while not self._ended.wait(SECONDS_BETWEEN_DRAWINGS):
                 live.update(self._drawn(self._look()), refresh=True)
-                if self._ended.wait(SECONDS_BETWEEN_DRAWINGS):
-                    return
 
     def _drawn(self, sight: Sight) -> Table:
         line = Table.grid(padding=(0, 1))
@@ -95,14 +88,6 @@ class Bar:
             line.add_row(text, bar, Text(_numbers(sight), no_wrap=True))
         return line
 
-    def _write_lines(self) -> None:
-        while not self._ended.wait(SECONDS_BETWEEN_LINES):
-            sight = self._look()
-            if sight.text:
-                numbers = "" if sight.share is None else f": {_numbers(sight)}"
-                line = f"{sight.text}{numbers}"
-                self._console.print(line, markup=False, highlight=False, soft_wrap=True)
-
 
 def _numbers(sight: Sight) -> str:
     left = "" if sight.left is None else f", about {duration(sight.left)} left"
@@ -115,9 +100,8 @@ def shown(console: Console | None = None) -> Iterator[None]:
     outlook = Outlook()
 
     def look() -> Sight:
-        known = outlook.look()
         text = ": ".join(outlook.stages)
-        return Sight(text[:1].upper() + text[1:], *(known or ()))
+        return Sight(text[:1].upper() + text[1:], *(outlook.look() or ()))
 
     bar = Bar(console or Console(stderr=True), look)
     bar.start()

@@ -5,9 +5,9 @@ the paper prints in its tables 1 and 2; where the two differ, :data:`PAPER_DIFFE
 """
 
 import tomllib
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from importlib import resources
-from typing import Any
 
 
 @dataclass(frozen=True)
@@ -30,11 +30,11 @@ class TableLayout:
     n_columns: int
     class_column: int
     first_feature: int
-    feature_names: tuple[str, ...]
-    #: Columns of words, which become indicator columns, and the words.
-    categories: dict[int, tuple[str, ...]]
+    feature_names: list[str]
+    #: Features of words, which become indicator columns, and the words.
+    categories: dict[str, list[str]] = field(default_factory=dict)
     #: Columns in which ``?`` stands for an unknown value; the median of the others is put there.
-    missing_allowed: tuple[int, ...] = ()
+    missing_allowed: Sequence[int] = ()
     default_rows: int | None = None  #: how many rows are taken unless all are asked for
 
     @property
@@ -83,17 +83,6 @@ class DatasetInfo:
         return "\n".join(lines)
 
 
-def _layout(entry: dict[str, Any]) -> TableLayout:
-    """Read a layout; the keys of a TOML table are text, and names stand in one string there."""
-    categories = entry.get("categories", {}).items()
-    read = {
-        "feature_names": tuple(entry["feature_names"].split()),
-        "categories": {int(column): tuple(words) for column, words in categories},
-        "missing_allowed": tuple(entry.get("missing_allowed", ())),
-    }
-    return TableLayout(**(entry | read))
-
-
 def _read_catalogue() -> tuple[dict[str, DatasetInfo], dict[str, dict[str, str]]]:
     """Return the sets, and where they differ from the paper."""
     content = tomllib.loads(
@@ -107,7 +96,7 @@ def _read_catalogue() -> tuple[dict[str, DatasetInfo], dict[str, dict[str, str]]
         if "paper" in fields:
             fields["paper"] = PaperStatistics(**fields["paper"])
         if "layout" in fields:
-            fields["layout"] = _layout(fields["layout"])
+            fields["layout"] = TableLayout(**fields["layout"])
         sets[name] = DatasetInfo(name=name, **fields)
     return sets, differences
 

@@ -86,14 +86,11 @@ def load_real_world(
 
 
 def _fetch(info: DatasetInfo, data_home: Folder) -> Path:
-    """Download, unpack and check a set; return its file.
-
-    The archive stays only where the user has to unpack it, or has put it there.
-    """
+    """Download, unpack and check a set; return its file."""
     path = expected_path(info, data_home)
     archive = path.with_suffix(".rar")
     url = ORIGIN + quote(archive.name, safe="!")
-    keep_archive = archive.is_file()
+    keep_archive = archive.is_file()  # it stays where the user has put it or has to unpack it
     try:
         if not keep_archive:
             download(url, archive)

@@ -52,12 +52,9 @@ def find_file(info: DatasetInfo, data_home: Folder = None) -> Path | None:
     home = get_data_home(data_home)
     for folder in (home / info.folder, home, home / OPENML_FOLDER):
         exact = folder / info.file_name
-        if exact.is_file():
-            return exact
-        if folder.is_dir():
-            for path in sorted(folder.glob(f"*{exact.suffix}")):
-                if same_name(path.name, info.file_name) and path.is_file():
-                    return path
+        for path in (exact, *sorted(folder.glob(f"*{exact.suffix}"))):
+            if same_name(path.name, info.file_name) and path.is_file():
+                return path
     return None
 
 

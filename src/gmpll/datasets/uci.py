@@ -122,8 +122,7 @@ def _features(table: NDArray[np.str_], layout: TableLayout, path: Path) -> tuple
     blocks: list[Floats] = []
     names: list[str] = []
     for column, name in zip(layout.feature_columns, layout.feature_names, strict=True):
-        if column in layout.categories:
-            words = layout.categories[column]
+        if words := layout.categories.get(name, []):
             block = table[:, [column]] == np.array(words)
             _refuse(~block.any(axis=1), column, f"is none of {', '.join(words)}", path)
             names += [f"{name}={word}" for word in words]

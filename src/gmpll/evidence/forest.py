@@ -3,10 +3,12 @@
 Where single features carry the labels, trees see what neighbours and kernels blur. A forest of
 extremely randomised trees is grown on the confidences of all labels at once, each tree on rows
 drawn with replacement, so that the trees which did not draw a row predict it without its own label.
-Where confidences change later, the trees stay and their leaves get new values.
+Where confidences change in the feedback, the trees stay and their leaves get new values.
 """
 
-from dataclasses import dataclass, replace
+from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,12 +18,12 @@ from sklearn.ensemble import ExtraTreesRegressor
 from gmpll._threads import balanced_blocks, in_threads, n_threads
 from gmpll._typing import Floats
 
-__all__ = ["Forest", "GrownForest", "grow_forest", "is_forest_feasible"]
+__all__ = ["FEW_TREES", "N_TREES", "Forest", "GrownForest", "is_forest_feasible"]
 
-#: Trees of a forest.
+#: Trees of a forest; the first few of them tell whether the others are worth growing.
 N_TREES = 60
-#: A split is searched among so many times the square root of the features, and at most so many.
-FEATURES_PER_ROOT = 4.0
+FEW_TREES = 15
+#: A split is searched among so many features at most.
 MAX_FEATURES = 64
 #: Fewest rows in a leaf.
 LEAF_ROWS = 2
@@ -119,15 +121,42 @@ class GrownForest:
     left_out : sparse matrix of shape (n_samples, n_leaves)
         Its product with the values of the leaves is their mean over the trees that did not draw a
         row; nothing if all trees did.
+    trees : ExtraTreesRegressor
+        What it was made of, to which more trees can be added.
     """
 
     forest: Forest
     drawn: sp.csr_array
     left_out: sp.csr_array
+    trees: ExtraTreesRegressor
 
     @classmethod
-    def of(cls, rows: Floats, confidences: Floats, seed: int) -> "GrownForest":
-        """Grow trees; the parameters are those of :func:`grow_forest`.
+    def of(
+        cls,
+        rows: Floats,
+        confidences: Floats,
+        seed: int,
+        n_trees: int = N_TREES,
+        *,
+        n_jobs: int | None = None,
+        first: GrownForest | None = None,
+    ) -> GrownForest:
+        """Grow trees on the confidences of rows.
+
+        Parameters
+        ----------
+        rows : ndarray of shape (n_samples, n_features)
+            Features, of moderate size.
+        confidences : ndarray of shape (n_samples, n_classes)
+            What is believed of their labels.
+        seed : int
+            Draws rows, features and thresholds.
+        n_trees : int, default=N_TREES
+            Number of trees.
+        n_jobs : int, default=None
+            Threads; by default as many as pay.
+        first : GrownForest, default=None
+            The first trees of the same forest, which are not grown again.
 
         Examples
         --------
@@ -139,11 +168,15 @@ class GrownForest:
         >>> grown.out_of_bag(P)[[0, -1]]
         array([[1., 0.],
                [0., 1.]])
+        >>> grown.forest(np.array([[-1.0], [3.0]]))
+        array([[1., 0.],
+               [0., 1.]])
         """
         table = _single_precision(rows)
-        grown = _trees(rows, seed, N_TREES).fit(table, _target(confidences))
+        trees = _trees(rows, seed, n_jobs) if first is None else first.trees
+        grown = trees.set_params(n_estimators=n_trees).fit(table, _target(confidences))
         forest = _packed([tree.tree_ for tree in grown.estimators_])
-        shape = (N_TREES, len(rows))
+        shape = (n_trees, len(rows))
         leaves, times = np.empty(shape, dtype=np.int32), np.empty(shape, dtype=np.int32)
         pairs = zip(grown.estimators_, grown.estimators_samples_, strict=True)
         for number, (tree, drawn) in enumerate(pairs):
@@ -161,66 +194,27 @@ class GrownForest:
             forest,
             sp.csr_array(seen, shape=(n_leaves, len(rows))),
             sp.csr_array(unseen, shape=(len(rows), n_leaves)),
+            grown,
         )
 
     def out_of_bag(self, confidences: Floats) -> Floats:
         """Return what the trees that did not draw a row say of it, (n_samples, n_classes)."""
         return self.left_out @ (self.drawn @ confidences)
 
-    def on(self, confidences: Floats) -> Forest:
-        """Return the same trees with the mean of other confidences in their leaves."""
-        return replace(self.forest, values=(self.drawn @ confidences).astype(np.float32))
 
-
-def grow_forest(
-    rows: Floats,
-    confidences: Floats,
-    seed: int,
-    n_trees: int = N_TREES,
-    n_jobs: int | None = None,
-) -> Forest:
-    """Grow trees on the confidences of rows.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n_samples, n_features)
-        Features, of moderate size.
-    confidences : ndarray of shape (n_samples, n_classes)
-        What is believed of their labels.
-    seed : int
-        Draws rows, features and thresholds.
-    n_trees : int, default=N_TREES
-        Number of trees.
-    n_jobs : int, default=None
-        Threads; by default as many as pay.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gmpll.evidence.forest import grow_forest
-    >>> rows = np.repeat([[0.0], [1.0]], 10, axis=0)
-    >>> forest = grow_forest(rows, np.hstack([1.0 - rows, rows]), seed=0)
-    >>> forest(np.array([[-1.0], [3.0]]))
-    array([[1., 0.],
-           [0., 1.]])
-    """
-    grown = _trees(rows, seed, n_trees, n_jobs).fit(_single_precision(rows), _target(confidences))
-    return _packed([tree.tree_ for tree in grown.estimators_])
-
-
-def _trees(rows: Floats, seed: int, n_trees: int, n_jobs: int | None = None) -> ExtraTreesRegressor:
+def _trees(rows: Floats, seed: int, n_jobs: int | None) -> ExtraTreesRegressor:
     """Return a forest to be grown."""
     n_rows, n_features = rows.shape
     if n_jobs is None:
         n_jobs = n_threads() if rows.size > ONE_THREAD_SIZE else 1
     return ExtraTreesRegressor(
-        n_trees,
-        max_features=int(min(n_features, FEATURES_PER_ROOT * n_features**0.5, MAX_FEATURES)),
+        max_features=min(n_features, MAX_FEATURES),
         min_samples_leaf=LEAF_ROWS,
         bootstrap=True,
         max_samples=min(TREE_ROWS, n_rows),
         n_jobs=n_jobs,
         random_state=seed,
+        warm_start=True,
     )
 
 

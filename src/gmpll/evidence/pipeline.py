@@ -29,7 +29,7 @@ from gmpll.arrays import (
     to_host,
 )
 from gmpll.engines import engine_of
-from gmpll.evidence.forest import Forest, GrownForest, grow_forest
+from gmpll.evidence.forest import FEW_TREES, N_TREES, Forest, GrownForest
 from gmpll.evidence.ridge import (
     EXACT_ROWS,
     KernelRidge,
@@ -50,6 +50,7 @@ from gmpll.side_information import Prior, estimate_weight_exponent
 
 __all__ = [
     "N_GRAPH_VIEWS",
+    "SET_RIDGE",
     "CandidateRows",
     "Disambiguated",
     "GraphMatching",
@@ -521,7 +522,7 @@ class Pipeline:
         self._make_table = table
         self._regression = regression
         self._regressions = {} if regression is None else {regression.ridge: regression}
-        self._forests: dict[Hyperparameters, GrownForest] = {}
+        self._forests: dict[float | None, GrownForest] = {}
         some = None if learner is not None else learning_rows(rows.n_samples, seed)
         if some is not None:
             found = SampledConfidences(disambiguated, some, rows.n_samples)
@@ -567,8 +568,8 @@ class Pipeline:
         ridge = self.regression(chosen)
 
         def of_both(P: Array) -> Array:
-            of_trees = self._grown_forest(chosen, P).out_of_bag(to_host(P))
-            return blended(ridge.leave_one_out(P), from_host(of_trees, P), chosen.forest)
+            of_trees = from_host(self.out_of_bag(chosen, P), P)
+            return blended(ridge.leave_one_out(P), of_trees, chosen.forest)
 
         P = self._fed_back(ridge.leave_one_out, P, FEEDBACK_ITERATIONS, chosen)
         return self._fed_back(of_both, P, FOREST_ITERATIONS, chosen) if chosen.forest else P
@@ -580,8 +581,8 @@ class Pipeline:
         if not chosen.forest:
             return scores
         stages = self.sample.stages
-        own = stages._grown_forest(chosen, P).out_of_bag(to_host(P))
-        forest = stages.forest(chosen, P)
+        own = stages.out_of_bag(chosen, P)
+        forest = stages.forest(P)
         if is_dask_array(self.rows.X):
             of_trees = forest(self.rows.X)
         else:
@@ -616,7 +617,7 @@ class Pipeline:
         scores = KernelPredictor(self.views, fitted, self.rows.similarity, stacker)
         if not chosen.forest:
             return scores
-        return BlendedPredictor(scores, self.forest(chosen, P), chosen.forest)
+        return BlendedPredictor(scores, self.forest(P), chosen.forest)
 
     def regression(self, chosen: Hyperparameters) -> KernelRidge:
         """Return the regression, ready for any confidences."""
@@ -635,6 +636,9 @@ class Pipeline:
         assert chosen.ridge is not None
         if self.sample is not None:
             return self.sample.stages.stiffened(chosen, n_rows)
+        n_steps = int(np.log(max(self.rows.n_samples / n_rows, 1.0)) / np.log(RIDGE_STEP))
+        if not n_steps:
+            return chosen
         P = self.disambiguated.probabilities(chosen.tau)
         rng = np.random.RandomState(self._seed)
         some = np.sort(rng.permutation(self.rows.n_samples)[:RIDGE_ROWS])
@@ -645,8 +649,7 @@ class Pipeline:
             scores = shared_scores(scores, self.rows.similarity)
             return set_likelihood(to_host(scores).astype(np.float64), mask)
 
-        n_steps = int(np.log(max(self.rows.n_samples / n_rows, 1.0)) / np.log(RIDGE_STEP))
-        best = likelihood(chosen) if n_steps else 0.0
+        best = likelihood(chosen)
         for _ in range(n_steps):
             further = replace(chosen, ridge=chosen.ridge * RIDGE_STEP)
             if (found := likelihood(further)) <= best:
@@ -672,24 +675,31 @@ class Pipeline:
             scores = self.scores_by_sample(chosen, some_rows(P, self.sample.rows))
         return shared_scores(scores, self.rows.similarity)
 
-    def forest(self, chosen: Hyperparameters, P: Array) -> ForestPredictor:
-        """Return trees that were grown on the first confidences they were asked with, fit to P."""
-        forest = self._grown_forest(chosen, P).on(to_host(P))
-        return ForestPredictor(self.table, forest, self.rows.similarity)
+    def forest(self, P: Array) -> ForestPredictor:
+        """Grow trees on confidences."""
+        grown = GrownForest.of(self.table.rows, to_host(P), self._seed)
+        return ForestPredictor(self.table, grown.forest, self.rows.similarity)
 
-    def _grown_forest(self, chosen: Hyperparameters, P: Array) -> GrownForest:
-        if chosen not in self._forests:
-            self._forests[chosen] = GrownForest.of(self.table.rows, to_host(P), self._seed)
-        return self._forests[chosen]
+    def out_of_bag(self, chosen: Hyperparameters, P: Array, n_trees: int = N_TREES) -> Floats:
+        """Return what the trees that did not draw a row say of it, on the host.
 
-    def trees_on(self, rows: Floats, P: Floats, n_trees: int, *, first: bool) -> Floats:
-        """Grow a few trees on confidences, in one thread, and score other rows of the table.
-
-        Those that are not the first ones are drawn in another way.
+        Similar labels do not share yet.
         """
-        seed = self._seed if first else self._seed ^ 1
-        forest = grow_forest(self.table.rows, P, seed, n_trees, n_jobs=1)
-        return shared_scores(forest(rows), self.rows.similarity)
+        return self._grown_forest(chosen.tau, n_trees).out_of_bag(to_host(P))
+
+    def _grown_forest(self, tau: float | None, n_trees: int) -> GrownForest:
+        """Grow trees on the confidences before the feedback, or some more of them."""
+        first = self._forests.get(tau)
+        if first is None or len(first.forest.roots) < n_trees:
+            P = to_host(self.disambiguated.probabilities(tau))
+            of_rows = (self.table.rows, P, self._seed, n_trees)
+            self._forests[tau] = GrownForest.of(*of_rows, first=first)
+        return self._forests[tau]
+
+    def trees_on(self, rows: Floats, P: Floats) -> Floats:
+        """Grow a few trees on confidences, in one thread, and score other rows of the table."""
+        grown = GrownForest.of(self.table.rows, P, self._seed, FEW_TREES, n_jobs=1)
+        return shared_scores(grown.forest(rows), self.rows.similarity)
 
     def _fed_back(
         self,

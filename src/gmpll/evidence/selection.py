@@ -4,8 +4,10 @@ Some of the rows are cut into folds. Every alternative is fitted on all folds bu
 the rows of that one, whose candidates were held out of the disambiguation as well; graph and kernel
 between the rows are computed once and cut. The exponent of the class prior is chosen by the
 likelihood of the held-out sets, all else by the candidate lift of the predictions (see
-:func:`gmpll.metrics.candidate_lift`), an estimate of their accuracy that needs no true label. What
-adds a stage (stacking, forest) must pass a one-standard-error rule.
+:func:`gmpll.metrics.candidate_lift`), an estimate of their accuracy that needs no true label. The
+share of the forest is compared on all rows, by the predictions of the trees that did not draw a row
+beside those of the regression without it. What adds a stage (stacking, forest) must pass a
+one-standard-error rule.
 """
 
 from __future__ import annotations
@@ -21,7 +23,10 @@ from sklearn.model_selection import KFold
 
 from gmpll._threads import in_threads, one_blas_thread
 from gmpll._typing import Floats, Mask, Places
+from gmpll.arrays import to_host
+from gmpll.evidence.forest import FEW_TREES, N_TREES
 from gmpll.evidence.pipeline import (
+    SET_RIDGE,
     GraphMatching,
     Hyperparameters,
     Pipeline,
@@ -36,23 +41,18 @@ __all__ = ["Gain", "Search", "Selection", "n_compared_rows", "select"]
 
 #: The views that are taken unless others are asked for: each is blind to something.
 ALL_VIEWS = ("cosine", "rank", "euclidean")
-#: Weights of the regression's norm, the stiffest first: those in the middle are compared, then the
-#: next beyond the better one.
-RIDGES = (0.3, 0.1, 0.03, 0.01)
+#: Weights of the regression's norm, the stiffest first: the two named are compared, then the next
+#: beyond the better one.
+RIDGES = (3.0, 1.0, 0.3, 0.1, 0.03, 0.01)
+FIRST_RIDGES = (0.1, 0.03)
 #: Penalties of stacking that are compared, none first.
 STACKING = (0.0, 10.0, 1.0)
-#: Shares of the forest that are compared once the rest is chosen, none first, with fewer trees than
-#: are grown in the end, the most of them only if the first few gain anything, and on no more folds
-#: than this.
+#: Shares of the forest that are compared once the rest is chosen, none first.
 FOREST_SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
-N_TREES = 40
-FEW_TREES = 10
-FOREST_FOLDS = 9
 #: What adds a stage must gain more than nothing by so many standard errors of the gain.
 N_STANDARD_ERRORS = 1.0
-#: On small data, which is cut again and again, the standard error is large and a forest is grown
-#: in no time: a quarter of it is enough for the forest.
-N_STANDARD_ERRORS_SMALL = 0.25
+#: All trees are grown only if the first few gain so many.
+N_STANDARD_ERRORS_OF_FEW = 0.5
 #: Rows that are cut into folds: all up to so many, of many rows one in fifty, and at most so many.
 #: Few rows are cut again and again, until so many were held out, but not too often: on few rows a
 #: single comparison is mostly noise.
@@ -123,7 +123,7 @@ class Selection:
     ----------
     chosen : Hyperparameters
         The best ones; there is stacking, and a forest, only if it gains more than the standard
-        error of that. For a forest on few rows a quarter of the error is enough.
+        error of that.
     scores : list of (Hyperparameters, float)
         Every alternative with its held-out candidate lift, the best first; with stacking or a
         forest that of the regression and the gain.
@@ -153,75 +153,86 @@ class Selection:
         return same and search.offers(self.chosen)
 
 
-# The matrices are small: folds are worked on in parallel, each in one thread.
-@one_blas_thread()
-def select(pipeline: Pipeline, search: Search, rng: np.random.RandomState) -> Selection:
-    """Compare taus on held-out rows, then ridges and feedback, stacking, shares of the forest.
+def select(
+    pipeline: Pipeline, part: Pipeline, search: Search, rng: np.random.RandomState
+) -> Selection:
+    """Compare taus on held-out rows, then ridges and feedback, stacking; shares of the forest.
 
     Parameters
     ----------
     pipeline : Pipeline
-        The stages of the rows that are cut into folds, on the host.
+        The stages of all rows.
+    part : Pipeline
+        Those of the rows that are cut into folds, on the host.
     search : Search
         What to compare.
     rng : RandomState
         Draws the folds.
     """
-    n_rows = pipeline.rows.n_samples
-    if not search.is_open or n_rows < MIN_ROWS:
-        return Selection(search.first, [(search.first, np.nan)])
-    folds = _each(lambda part: _Fold(pipeline, *part), _parts(n_rows, rng), pipeline)
+    chosen, found = search.first, _Comparison({})
+    is_compared = search.is_open and part.rows.n_samples >= MIN_ROWS
+    if is_compared:
+        chosen, found = _by_folds(part, search, rng)
+    trials = found.trials.get(chosen, [])
+    if search.plain.ridge is None and pipeline.learner is None:
+        ridge = SET_RIDGE if chosen.ridge is None else chosen.ridge  # too few rows to choose
+        chosen = pipeline.stiffened(replace(chosen, ridge=ridge), part.rows.n_samples)
+    if not is_compared:
+        return Selection(chosen, [(chosen, np.nan)])
+    forest_gains: dict[float, Gain] = {}
+    if any(search.shares):
+        forest_gains = _forest_gains(pipeline, chosen, search.shares)
+        for share, gain in forest_gains.items():
+            found.scores[replace(chosen, forest=share)] = _mean_lift(trials) + gain.mean
+        chosen = replace(chosen, forest=_one_standard_error_rule(forest_gains))
+    if chosen.forest:
+        trials = in_threads(partial(_with_trees, share=chosen.forest), trials)
+    return Selection(
+        chosen,
+        sorted(found.scores.items(), key=lambda pair: -pair[1]),
+        np.concatenate([trial.rows for trial in trials]),
+        np.concatenate([as_probabilities(trial.scores) for trial in trials]),
+        forest_gains,
+        found.stacking_gains,
+    )
+
+
+# The matrices are small: folds are worked on in parallel, each in one thread.
+@one_blas_thread()
+def _by_folds(
+    part: Pipeline, search: Search, rng: np.random.RandomState
+) -> tuple[Hyperparameters, _Comparison]:
+    """Choose tau, ridge, feedback and stacking on rows that are held out."""
+    folds = _each(lambda rows: _Fold(part, *rows), _parts(part.rows.n_samples, rng), part)
     tau = search.taus[0]
     if len(search.taus) > 1:
-        found = _each(_Fold.set_likelihoods, folds, pipeline)
-        tau, _ = likeliest_tau({tau: np.concatenate([each[tau] for each in found]) for tau in TAUS})
+        likelihoods = _each(_Fold.set_likelihoods, folds, part)
+        of_taus = {tau: np.concatenate([each[tau] for each in likelihoods]) for tau in TAUS}
+        tau, _ = likeliest_tau(of_taus)
     ridges: Sequence[float | None] = (search.plain.ridge,)
-    if ridges == (None,) and pipeline.learner is None:
-        ridges = RIDGES
-    comparison = _Comparison({})
-    scores: dict[Hyperparameters, float] = {}
-    asked = ridges[1:3] or ridges
+    asked = ridges
+    if search.plain.ridge is None and part.learner is None:
+        ridges, asked = RIDGES, FIRST_RIDGES
+    found = _Comparison({})
     while asked:  # of the ridges next to the best one those that were not tried
         settings = [
             replace(search.plain, ridge=ridge, feedback=fed_back, tau=tau)
             for ridge, fed_back in itertools.product(asked, search.feedback)
         ]
         pairs = list(itertools.product(settings, folds))
-        trials = _each(lambda pair: pair[1].trial(pair[0]), pairs, pipeline)
+        trials = _each(lambda pair: pair[1].trial(pair[0]), pairs, part)
         for (setting, _), trial in zip(pairs, trials, strict=True):
-            comparison.trials.setdefault(setting, []).append(trial)
-        scores |= {setting: _mean_lift(comparison.trials[setting]) for setting in settings}
-        chosen = max(scores, key=lambda setting: (scores[setting], setting.ridge or 0.0))
+            found.trials.setdefault(setting, []).append(trial)
+        found.scores |= {setting: _mean_lift(found.trials[setting]) for setting in settings}
+        chosen = max(
+            found.scores, key=lambda setting: (found.scores[setting], setting.ridge or 0.0)
+        )
         place = ridges.index(chosen.ridge)
-        tried = {setting.ridge for setting in scores}
+        tried = {setting.ridge for setting in found.scores}
         asked = [ridge for ridge in ridges[max(place - 1, 0) : place + 2] if ridge not in tried]
-
-    stacking_gains: dict[float, Gain] = {}
-    forest_gains: dict[float, Gain] = {}
     if any(search.stacking):
-        stacking_gains = comparison.stacking_gains(chosen, search.stacking)
-        base = scores[chosen]
-        for penalty, gain in stacking_gains.items():
-            scores[replace(chosen, stacking=penalty)] = base + gain.mean
-        best = _one_standard_error_rule(stacking_gains, N_STANDARD_ERRORS)
-        chosen = replace(chosen, stacking=best)
-    if any(search.shares):
-        small = _n_repetitions(n_rows) > 1
-        errors = N_STANDARD_ERRORS_SMALL if small else N_STANDARD_ERRORS
-        forest_gains = comparison.forest_gains(chosen, search.shares, errors)
-        base = scores[chosen]
-        for share, gain in forest_gains.items():
-            scores[replace(chosen, forest=share)] = base + gain.mean
-        chosen = replace(chosen, forest=_one_standard_error_rule(forest_gains, errors))
-    held_out = comparison.trials[chosen]
-    return Selection(
-        chosen,
-        sorted(scores.items(), key=lambda pair: -pair[1]),
-        np.concatenate([trial.rows for trial in held_out]),
-        np.concatenate([as_probabilities(trial.scores) for trial in held_out]),
-        forest_gains,
-        stacking_gains,
-    )
+        chosen = replace(chosen, stacking=found.best_stacking(chosen, search.stacking))
+    return chosen, found
 
 
 def _mean_lift(trials: Sequence[_Trial]) -> float:
@@ -237,13 +248,9 @@ def _each(
     return in_threads(function, items)
 
 
-def _one_standard_error_rule(gains: dict[Value, Gain], errors: float) -> Value:
-    """Return what gains most, less so many standard errors of that; the first of equals.
-
-    The parts are smaller than the whole, on which regressions catch up with forests: what is not
-    better on the parts would often be worse.
-    """
-    least = {value: gain.mean - errors * gain.error for value, gain in gains.items()}
+def _one_standard_error_rule(gains: dict[Value, Gain]) -> Value:
+    """Return what gains most, less its standard error; the first of equals."""
+    least = {value: gain.mean - N_STANDARD_ERRORS * gain.error for value, gain in gains.items()}
     return max(least, key=lambda value: least[value])
 
 
@@ -312,61 +319,61 @@ class _Fold:
 
 @dataclass
 class _Comparison:
-    """The trials of all that is compared on the same parts."""
+    """The trials of all that is compared on the same folds, and their mean candidate lift."""
 
     trials: dict[Hyperparameters, list[_Trial]]
+    scores: dict[Hyperparameters, float] = field(default_factory=dict)
+    stacking_gains: dict[float, Gain] = field(default_factory=dict)
 
-    def stacking_gains(
-        self, plain: Hyperparameters, penalties: Sequence[float]
-    ) -> dict[float, Gain]:
-        """Stack on the scores of a setting with all penalties; what each gains over none."""
-        gains = {}
+    def best_stacking(self, plain: Hyperparameters, penalties: Sequence[float]) -> float:
+        """Stack on the scores of a setting with all penalties; return the best of them."""
         for penalty in penalties:
             setting = replace(plain, stacking=penalty)
             if penalty:
-                self.trials[setting] = in_threads(
-                    partial(_stacked, setting=setting), self.trials[plain]
-                )
-            gains[penalty] = _gain(self.trials[setting], self.trials[plain])
-        return gains
-
-    def forest_gains(
-        self, best: Hyperparameters, shares: Sequence[float], errors: float
-    ) -> dict[float, Gain]:
-        """Give the forest each share beside the best setting.
-
-        Most trees are grown only if the first few gain half of the standard errors that a forest
-        must gain to be taken.
-        """
-        compared = self.trials[best][:FOREST_FOLDS]
-        few = in_threads(partial(_by_trees, n_trees=FEW_TREES), compared)
-        gains = self._gains_of(few, best, shares)
-        if all(gain.mean <= 0.5 * errors * gain.error for gain in gains.values()):
-            return gains
-        more = in_threads(partial(_by_trees, n_trees=N_TREES - FEW_TREES, first=False), compared)
-        few_count = FEW_TREES / N_TREES
-        both = [few_count * a + (1.0 - few_count) * b for a, b in zip(few, more, strict=True)]
-        return self._gains_of(both, best, shares)
-
-    def _gains_of(
-        self, of_trees: Sequence[Floats], best: Hyperparameters, shares: Sequence[float]
-    ) -> dict[float, Gain]:
-        compared = self.trials[best][: len(of_trees)]
-        gains = {}
-        for share in shares:
-            setting = replace(best, forest=share)
-            if share:
-                self.trials[setting] = [
-                    replace(trial, scores=blended(trial.scores, scores, share))
-                    for trial, scores in zip(compared, of_trees, strict=True)
-                ]
-            gains[share] = _gain(self.trials[setting][: len(compared)], compared)
-        return gains
+                stacked = partial(_stacked, setting=setting)
+                self.trials[setting] = in_threads(stacked, self.trials[plain])
+            gain = _gain_of_trials(self.trials[setting], self.trials[plain])
+            self.stacking_gains[penalty] = gain
+            self.scores[setting] = self.scores[plain] + gain.mean
+        return _one_standard_error_rule(self.stacking_gains)
 
 
-def _by_trees(trial: _Trial, n_trees: int, first: bool = True) -> Floats:
-    """Return what trees on the confidences that were fitted say of the rows held out."""
-    return trial.fitted.trees_on(trial.table(), trial.confidences, n_trees, first=first)
+def _forest_gains(
+    pipeline: Pipeline, chosen: Hyperparameters, shares: Sequence[float]
+) -> dict[float, Gain]:
+    """Compare shares of the forest by what regression and trees say of rows they have not seen.
+
+    Both are trained on the confidences before the feedback, in which neither had a part. Most trees
+    are grown only if the first few gain half of the standard error that they must gain.
+    """
+    stages = pipeline if pipeline.sample is None else pipeline.sample.stages
+    P = stages.disambiguated.probabilities(chosen.tau)
+    scores = stages.out_of_sample_scores(chosen, P)
+    if chosen.stacking:
+        scores = stages.stacker(chosen, P)(scores)
+    scores, mask = to_host(scores), to_host(stages.rows.mask)
+    chance = chance_of_covering(mask.mean(axis=0), to_host(P).mean(axis=0))
+
+    def lifts(predicted: Floats) -> Floats:
+        return row_lifts(mask, predicted.argmax(axis=1), chance)
+
+    plain, gains = lifts(scores), {}
+    for n_trees in (FEW_TREES, N_TREES):
+        of_trees = shared_scores(stages.out_of_bag(chosen, P, n_trees), stages.rows.similarity)
+        gains = {
+            share: _gain(lifts(blended(scores, of_trees, share)) - plain if share else 0.0 * plain)
+            for share in shares
+        }
+        least = N_STANDARD_ERRORS_OF_FEW * N_STANDARD_ERRORS
+        if all(gain.mean <= least * gain.error for gain in gains.values()):
+            break
+    return gains
+
+
+def _with_trees(trial: _Trial, share: float) -> _Trial:
+    """Let a few trees on the confidences that were fitted have their share in the scores."""
+    of_trees = trial.fitted.trees_on(trial.table(), trial.confidences)
+    return replace(trial, scores=blended(trial.scores, of_trees, share))
 
 
 def _stacked(trial: _Trial, setting: Hyperparameters) -> _Trial:
@@ -374,14 +381,17 @@ def _stacked(trial: _Trial, setting: Hyperparameters) -> _Trial:
     return replace(trial, scores=stacker(trial.scores))
 
 
-def _gain(trials: Sequence[_Trial], others: Sequence[_Trial]) -> Gain:
+def _gain_of_trials(trials: Sequence[_Trial], others: Sequence[_Trial]) -> Gain:
     """Compare two settings row by row."""
     rows = np.concatenate([trial.rows for trial in trials])
     pairs = zip(trials, others, strict=True)
     gain = np.concatenate([trial.lifts() - other.lifts() for trial, other in pairs])
     # A row that was held out several times is still one row.
     _, which, times = np.unique(rows, return_inverse=True, return_counts=True)
-    by_row = np.bincount(which, gain) / times
+    return _gain(np.bincount(which, gain) / times)
+
+
+def _gain(by_row: Floats) -> Gain:
     return Gain(float(by_row.mean()), float(by_row.std() / np.sqrt(len(by_row))))
 
 

@@ -5,6 +5,7 @@ of them beside the time that the stage takes.
 """
 
 from gmpll.engines.numpy import APPROXIMATE_ROWS
+from gmpll.evidence.forest import is_forest_feasible
 from gmpll.evidence.pipeline import LEARNING_ROWS
 from gmpll.evidence.ridge import EXACT_ROWS
 
@@ -27,7 +28,8 @@ def classifier_costs(
     True
     """
     m, d, q = n_rows, n_features, n_labels
-    forest = 1e-4 * m + 2e-5 * min(m, 5000) * min(d, 64) ** 0.5 * (1 + q / 50) if has_forest else 0
+    of_trees = 1e-4 * m + 5e-6 * min(m, 5000) * min(d, 64) * (1 + q / 50)
+    forest = of_trees if has_forest else 0
     choice = 0.8 + 0.013 * q  # on a part of the rows; few are cut again and again
     if m < FEW_ROWS:
         choice *= 1.5
@@ -38,6 +40,8 @@ def classifier_costs(
         regression = 0.1 + 1.2e-4 * n_learning
         matching = 0.8 + (7e-5 + 1.6e-6 * q) * m
         feedback = (7e-5 + 2e-6 * q) * n_learning + 2e-5 * (m - n_learning)
+    if is_forest_feasible(m, q):  # the first trees are grown on what the matching finds
+        choice, matching = choice + matching + 0.25 * of_trees, 0.0
     return {
         "features": 2.6e-7 * m * d,
         "neighbours": 2 * _neighbor_cost(m, d),  # in two views

@@ -27,7 +27,6 @@ from gmpll.evidence.annotators import AnnotatorModel
 from gmpll.evidence.forest import is_forest_feasible
 from gmpll.evidence.pipeline import (
     N_GRAPH_VIEWS,
-    SET_RIDGE,
     CandidateRows,
     Disambiguated,
     GraphMatching,
@@ -187,8 +186,9 @@ class PartialLabelClassifier(
         weights that are mere noise.
     selection_ : Selection
         Every alternative with its score, the candidate lift on held-out rows; in
-        ``stacking_gains`` and ``forest_gains`` what each stacking and each share of the forest
-        gained there, with the standard error of that.
+        ``stacking_gains`` what each stacking gained there and in ``forest_gains`` what each share
+        of the forest gained on rows that neither trees nor regression were trained on, with the
+        standard errors of that.
     temperature_ : float
         By which the probabilities of unseen rows are calibrated; 1 leaves them as they are.
     annotators_ : Annotators
@@ -359,12 +359,6 @@ class PartialLabelClassifier(
             begin("choice of hyperparameters")
             chosen = self._choose(pipeline, fixed, seed, keep=keep)
             revise(self._costs(rows, chosen.forest > 0))
-            begin("matching")
-            if chosen.ridge is None:  # too few rows to choose
-                chosen = replace(chosen, ridge=SET_RIDGE)
-            n_compared = n_compared_rows(rows.n_samples)
-            if "ridge" not in fixed and self._learner is None and rows.n_samples > n_compared:
-                chosen = pipeline.stiffened(chosen, n_compared)
             self.selected_ = asdict(chosen)
             digest = batch_digest(X) if self._library == "numpy" else (rows.n_samples, "")
             return self._learned(pipeline, chosen, (digest,))
@@ -460,11 +454,12 @@ class PartialLabelClassifier(
         rng = np.random.RandomState(seed)
         n_compared = n_compared_rows(rows.n_samples)
         compared = np.sort(rng.permutation(rows.n_samples)[:n_compared])
+        part = pipeline
         if rows.n_samples > EXACT_ROWS:
-            pipeline = self._pipeline(rows.part(compared), search.plain.views, seed)
+            part = self._pipeline(rows.part(compared), search.plain.views, seed)
         elif len(compared) < rows.n_samples or self._library != "numpy":
-            pipeline = pipeline.part(compared)  # on the host
-        found = select(pipeline, search, rng)
+            part = pipeline.part(compared)  # on the host
+        found = select(pipeline, part, search, rng)
         self.selection_: Selection = replace(found, rows=compared[found.rows])
         return found.chosen
 

@@ -5,7 +5,7 @@ import typer
 from typer.testing import CliRunner
 
 from gmpll.apps.cli.datasets import datasets
-from gmpll.apps.cli.errors import UserError
+from gmpll.apps.errors import UserError
 from gmpll.datasets import list_datasets
 
 app = typer.Typer()

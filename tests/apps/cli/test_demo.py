@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from gmpll.apps.cli import app, main
 from gmpll.apps.cli.demo import demo
-from gmpll.apps.cli.errors import UserError
+from gmpll.apps.errors import UserError
 
 
 def test_demo_writes_what_it_says(tmp_path):

@@ -10,8 +10,8 @@ pytest.importorskip("pandas")
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
 
-from gmpll.apps.cli.errors import UserError
 from gmpll.apps.cli.report import report
+from gmpll.apps.errors import UserError
 from gmpll.apps.report.scores_table import SCORE_COLUMNS
 
 HEADER = ",".join(SCORE_COLUMNS)
@@ -93,7 +93,7 @@ def test_a_file_in_the_way_is_named(tmp_path):
 
 def test_the_command_file_loads_no_heavy_library():
     code = (
-        "import sys, gmpll.apps.cli.errors; before = set(sys.modules);"
+        "import sys, gmpll.apps.errors; before = set(sys.modules);"
         "import gmpll.apps.cli.report; loaded = set(sys.modules) - before;"
         "print(sorted(loaded & {'pandas', 'matplotlib', 'jinja2', 'gmpll.apps.experiments'}))"
     )

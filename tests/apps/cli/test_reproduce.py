@@ -10,8 +10,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from gmpll.apps.cli.errors import UserError
 from gmpll.apps.cli.reproduce import reproduce
+from gmpll.apps.errors import UserError
 
 app = typer.Typer()
 app.command()(reproduce)

@@ -12,8 +12,8 @@ import pytest
 pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
 
-from gmpll.apps.cli.errors import UserError
 from gmpll.apps.cli.review import review
+from gmpll.apps.errors import UserError
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ import typer
 from dask.distributed import LocalCluster
 from typer.testing import CliRunner
 
-from gmpll.apps.cli.errors import UserError
 from gmpll.apps.cli.reproduce import reproduce
+from gmpll.apps.errors import UserError
 from gmpll.apps.experiments import ExperimentError, expand, read_declaration, run, scores
 from gmpll.apps.experiments.runner import RunSummary
 from gmpll.apps.experiments.store import RunFolder
@@ -97,7 +97,7 @@ def test_jobs_that_fail_or_kill_their_worker_do_not_stop_the_others(
 
 
 def test_a_worker_that_does_not_see_the_folder_is_explained(tmp_path):
-    from gmpll.apps.experiments.cluster import Cluster
+    from gmpll.apps.experiments.cluster import connected, results
 
     def missing(task):
         raise FileNotFoundError(2, "No such file or directory", "run/claims.lock")
@@ -106,22 +106,22 @@ def test_a_worker_that_does_not_see_the_folder_is_explained(tmp_path):
         LocalCluster(
             n_workers=1, processes=False, dashboard_address=None, silence_logs=logging.CRITICAL
         ) as local,
-        Cluster(local.scheduler_address) as cluster,
+        connected(local.scheduler_address) as client,
         pytest.raises(ExperimentError, match=r"does not find run/claims.lock.*all workers share"),
     ):
-        list(cluster.results(missing, [1], at_once=1))
+        list(results(client, missing, [1], at_once=1))
 
 
 def test_no_more_than_the_limit_is_handed_out():
-    from gmpll.apps.experiments.cluster import Cluster
+    from gmpll.apps.experiments.cluster import connected, results
 
     with (
         LocalCluster(
             n_workers=3, processes=False, dashboard_address=None, silence_logs=logging.CRITICAL
         ) as local,
-        Cluster(local.scheduler_address) as cluster,
+        connected(local.scheduler_address) as client,
     ):
-        ended = list(cluster.results(abs, [-1, -2, -3, -4, -5], at_once=2))
+        ended = list(results(client, abs, [-1, -2, -3, -4, -5], at_once=2))
     assert sorted((task, report) for task, report, _ in ended) == [(-i, i) for i in range(5, 0, -1)]
     assert [len(running) for *_, running in ended] == [2, 2, 2, 1, 0]
 

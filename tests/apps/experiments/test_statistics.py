@@ -95,7 +95,8 @@ def test_critical_difference_against_the_published_table(n_methods, n_datasets, 
 def test_pairs_further_apart_than_the_critical_difference_are_the_significant_ones():
     table = RNG.random((12, 5)) + np.array([0.0, 0.2, 0.4, 0.8, 1.2])
     ranked = friedman_nemenyi(table)
-    apart = np.abs(np.subtract.outer(ranked.average_ranks, ranked.average_ranks))
+    ranks = ranked.average_ranks.to_numpy()
+    apart = np.abs(np.subtract.outer(ranks, ranks))
     np.testing.assert_array_equal(
         ranked.pairwise_p_values < 0.05, apart > ranked.critical_difference
     )

@@ -17,8 +17,8 @@ pytest.importorskip("httpx")
 from starlette.testclient import TestClient
 
 import gmpll
-from gmpll.apps.cli.errors import UserError
 from gmpll.apps.cli.serve import serve
+from gmpll.apps.errors import UserError
 from gmpll.apps.serving import app as module
 from gmpll.apps.serving.app import TERMS, make_app
 from gmpll.apps.serving.requests import MAX_ROWS

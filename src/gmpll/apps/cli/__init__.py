@@ -3,7 +3,7 @@
 import inspect
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any
 
@@ -14,13 +14,13 @@ from gmpll.apps.cli.compare import compare
 from gmpll.apps.cli.datasets import datasets
 from gmpll.apps.cli.demo import demo
 from gmpll.apps.cli.disambiguate import disambiguate
-from gmpll.apps.cli.errors import UserError
 from gmpll.apps.cli.options import INTERRUPTED, interruption_told
 from gmpll.apps.cli.predict import predict
 from gmpll.apps.cli.report import report
 from gmpll.apps.cli.reproduce import reproduce
 from gmpll.apps.cli.review import review
 from gmpll.apps.cli.serve import serve
+from gmpll.apps.errors import UserError
 
 #: What the shell gets for an error of the user's.
 EXIT_USER_ERROR = 2
@@ -29,21 +29,8 @@ EXIT_USER_ERROR = 2
 class _Commands(TyperGroup):
     """Says that it was interrupted; typer would end without a word."""
 
-    def make_context(self, *args: Any, **kwargs: Any) -> Any:
-        """Read the options."""
-        with interruption_told():
-            return super().make_context(*args, **kwargs)
-
-    def invoke(self, ctx: Any) -> Any:
-        """Run a command."""
-        with interruption_told():
-            return super().invoke(ctx)
-
-
-def _paragraphs(command: Callable[..., Any]) -> str:
-    """Return what is said of a command with a line for each paragraph, which is wrapped once."""
-    paragraphs = (inspect.getdoc(command) or "").split("\n\n")
-    return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+    make_context = interruption_told()(TyperGroup.make_context)
+    invoke = interruption_told()(TyperGroup.invoke)
 
 
 app = typer.Typer(
@@ -55,7 +42,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 for _command in (demo, disambiguate, predict, serve, review, datasets, compare, reproduce, report):
-    app.command(help=_paragraphs(_command))(_command)
+    # A line for each paragraph, which is wrapped once.
+    _paragraphs = (inspect.getdoc(_command) or "").split("\n\n")
+    app.command(help="\n\n".join(" ".join(part.split()) for part in _paragraphs))(_command)
 
 
 def _show_version(wanted: bool) -> None:

@@ -5,8 +5,8 @@ from typing import Annotated, Any
 import typer
 
 from gmpll.apps.cli import options
-from gmpll.apps.cli.errors import UserError
 from gmpll.apps.cli.outputs import check_folder
+from gmpll.apps.errors import UserError
 
 
 def _of_table(help: str, metavar: str = "COLUMN[,COLUMN]") -> Any:

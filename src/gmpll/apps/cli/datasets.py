@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gmpll.apps.cli import options
-
-if TYPE_CHECKING:
-    from gmpll.datasets import DatasetInfo
 
 CAPTION = "In brackets: what the paper prints, where it is another figure or none (-)."
 
@@ -17,7 +12,7 @@ def datasets(data_home: options.DataHome = None) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from gmpll.apps.cli.errors import UserError
+    from gmpll.apps.errors import UserError
     from gmpll.datasets import get_data_home, is_available, list_datasets
     from gmpll.datasets.storage import expected_path
 
@@ -31,10 +26,17 @@ def datasets(data_home: options.DataHome = None) -> None:
     for heading in ("rows", "features", "labels", "candidates"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("here")
-    missing = [info for info in list_datasets() if not is_available(info.name, home)]
+    missing = []
     for info in list_datasets():
-        here = "no" if info in missing else "yes"
-        table.add_row(info.name, info.kind, *_statistics(info), here)
+        cells = []
+        for statistic in ("n_samples", "n_features", "n_classes", "mean_candidates"):
+            ours = _text(getattr(info, statistic))
+            printed = _text(getattr(info.paper, statistic, None))
+            in_paper = info.kind in ("real-world", "uci")
+            cells.append(f"{ours} ({printed})" if in_paper and printed != ours else ours)
+        is_here = is_available(info.name, home)
+        table.add_row(info.name, info.kind, *cells, "yes" if is_here else "no")
+        missing += [] if is_here else [info]
 
     console = Console()
     console.print(table)
@@ -45,17 +47,6 @@ def datasets(data_home: options.DataHome = None) -> None:
     for info in missing:
         place = f"  {expected_path(info, home)}"
         console.print(place, soft_wrap=True, markup=False, highlight=False)
-
-
-def _statistics(info: DatasetInfo) -> list[str]:
-    """Give the set's figures, each followed by the paper's where that is another."""
-    cells = []
-    for statistic in ("n_samples", "n_features", "n_classes", "mean_candidates"):
-        ours = _text(getattr(info, statistic))
-        printed = _text(getattr(info.paper, statistic, None))
-        in_paper = info.kind in ("real-world", "uci")
-        cells.append(f"{ours} ({printed})" if in_paper and printed != ours else ours)
-    return cells
 
 
 def _text(value: float | None) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,8 +24,6 @@ EXTRA_LABELS = 3
 TEST_SHARE = 0.25
 TABLE_ROWS = 400
 SCORES, LABELS, PICTURE = "scores.csv", "labels.csv", "confidence.png"
-SCORED = ("method", "transductive", "inductive")
-RESOLVED = ("candidates", "label", "confidence", "support")
 KNOWS_THE_TRUTH = "Full supervision (knows the truth)"
 
 
@@ -55,20 +53,17 @@ def demo(
     from rich.table import Table
 
     console = Console()
+    files = [out / name for name in (SCORES, LABELS, PICTURE)] if table is None else [table]
+    for file in files:
+        check_file(file, force=force, option="--out" if table is None else "--table")
+    problem = _digits(seed)
+    mask, names = problem["mask"], _names(problem["mask"])
     if table is not None:
-        check_file(table, force=force, option="--table")
-        digits = _digits(seed)
-        names = [f"pixel_{row}_{column}" for row in range(8) for column in range(8)]
-        pairs = zip(digits["X"].tolist(), _names(range(10), digits["mask"]), strict=True)
-        rows = ([*pixels, candidates] for pixels, candidates in pairs)
-        _write_csv(table, [*names, "candidates"], itertools.islice(rows, TABLE_ROWS))
+        header = [f"pixel_{row}_{column}" for row in range(8) for column in range(8)]
+        rows = ([*pixels, name] for pixels, name in zip(problem["X"].tolist(), names, strict=True))
+        _write_csv(table, [*header, "candidates"], itertools.islice(rows, TABLE_ROWS))
         console.print(f"Written: {table}", soft_wrap=True)
         return
-    for name in (SCORES, LABELS, PICTURE):
-        check_file(out / name, force=force)
-
-    problem = _digits(seed)
-    mask = problem["mask"]
     console.print(
         f"[bold]Handwritten digits[/bold]: {len(mask)} training images, "
         f"{mask.sum(axis=1).mean():.1f} candidate labels each on average, one of them right; "
@@ -81,17 +76,15 @@ def demo(
     for method, seen, unseen in results:
         grid.add_row(method, "" if seen is None else f"{seen:.3f}", f"{unseen:.3f}")
     console.print(grid)
-    _write_csv(out / SCORES, SCORED, results)
+    _write_csv(out / SCORES, ("method", "transductive", "inductive"), results)
     cells = range(len(mask)), model.classes_.searchsorted(model.labels_)
     found = model.labels_, model.label_confidences_[cells], model.label_support_[cells]
-    names = _names(model.classes_, mask)
-    _write_csv(out / LABELS, RESOLVED, zip(names, *found, strict=True))
-    written = [SCORES, LABELS]
-    if _draw(out / PICTURE, model, problem["y"], mask):
-        written.append(PICTURE)
-    else:
+    titles = ("candidates", "label", "confidence", "support")
+    _write_csv(out / LABELS, titles, zip(names, *found, strict=True))
+    if not _draw(out / PICTURE, model, problem["y"], mask):
+        files.pop()
         console.print("Install gmpll\\[plot] to have the picture of the confidences as well.")
-    console.print("Written: " + ", ".join(str(out / name) for name in written))
+    console.print("Written: " + ", ".join(map(str, files)))
 
 
 def _digits(seed: int) -> dict[str, Any]:
@@ -145,9 +138,9 @@ def _write_csv(path: Path, header: Iterable[str], rows: Iterable[Iterable[Any]])
         writer.writerows(rows)
 
 
-def _names(classes: Sequence[Any], mask: NDArray[np.bool_]) -> list[str]:
-    """Return the candidates of every row as text."""
-    return ["|".join(str(classes[code]) for code in row.nonzero()[0]) for row in mask]
+def _names(mask: NDArray[np.bool_]) -> list[str]:
+    """Return the candidates of every row as text; the digits are their own numbers."""
+    return ["|".join(map(str, row.nonzero()[0])) for row in mask]
 
 
 def _draw(path: Path, model: Any, truth: NDArray[np.intp], mask: NDArray[np.bool_]) -> bool:
@@ -157,16 +150,13 @@ def _draw(path: Path, model: Any, truth: NDArray[np.intp], mask: NDArray[np.bool
     except ImportError:
         return False
     confidence = model.label_confidences_.max(axis=1)
-    ambiguous = mask.sum(axis=1) > 1
-    right = model.labels_ == truth
+    ambiguous, right = mask.sum(axis=1) > 1, model.labels_ == truth
     figure = Figure(figsize=(7, 3.6), layout="constrained")
     axes = figure.subplots(1, 2, sharex=True)
-    for ax, chosen, title, colour in (
-        (axes[0], ambiguous & right, "right", "#0072b2"),
-        (axes[1], ambiguous & ~right, "wrong", "#d55e00"),
-    ):
-        ax.hist(confidence[chosen], bins=20, range=(0, 1), color=colour)
-        ax.set_title(f"{chosen.sum()} ambiguous labels, {title}ly found")
+    panels = ("right", right, "#0072b2"), ("wrong", ~right, "#d55e00")
+    for ax, (title, rows, colour) in zip(axes, panels, strict=True):
+        ax.hist(confidence[ambiguous & rows], bins=20, range=(0, 1), color=colour)
+        ax.set_title(f"{(ambiguous & rows).sum()} ambiguous labels, {title}ly found")
         ax.set_xlabel("confidence of the label")
         ax.spines[["top", "right"]].set_visible(False)
     axes[0].set_ylabel("training images")

@@ -18,10 +18,10 @@ from gmpll.apps.cli.outputs import table_stem
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from gmpll.apps.decisions.archive import Archived
-    from gmpll.apps.tables.resolving import Prepared, Resolution
+    from gmpll.apps.tables.resolving import Resolution
 
-_SHOWN_ANNOTATORS = 10
+#: Annotators with a line of their own.
+_SHOWN = 10
 
 
 def _data(metavar: str, help: str) -> Any:
@@ -131,26 +131,20 @@ def disambiguate(
         from gmpll._progress import begin, plan
         from gmpll.apps.decisions.archive import check_not_under_review
         from gmpll.apps.progress import shown
+        from gmpll.apps.tables import steps
         from gmpll.apps.tables.errors import counted
         from gmpll.apps.tables.guesses import guess_roles
         from gmpll.apps.tables.labels import options_of
         from gmpll.apps.tables.output import OWN_FILES, check_target, decisions_in, write_folder
         from gmpll.apps.tables.resolving import prepare, resolve_decided
-        from gmpll.apps.tables.steps import (
-            CANDIDATES,
-            READING,
-            candidate_steps,
-            disambiguation_steps,
-            reading_steps,
-        )
         from gmpll.apps.tables.tables import read_table
 
         chosen = options_of(given, options.split)
         if not dry_run:
             check_target(folder, force=force, own_files=OWN_FILES)
             check_not_under_review(folder)
-        with shown(), plan(reading_steps(input)):
-            begin(READING)
+        with shown(), plan(steps.reading_steps(input)):
+            begin(steps.READING)
             table = read_table(input, format=format, delimiter=delimiter, encoding=encoding)
             roles = guess_roles(table, chosen)
         notes = f" ({'; '.join(table.notes)})" if table.notes else ""
@@ -158,31 +152,42 @@ def disambiguate(
         console.print(f"{table.name}: {size}{notes}", markup=False)
         titles = {"used as": "", "what": "", "change it with": "dim"}
         _print_grid(console, titles, roles.described())
-        with shown(), plan(candidate_steps(*table.frame.shape)):
-            begin(CANDIDATES)
+        with shown(), plan(steps.candidate_steps(*table.frame.shape)):
+            begin(steps.CANDIDATES)
             prepared = prepare(table, roles, chosen)
-        _print_sets(console, prepared)
+        sizes = prepared.sets.mask.sum(axis=1)
+        console.print(
+            f"{prepared.sets.mask.shape[1]} labels, {sizes.mean():.2f} candidates a row on "
+            f"average, {counted(int((sizes > 1).sum()), 'row')} ambiguous."
+        )
+        for problem in prepared.problems:
+            console.print(f"Note: {problem}.", markup=False)
         if dry_run:
             console.print("Dry run: nothing was written.")
             return
         held = decisions_in(folder, prepared)
         if held:
             taken = counted(len(held), "decision", "is")
-            told = f"Note: {taken} taken along from the review in {folder}."
-            console.print(told, markup=False, soft_wrap=True)
+            typer.echo(f"Note: {taken} taken along from the review in {folder}.")
         command = shlex.join(["gmpll", *sys.argv[1:]])
-        with shown(), plan(disambiguation_steps(*table.frame.shape)):
+        with shown(), plan(steps.disambiguation_steps(*table.frame.shape)):
             resolution = resolve_decided(prepared, held)
             files, archived = write_folder(
                 resolution, folder, escape=escape_formulas, held=held, command=command
             )
         _print_results(console, resolution)
         for file in files:
-            console.print(f"  {file}", markup=False, soft_wrap=True)
+            typer.echo(f"  {file}")
         if archived is not None:
-            _print_archived(console, archived)
-        console.print("Next: open the report, or go through the doubtful rows with")
-        console.print(f"  gmpll review {folder}", markup=False, soft_wrap=True)
+            typer.echo(
+                "Note: the rows, labels or candidates are others than those reviewed in this "
+                f"folder. {archived.carried_over} of {archived.rows} reviewed rows were recognised "
+                "by their ids and keep their decision. The earlier review is in "
+                f"{archived.folder}; to have its labels:"
+            )
+            typer.echo(f"  gmpll review {archived.folder} --export FILE")
+        typer.echo("Next: open the report, or go through the doubtful rows with")
+        typer.echo(f"  gmpll review {folder}")
 
 
 def _print_grid(console: Console, columns: dict[str, str], rows: Iterable[Sequence[str]]) -> None:
@@ -197,19 +202,6 @@ def _print_grid(console: Console, columns: dict[str, str], rows: Iterable[Sequen
         styles = [style.replace("right", "") for style in columns.values()]
         grid.add_row(*map(Text, row, styles))
     console.print(grid)
-
-
-def _print_sets(console: Console, prepared: Prepared) -> None:
-    from gmpll.apps.tables.errors import counted
-
-    mask = prepared.sets.mask
-    sizes = mask.sum(axis=1)
-    console.print(
-        f"{mask.shape[1]} labels, {sizes.mean():.2f} candidates a row on average, "
-        f"{counted(int((sizes > 1).sum()), 'row')} ambiguous."
-    )
-    for problem in prepared.problems:
-        console.print(f"Note: {problem}.", markup=False)
 
 
 def _print_results(console: Console, resolution: Resolution) -> None:
@@ -241,24 +233,12 @@ def _print_results(console: Console, resolution: Resolution) -> None:
     annotators = annotator_table(resolution)
     if annotators is None:
         return
+    marks = {True: "careless", False: ""}
     rows = [
-        (str(name), str(votes), number(accuracy, 2), number(agreement, 2), mark, confuses)
-        for name, votes, accuracy, agreement, mark, confuses in annotators.assign(
-            careless=annotators["careless"].map({True: "careless", False: ""})
-        )[:_SHOWN_ANNOTATORS].itertuples()
+        (str(name), str(n), number(right, 2), number(agree, 2), marks[careless], confuses)
+        for name, n, right, agree, careless, confuses in annotators[:_SHOWN].itertuples()
     ]
     figures = dict.fromkeys(("votes", "estimated accuracy", "agreement"), "right")
     _print_grid(console, {"annotator": "", **figures, "": "", "confuses": ""}, rows)
-    if len(annotators) > _SHOWN_ANNOTATORS:
-        console.print(f"... and {len(annotators) - _SHOWN_ANNOTATORS} more in annotators.csv")
-
-
-def _print_archived(console: Console, archived: Archived) -> None:
-    console.print(
-        f"Note: the rows, labels or candidates are others than those reviewed in this folder. "
-        f"{archived.carried_over} of {archived.rows} reviewed rows were recognised by their ids "
-        f"and keep their decision. The earlier review is in {archived.folder}; to have its labels:",
-        markup=False,
-        soft_wrap=True,
-    )
-    console.print(f"  gmpll review {archived.folder} --export FILE", markup=False, soft_wrap=True)
+    if len(annotators) > _SHOWN:
+        console.print(f"... and {len(annotators) - _SHOWN} more in annotators.csv")

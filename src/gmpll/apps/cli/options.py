@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from gmpll._seeds import LARGEST_SEED
-from gmpll.apps.cli.errors import UserError
+from gmpll.apps.errors import UserError
 
 #: What a shell expects of a program that Ctrl-C stopped.
 INTERRUPTED = 130

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from gmpll._atomic_io import is_special, nearest_folder, takes_files
-from gmpll.apps.cli.errors import UserError
+from gmpll.apps.errors import UserError
 
 
 def check_file(path: Path, *, force: bool, option: str = "--out") -> None:

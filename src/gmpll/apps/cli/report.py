@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gmpll.apps.cli import options
-from gmpll.apps.cli.errors import UserError
+from gmpll.apps.errors import UserError
 
 if TYPE_CHECKING:
     import pandas as pd

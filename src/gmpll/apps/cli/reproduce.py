@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 import typer
 
 from gmpll.apps.cli import options
-from gmpll.apps.cli.errors import UserError
+from gmpll.apps.errors import UserError
 
 if TYPE_CHECKING:
     from gmpll.apps.experiments import Declaration, Experiment
 
+_say = partial(typer.echo, err=True)
 #: The experiments of the paper, and one with votes of annotators, which has to be named.
 Kind = Literal["real-world", "controlled", "sensitivity", "timing", "crowd"]
 
@@ -119,7 +121,3 @@ def _at_hand(declaration: Declaration, data_home: Path | None) -> Declaration:
             "see `gmpll datasets`, or try --quick, which can do without."
         )
     return present
-
-
-def _say(text: str) -> None:
-    typer.echo(text, err=True)

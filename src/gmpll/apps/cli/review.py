@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,9 +10,9 @@ import typer
 
 from gmpll._atomic_io import is_stdout, write_atomically
 from gmpll.apps.cli import options
-from gmpll.apps.cli.errors import UserError
 from gmpll.apps.cli.options import plain_errors
 from gmpll.apps.cli.outputs import check_file
+from gmpll.apps.errors import UserError
 
 if TYPE_CHECKING:
     from gmpll.apps.review.session import ReviewSession
@@ -83,19 +84,14 @@ def review(
 
 
 def _apply(directory: Path) -> None:
-    from rich.console import Console
-
     from gmpll.apps.decisions.archive import check_not_under_review
     from gmpll.apps.progress import shown
     from gmpll.apps.review.applying import apply_decisions
 
-    console = Console(highlight=False)
     check_not_under_review(directory)
     with shown():
         applied = apply_decisions(directory)
-    console.print(str(applied), markup=False, soft_wrap=True)
-    for file in applied.files:
-        console.print(f"  {file}", markup=False, soft_wrap=True)
+    typer.echo("\n  ".join(map(str, (applied, *applied.files))))
 
 
 def _export(session: ReviewSession, path: Path, export_format: str | None) -> None:
@@ -134,10 +130,6 @@ def _serve(session: ReviewSession, host: str, port: int, open_browser: bool) -> 
         import webbrowser
 
         webbrowser.open(server.address)
-    try:
+    with closing(session.store), suppress(KeyboardInterrupt):  # the ordinary way to end
         server.run()
-    except KeyboardInterrupt:  # the ordinary way to end
-        pass
-    finally:
-        session.store.close()
     typer.echo(f"Decisions: {session.store.path}")

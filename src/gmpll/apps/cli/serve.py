@@ -6,7 +6,7 @@ from contextlib import suppress
 import typer
 
 from gmpll.apps.cli import options
-from gmpll.apps.cli.errors import UserError
+from gmpll.apps.errors import UserError
 
 TOKEN_VARIABLE = "GMPLL_TOKEN"
 #: A token that is shorter can be guessed.

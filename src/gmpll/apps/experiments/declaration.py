@@ -26,6 +26,8 @@ MAX_FOLDS = 10_000
 MAX_JOBS = 2_000_000
 LARGEST_NUMBER = 1e300
 _LONGEST = 60
+#: What is varied where nothing is: parameter and value.
+_UNVARIED: list[tuple[str, Any]] = [("", None)]
 #: Names of the declarations that come with the package.
 BUILT_IN = (*KINDS, "quick")
 
@@ -137,45 +139,37 @@ def built_in_declaration(name: str) -> Declaration:
 
 def parse_declaration(content: Mapping[str, Any], *, where: str) -> Declaration:
     """Check what a TOML file holds; ``where`` names it in messages."""
-    table = _table(content, where, ("experiment", "variants", "tables"))
-    experiments, variants = table.get("experiment", []), table.get("variants", {})
-    tables = table.get("tables", {})
+    parts = _table(content, where, ("experiment", "variants", "tables"))
+    experiments = parts.get("experiment")
     if not isinstance(experiments, list) or not experiments:
         _refuse(where, "it declares no [[experiment]]")
-    for name, part in (("variants", variants), ("tables", tables)):
-        if not isinstance(part, Mapping):
+    for name in ("variants", "tables"):
+        if not isinstance(parts.setdefault(name, {}), Mapping):
             _refuse(where, f"{name} must be a table")
-    declaration = Declaration(
-        tuple(
-            _experiment(experiment, f"{where}, experiment {number}")
-            for number, experiment in enumerate(experiments, start=1)
-        ),
-        {
-            name: _variant(name, variant, f"{where}, variant {_shown(name)}")
-            for name, variant in variants.items()
-        },
-        {
-            file: _columns(columns, f"{where}, table {_shown(file)}")
-            for file, columns in tables.items()
-        },
-    )
-    datasets = {name for item in declaration.experiments for name in item.datasets}
+    read = [
+        _experiment(experiment, f"{where}, experiment {number}")
+        for number, experiment in enumerate(experiments, start=1)
+    ]
+    variants = {
+        name: _variant(name, variant, f"{where}, variant {_shown(name)}")
+        for name, variant in parts["variants"].items()
+    }
+    tables = {
+        file: _columns(columns, f"{where}, table {_shown(file)}")
+        for file, columns in parts["tables"].items()
+    }
     for file in tables:
-        if file not in datasets:
+        if not any(file in experiment.datasets for experiment in read):
             _refuse(where, f"the table {_shown(file)} is a data set of no experiment")
         if is_archive(file) or not names_a_file(file):
             _refuse(where, f"{_shown(file)} is no table, of which columns could be named")
-    return declaration
+    return Declaration(tuple(read), variants, tables)
 
 
 def expand(declaration: Declaration) -> list[Job]:
     """Return the independent jobs of a declaration, in the order in which they are started."""
-    jobs = {
-        job.id: job
-        for experiment in declaration.experiments
-        for job in _jobs_of(experiment, declaration.variants)
-    }
-    return list(jobs.values())
+    parts = [_jobs_of(item, declaration.variants) for item in declaration.experiments]
+    return list({job.id: job for jobs in parts for job in jobs}.values())
 
 
 def methods_of(experiment: Experiment, variants: Mapping[str, Method]) -> list[Method]:
@@ -188,15 +182,11 @@ def methods_of(experiment: Experiment, variants: Mapping[str, Method]) -> list[M
 
 def _jobs_of(experiment: Experiment, variants: Mapping[str, Method]) -> Iterator[Job]:
     methods = methods_of(experiment, variants)
-    corruption: list[tuple[float | None, int | None]] = [(None, None)]
-    if experiment.p:
-        corruption = list(product(experiment.p, experiment.r))
-    varied: list[tuple[str, Any]] = [("", None)]
-    if experiment.vary:
-        varied = [(name, value) for name, values in experiment.vary.items() for value in values]
+    drawn: list[tuple[Any, Any]] = list(product(experiment.p, experiment.r)) or [(None, None)]
+    varied = [(name, value) for name, values in experiment.vary.items() for value in values]
     folds = range(experiment.run_folds or experiment.folds)
     # The data set comes first, so that a worker reads each one once.
-    factors = (experiment.datasets, corruption, experiment.seeds, folds, methods, varied)
+    factors = (experiment.datasets, drawn, experiment.seeds, folds, methods, varied or _UNVARIED)
     n_jobs = prod(len(values) for values in factors)
     if n_jobs > MAX_JOBS:
         raise ExperimentError(
@@ -234,20 +224,16 @@ def _is_number(value: Any) -> bool:
     return is_one and abs(value) <= LARGEST_NUMBER
 
 
-def _is_integer(value: Any, least: int = 0, most: float = float("inf")) -> bool:
+def _is_integer(value: Any, least: int = 0, most: float = LARGEST_NUMBER) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
-
-
-def _all(values: Any, fits: Callable[[Any], bool]) -> bool:
-    return isinstance(values, (list, tuple)) and all(map(fits, values))
 
 
 def _is_word(value: Any) -> bool:
     return isinstance(value, str)
 
 
-def _is_count(value: Any) -> bool:
-    return _is_integer(value, 0, LARGEST_NUMBER)
+def _all(values: Any, fits: Callable[[Any], bool]) -> bool:
+    return isinstance(values, (list, tuple)) and all(map(fits, values))
 
 
 _KEYS = tuple(item.name for item in fields(Experiment))
@@ -258,8 +244,11 @@ _RULES: tuple[tuple[str, Callable[[Experiment], Any]], ...] = (
     ("datasets must be a list of names", lambda e: _all(e.datasets, _is_word)),
     ("methods must be a list of names", lambda e: _all(e.methods, _is_word)),
     ("p must be a list of numbers", lambda e: _all(e.p, _is_number)),
-    ("r must be a list of integers that are not negative", lambda e: _all(e.r, _is_count)),
-    ("seeds must be a list of integers that are not negative", lambda e: _all(e.seeds, _is_count)),
+    ("r must be a list of integers that are not negative", lambda e: _all(e.r, _is_integer)),
+    (
+        "seeds must be a list of integers that are not negative",
+        lambda e: _all(e.seeds, _is_integer),
+    ),
     ("vary must be a table", lambda e: isinstance(e.vary, Mapping)),
     ("fixed must be a table", lambda e: isinstance(e.fixed, Mapping)),
     (

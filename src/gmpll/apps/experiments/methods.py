@@ -55,48 +55,35 @@ PACKAGES = {
     "cleanlab": ("cleanlab", "experiments"),
     "torch": ("torch", "torch"),
 }
-#: Of the networks, which need a package that few have and no true label to choose their model.
-_NETWORK: dict[str, Any] = {"needs": "torch", "in_all": False}
-#: What is not simply a method of :data:`gmpll.methods.METHODS` at its defaults: a method with
-#: settings or a grid, and one that is registered nowhere else, by its class. The values are those
-#: that the paper names for each method, with the exceptions noted; a method that is not listed runs
-#: at its defaults, which the paper suggests for it too, or, as gmpll, chooses for itself.
-_TABLE = (
+#: Of methods that are not simply run at their defaults. The values are those that the paper names
+#: for each method, with the exceptions noted; a method that is not listed runs at its defaults,
+#: which the paper suggests for it too, or, as gmpll, chooses for itself.
+_GRIDS: dict[str, dict[str, tuple[Any, ...]]] = {
     # Unseen rows are matched as in the paper. alpha is left at 0: with similarities in [0, 1]
     # nearly all affinities are positive, so that the bias is nearly constant and moves no label.
-    Method(
-        "GM-PLL",
-        "GM-PLL",
-        settings={"prediction": "joint"},
-        grid={"beta": (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)},
-    ),
-    Method("PL-SVM", "PL-SVM", grid={"regularization": _powers_of_ten(-3, 3)}),
+    "GM-PLL": {"beta": (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)},
+    "PL-SVM": {"regularization": _powers_of_ten(-3, 3)},
     # The paper goes on to 100. From 1 on a fit takes minutes, and LIBLINEAR runs into its iteration
     # limit from 10 on: the grid is cut for time.
-    Method("M3PL", "M3PL", grid={"C_max": (0.01, 0.1)}),
+    "M3PL": {"C_max": (0.01, 0.1)},
     # With the defaults of the published package alone PL-ECOC stays below its published figures.
-    Method("PL-ECOC", "PL-ECOC", grid={"C": (1.0, 10.0), "n_columns": (None, 200)}),
-    Method("CLPL", "CLPL", grid={"C": _powers_of_ten(-3, 3)}),
+    "PL-ECOC": {"C": (1.0, 10.0), "n_columns": (None, 200)},
+    "CLPL": {"C": _powers_of_ten(-3, 3)},
     # Published after the paper. Values around the authors' own; rows of length one, which their
     # packages leave to the user, are tried as well.
-    Method(
-        "SURE",
-        "SURE",
-        grid={
-            "regularization": (0.01, 0.05),
-            "reward": (0.1, 0.3, 0.5),
-            "unit_rows": (False, True),
-        },
-    ),
-    Method("LALO", "LALO", grid={"smoothness": (0.005, 0.05, 0.5), "unit_rows": (False, True)}),
-    Method("PL-AGGD", "PL-AGGD", grid={"label_weight": (0.1, 1.0), "unit_rows": (False, True)}),
-    Method("PL-CL", "PL-CL", grid={"agreement": (0.1, 0.5), "unit_rows": (False, True)}),
-    # Networks: they need PyTorch, and are run where they are named.
-    *(
-        Method(name, f"gmpll.deep:{name.replace(' ', '').replace('-', '')}", **_NETWORK)
-        for name in ("CC", "RC", "PRODEN", "LWS", "CAVL", "POP", "PiCO", "Deep GM-PLL")
-    ),
-)
+    "SURE": {
+        "regularization": (0.01, 0.05),
+        "reward": (0.1, 0.3, 0.5),
+        "unit_rows": (False, True),
+    },
+    "LALO": {"smoothness": (0.005, 0.05, 0.5), "unit_rows": (False, True)},
+    "PL-AGGD": {"label_weight": (0.1, 1.0), "unit_rows": (False, True)},
+    "PL-CL": {"agreement": (0.1, 0.5), "unit_rows": (False, True)},
+}
+_SETTINGS: dict[str, dict[str, Any]] = {"GM-PLL": {"prediction": "joint"}}
+#: Networks need a package that few have and no true label to choose their model: they are run where
+#: they are named.
+_NETWORKS = ("CC", "RC", "PRODEN", "LWS", "CAVL", "POP", "PiCO", "Deep GM-PLL")
 
 
 def known_methods(
@@ -113,15 +100,16 @@ def known_methods(
     >>> "Random candidate" in known_methods()
     True
     """
-    listed = {method.name: method for method in _TABLE}
-    plain = {name: Method(name, name) for name in METHODS}
+    plain = {n: Method(n, n, _SETTINGS.get(n, {}), _GRIDS.get(n, {})) for n in METHODS}
+    for name in _NETWORKS:
+        estimator = f"gmpll.deep:{name.replace(' ', '').replace('-', '')}"
+        plain[name] = Method(name, estimator, needs="torch", in_all=False)
     ends = {name: Method(name, name) for name in (*BASELINES, FULL_SUPERVISION)}
-    if kind == "crowd":
-        crowd = {name: Method(name, name, needs=needs) for name, needs in CROWD_METHODS.items()}
-        others = {**plain, **listed, **ends}
-        named = {n: replace(others[n], in_all=False) for n in others if n not in crowd}
-        return {**crowd, **named, **(extra or {})}
-    return {**plain, **listed, **(extra or {}), **ends}
+    if kind != "crowd":
+        return {**plain, **(extra or {}), **ends}
+    crowd = {name: Method(name, name, needs=needs) for name, needs in CROWD_METHODS.items()}
+    others = {name: replace(method, in_all=False) for name, method in (plain | ends).items()}
+    return {**crowd, **{n: others[n] for n in others if n not in crowd}, **(extra or {})}
 
 
 def check_packages(methods: Iterable[Method]) -> None:
@@ -148,7 +136,14 @@ def find_method(name: str, known: Mapping[str, Method]) -> Method:
 
 def make_estimator(estimator: str, settings: Mapping[str, Any], random_state: int) -> Any:
     """Build an estimator from what a job says about it."""
-    built = _class_of(estimator)()
+    module, _, name = estimator.rpartition(":")
+    try:
+        found = getattr(importlib.import_module(module), name) if module else None
+    except (ImportError, AttributeError) as error:
+        raise ExperimentError(
+            f"The estimator {estimator!r} cannot be imported ({error})."
+        ) from error
+    built = (found or (METHODS | BASELINES)[name])()
     parameters = built.get_params()
     unknown = [name for name in settings if name not in parameters]
     if unknown:
@@ -157,18 +152,6 @@ def make_estimator(estimator: str, settings: Mapping[str, Any], random_state: in
         )
     seed = {"random_state": random_state} if "random_state" in parameters else {}
     return built.set_params(**(seed | dict(settings)))
-
-
-def _class_of(estimator: str) -> type:
-    if ":" in estimator:
-        module, _, name = estimator.partition(":")
-        try:
-            return getattr(importlib.import_module(module), name)
-        except (ImportError, AttributeError) as error:
-            raise ExperimentError(
-                f"The estimator {estimator!r} cannot be imported ({error})."
-            ) from error
-    return (METHODS | BASELINES)[estimator]
 
 
 class FullSupervision:

@@ -82,14 +82,13 @@ def archive_of(
                 f"truth has the shape {labels.shape}, but there are {len(X)} rows: give one true "
                 "label a row."
             )
-        missing = np.array([label is None or label != label or label == "" for label in labels])
-        place = {label: code for code, label in enumerate(np.asarray(classes).tolist())}
-        for label in labels[~missing].tolist():
-            place.setdefault(label, len(place))
-        codes = np.array([place.get(label, -1) for label in labels.tolist()], dtype=np.int64)
+        given = labels.tolist()
+        known = [label for label in given if label is not None and label == label and label != ""]
+        classes = list(dict.fromkeys([*np.asarray(classes).tolist(), *known]))
+        place = {label: code for code, label in enumerate(classes)}
+        codes = np.array([place.get(label, -1) for label in given], dtype=np.int64)
         if mask is not None:
-            mask = np.pad(mask, ((0, 0), (0, len(place) - mask.shape[1])))
-        classes = list(place)
+            mask = np.pad(mask, ((0, 0), (0, len(classes) - mask.shape[1])))
     names = np.asarray(classes, dtype=np.str_)
     arrays = {"X": X, "names": names, "S": mask, "y": codes, "votes": votes}
     buffer = io.BytesIO()

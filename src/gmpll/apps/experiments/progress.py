@@ -49,16 +49,14 @@ class RunProgress:
     def __init__(self, console: Console) -> None:
         self.console = console
         self._bar: Bar | None = None
-        self._total = self._done = self._failed = 0
-        self._estimate = TimeEstimate([], 1)
-        self._left: float | None = None  # seconds, when the last job had finished
         self._running = ""
         self._last_line = self._last_finished = float("-inf")
 
     def begin(self, jobs: Sequence[Job], done: int, n_workers: int) -> None:
         """``jobs`` are to be run, ``done`` more have been run earlier."""
         self._total, self._done, self._failed = done + len(jobs), done, 0
-        self._estimate, self._left = TimeEstimate(jobs, n_workers), None
+        self._estimate = TimeEstimate(jobs, n_workers)
+        self._left: float | None = None  # seconds, when the last job had finished
         if self.console.is_terminal:
             self._bar = Bar(self.console, self.look)
             self._bar.start()
@@ -83,7 +81,12 @@ class RunProgress:
         if is_due and not self.console.is_terminal:
             self._last_line = now
             took = "by another runner" if seconds is None else f"in {duration(seconds)}"
-            self.note(f"{self._done}/{self._total}: {job.title}, {took}{self._outlook()}")
+            line = f"{self._done}/{self._total}: {job.title}, {took}"
+            line += f", {self._failed} failed" if self._failed else ""
+            if self._left is not None and self._done < self._total:
+                ends_at = time.strftime("%H:%M", time.localtime(time.time() + self._left))
+                line += f", about {duration(self._left)} left (until {ends_at})"
+            self.note(line)
 
     def end(self) -> None:
         """There is no more to tell."""
@@ -104,11 +107,3 @@ class RunProgress:
         if left is not None:
             left = max(left - (time.monotonic() - self._last_finished), 0.0)
         return Sight(text, self._done / max(self._total, 1), left)
-
-    def _outlook(self) -> str:
-        failed = f", {self._failed} failed" if self._failed else ""
-        left = self._left
-        if left is None or self._done >= self._total:
-            return failed
-        ends_at = time.strftime("%H:%M", time.localtime(time.time() + left))
-        return f"{failed}, about {duration(left)} left (until {ends_at})"

@@ -17,8 +17,8 @@ from typing import Any
 from joblib import Parallel, delayed
 from rich.console import Console
 
+from gmpll.apps.experiments import cluster
 from gmpll.apps.experiments.claims import claimed
-from gmpll.apps.experiments.cluster import Cluster
 from gmpll.apps.experiments.declaration import Declaration, expand, methods_of
 from gmpll.apps.experiments.jobs import Job
 from gmpll.apps.experiments.methods import check_packages
@@ -132,7 +132,7 @@ def run(
     declaration = folder.take_in(declaration)
     jobs = expand(declaration)
     home = None if data_home is None else str(data_home)
-    with nullcontext() if scheduler is None else Cluster(scheduler) as cluster:
+    with nullcontext() if scheduler is None else cluster.connected(scheduler) as client:
         folder.declare(declaration)
         folder.remove_leftovers()
         provenance, earlier = collect_provenance(), folder.starts()
@@ -142,21 +142,21 @@ def run(
                 "they must not be mixed."
             )
         folder.note_start(provenance)
-        tasks = []
+        timed, others = list[_Task](), list[_Task]()
         results = folder.load_all(jobs)
         for job in jobs:
             result = results.get(job.id)
             if result is None or (retry_failed and result.failed):
                 attempts = 0 if result is None else result.facts["attempt"]
-                tasks.append(_Task(job, folder, home, attempts, os.getpid()))
-        at_once = n_jobs or (1 if cluster is None else sys.maxsize)
-        n_workers = at_once if cluster is None else min(at_once, cluster.n_workers)
-        timed = [task for task in tasks if task.job.experiment == "timing"]
-        others = [task for task in tasks if task.job.experiment != "timing"]
-        progress.begin([task.job for task in others + timed], len(jobs) - len(tasks), n_workers)
+                task = _Task(job, folder, home, attempts, os.getpid())
+                (timed if job.experiment == "timing" else others).append(task)
+        at_once = n_jobs or (1 if client is None else sys.maxsize)
+        n_workers = at_once if client is None else min(at_once, cluster.n_workers(client))
+        to_do = [task.job for task in others + timed]
+        progress.begin(to_do, len(jobs) - len(to_do), n_workers)
         try:
             for stage, limit in ((others, at_once), (timed, 1)):
-                for report in _work_off(stage, limit, progress, cluster):
+                for report in _work_off(stage, limit, progress, client):
                     progress.finished(report.job, report.seconds, report.error)
         finally:
             progress.end()
@@ -167,12 +167,12 @@ def run(
 
 
 def _work_off(
-    tasks: Sequence[_Task], n_workers: int, progress: RunProgress, cluster: Cluster | None = None
+    tasks: Sequence[_Task], n_workers: int, progress: RunProgress, client: Any = None
 ) -> Iterator[_Report]:
     """Do all tasks; wait for those that another runner is doing."""
     while tasks:
         by_id = {task.job.id: task for task in tasks}
-        one_pass = _one_pass if cluster is None else partial(_one_pass_over, cluster)
+        one_pass = _one_pass if client is None else partial(_one_pass_over, client)
         for report in one_pass(tasks, n_workers, progress):
             if report.done:
                 del by_id[report.job.id]
@@ -203,31 +203,26 @@ def _one_pass(tasks: Sequence[_Task], n_workers: int, progress: RunProgress) -> 
             progress.running([task.job for task in list(running.values())])
             yield report
     except BrokenExecutor:
+        # Each again in a process of its own, to find out which one kills its process: with two
+        # workers joblib uses processes even for a single task.
         for task in list(running.values()):
-            yield _attempt_alone(task)
+            try:
+                yield from Parallel(n_jobs=2)([delayed(_attempt_in_process)(task)])
+            except BrokenExecutor:
+                yield _died(task)
         yield from _one_pass(list(waiting), n_workers, progress)
     finally:
         reports.close()
 
 
 def _one_pass_over(
-    cluster: Cluster, tasks: Sequence[_Task], n_workers: int, progress: RunProgress
+    client: Any, tasks: Sequence[_Task], n_workers: int, progress: RunProgress
 ) -> Iterator[_Report]:
     """Try every task once, on the workers of a cluster; go on if one of them dies."""
-    with closing(cluster.results(_attempt, tasks, n_workers)) as results:
+    with closing(cluster.results(client, _attempt, tasks, n_workers)) as results:
         for task, report, running in results:
             progress.running([other.job for other in running])
-            yield _died(task) if report is None else report
-
-
-def _attempt_alone(task: _Task) -> _Report:
-    """Repeat a task in a process of its own, to find out whether it kills its process."""
-    try:
-        # With two workers joblib uses processes even for a single task.
-        (report,) = Parallel(n_jobs=2)([delayed(_attempt_in_process)(task)])
-        return report
-    except BrokenExecutor:
-        return _died(task)
+            yield report or _died(task)
 
 
 def _died(task: _Task) -> _Report:
@@ -257,25 +252,18 @@ def _attempt(task: _Task) -> _Report:
             return _Report(job, done=True)
         start = time.perf_counter()
         try:
-            own = str(folder.data)
-            result = run_job(job, task.data_home, _settled_by_another(task), own)
+            settled = None
+            if job.tune_fold not in (None, job.fold):  # another job has made the choice, or will
+                first = folder.load(replace(job, fold=job.tune_fold))
+                settled = None if first is None or first.failed else first.facts
+            result = run_job(job, task.data_home, settled, str(folder.data))
             result.facts["attempt"] = attempt
         except Exception as error:
             text = f"{type(error).__name__}: {error}"
-            lines = "".join(traceback.format_exception(error))
-            result = Result.failure(text, lines, attempt)
+            result = Result.failure(text, traceback.format_exc(), attempt)
         folder.save(job, result)
     seconds = time.perf_counter() - start
     return _Report(job, done=True, seconds=seconds, error=result.facts["error"])
-
-
-def _settled_by_another(task: _Task) -> dict[str, Any] | None:
-    """Return the facts of the finished job, if there is one, that has made this job's choice."""
-    job = task.job
-    if job.tune_fold is None or job.tune_fold == job.fold:
-        return None
-    result = task.folder.load(replace(job, fold=job.tune_fold))
-    return None if result is None or result.failed else result.facts
 
 
 @cache
@@ -283,13 +271,13 @@ def _behave_as_worker(runner: int) -> None:
     """Make this process depend on its runner, once."""
     # Ctrl-C in a terminal reaches all processes; only the runner decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    Thread(target=_leave_after_the_runner, args=(runner, os.getppid()), daemon=True).start()
+    parent = os.getppid()
 
+    def leave_after_the_runner() -> None:
+        # A parent that is process 1, and not the runner, adopted this process before it got here.
+        while os.getppid() == parent and (parent > 1 or parent == runner):
+            time.sleep(_POLL_SECONDS)
+        with _at_work:  # the runner was killed: finish and save the job, then end
+            os._exit(0)
 
-def _leave_after_the_runner(runner: int, parent: int) -> None:
-    """End this process when its runner was killed, but let it finish and save its job first."""
-    # A parent that is process 1, and not the runner, adopted this process before it got here.
-    while os.getppid() == parent and (parent > 1 or parent == runner):
-        time.sleep(_POLL_SECONDS)
-    with _at_work:
-        os._exit(0)
+    Thread(target=leave_after_the_runner, daemon=True).start()

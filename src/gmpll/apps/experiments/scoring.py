@@ -3,13 +3,11 @@
 import os
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from gmpll._atomic_io import write_atomically
-from gmpll._typing import Mask
 from gmpll.apps.experiments.errors import ExperimentError
 from gmpll.apps.experiments.jobs import Job, canonical_json
 from gmpll.apps.experiments.protocol import Truth, load_problem, load_truth
@@ -54,12 +52,24 @@ def scores(run_dir: Path | str, *, data_home: str | os.PathLike[str] | None = No
     rows = []
     for job in folder.jobs():
         result = folder.load(job)
-        if result is not None:
-            measures = {} if result.failed else _measures(job, result, truth(job.dataset))
-            if not result.failed and (truth(job.dataset).target < 0).all():
+        if result is None:
+            continue
+        facts, measures = result.facts, dict.fromkeys(_MEASURES, float("nan"))
+        if not result.failed:
+            measures |= _measures(job, result, truth(job.dataset))
+            if (truth(job.dataset).target < 0).all():  # compared with candidates, as tuning does
                 mask = load_problem(job, home, own).mask
-                measures[WITHOUT_TRUTH] = _lift(result, mask)
-            rows.append(_row(job, result, measures))
+                frequency = mask[result.train_rows].mean(axis=0)
+                lift = CRITERIA["candidate lift"]
+                measures[WITHOUT_TRUTH] = lift(mask[result.test_rows], result.predicted, frequency)
+        of_job = {name: getattr(job, name) for name in _OF_JOB}
+        rows.append(
+            {name: float("nan") if value is None else value for name, value in of_job.items()}
+            | measures
+            | {name: facts.get(name, float("nan")) for name in _SECONDS}
+            | {"chosen": canonical_json(facts["chosen"]) if facts.get("chosen") else ""}
+            | {"status": facts["status"], "error": facts["error"]}
+        )
     return pd.DataFrame(rows, columns=list(SCORE_COLUMNS))
 
 
@@ -71,21 +81,6 @@ def write_scores(
     text = table.to_csv(index=False, lineterminator="\n")
     write_atomically(Path(run_dir) / "scores.csv", text.encode("utf-8", errors="replace"))
     return table
-
-
-def _row(job: Job, result: Result, measures: dict[str, float]) -> dict[str, Any]:
-    nan, facts = float("nan"), result.facts
-    of_job = {name: getattr(job, name) for name in _OF_JOB}
-    chosen = facts.get("chosen")
-    return {
-        **{name: nan if value is None else value for name, value in of_job.items()},
-        **dict.fromkeys(_MEASURES, nan),
-        **measures,
-        **{name: facts.get(name, nan) for name in _SECONDS},
-        "chosen": canonical_json(chosen) if chosen else "",
-        "status": facts["status"],
-        "error": facts["error"],
-    }
 
 
 def _measures(job: Job, result: Result, truth: Truth) -> dict[str, float]:
@@ -104,12 +99,6 @@ def _measures(job: Job, result: Result, truth: Truth) -> dict[str, float]:
             if values is not None:
                 measures[f"{name}_mae"] = mean_absolute_label_error(values[target], values[labels])
     return measures
-
-
-def _lift(result: Result, mask: Mask) -> float:
-    """Compare the predictions with the candidates of the held-out rows, as tuning does."""
-    frequency = mask[result.train_rows].mean(axis=0)
-    return CRITERIA["candidate lift"](mask[result.test_rows], result.predicted, frequency)
 
 
 def _check(job: Job, result: Result, truth: Truth) -> None:

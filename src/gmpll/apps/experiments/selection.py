@@ -1,7 +1,7 @@
 """Cutting a declaration to what is wanted and to what is there."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -51,16 +51,13 @@ def restricted(
         ("data set", "datasets", datasets, _dataset_name),
         ("method", "methods", methods, lambda name: find_method(name, known).name),
     ):
-        if wanted is not None:
-            kept = list(map(full_name, wanted))
-            present = _named(declaration, part)
-            absent = [name for name in kept if name not in present]
-            if absent:
-                raise ExperimentError(
-                    f"The {noun} {absent[0]!r} is not part of this run, which has "
-                    f"{', '.join(present)}."
-                )
-            declaration = _cut(declaration, part, kept.__contains__)
+        present = _named(declaration, part)
+        kept = present if wanted is None else list(map(full_name, wanted))
+        for absent in (name for name in kept if name not in present):
+            raise ExperimentError(
+                f"The {noun} {absent!r} is not part of this run, which has {', '.join(present)}."
+            )
+        declaration = _cut(declaration, part, kept)
     if not declaration.experiments:
         raise ExperimentError("No experiment has both these data sets and these methods.")
     return declaration
@@ -75,8 +72,8 @@ def available_part(
     """
     declaration = named_in_full(declaration)
     named = _named(declaration, "datasets")
-    missing = [n for n in named if not (names_a_file(n) or is_available(n, data_home))]
-    return _cut(declaration, "datasets", lambda name: name not in missing), missing
+    kept = [name for name in named if names_a_file(name) or is_available(name, data_home)]
+    return _cut(declaration, "datasets", kept), [name for name in named if name not in kept]
 
 
 def _named(declaration: Declaration, part: str) -> list[str]:
@@ -85,16 +82,14 @@ def _named(declaration: Declaration, part: str) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _cut(declaration: Declaration, part: str, keeps: Callable[[str], bool]) -> Declaration:
-    """Keep the data sets, or methods, that pass, and the experiments that still have both."""
-
-    def kept(item: Experiment) -> Experiment:
-        names: Any = tuple(filter(keeps, getattr(item, part)))
-        return replace(item, **{part: names})
-
-    cut = declaration.change(kept)
-    full = tuple(item for item in cut.experiments if item.datasets and item.methods)
-    return replace(cut, experiments=full)
+def _cut(declaration: Declaration, part: str, kept: Collection[str]) -> Declaration:
+    """Keep some data sets, or methods, and the experiments that still have any."""
+    experiments = []
+    for item in declaration.experiments:
+        names: Any = tuple(name for name in getattr(item, part) if name in kept)
+        if names:
+            experiments.append(replace(item, **{part: names}))
+    return replace(declaration, experiments=tuple(experiments))
 
 
 def _dataset_name(name: str, own: Path | None = None) -> str:

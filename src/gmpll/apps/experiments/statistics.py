@@ -1,13 +1,13 @@
 """Is the difference real? The paper's test, a corrected one, and ranks over many data sets."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import stats
-
-from gmpll._typing import Floats
 
 
 class TTest(NamedTuple):
@@ -61,45 +61,49 @@ def outcome(test: TTest, *, level: float = 0.05) -> str:
 class RankComparison:
     """Methods ranked over data sets, with Friedman's test and Nemenyi's critical difference."""
 
-    average_ranks: Floats  # 1 is best; ties share their mean rank
+    average_ranks: pd.Series  # 1 is best; ties share their mean rank
     statistic: float
     p_value: float  # that all methods are equal; 1 if all are tied everywhere
     critical_difference: float  # average ranks further apart than this differ at the level
-    pairwise_p_values: Floats
+    pairwise_p_values: pd.DataFrame
+    data_sets: list[str]
+    #: What lacked figures, so that it could not be ranked or ranked on.
+    left_out_methods: Sequence[str] = ()
+    left_out_data_sets: Sequence[str] = ()
 
 
-def friedman_nemenyi(scores: ArrayLike, *, level: float = 0.05) -> RankComparison:
+def friedman_nemenyi(scores: Any, *, level: float = 0.05) -> RankComparison:
     """Rank methods (columns) over data sets (rows) and test the ranks; larger scores are better.
 
     See J. Demsar, Statistical comparisons of classifiers over multiple data sets, JMLR 7, 2006.
     """
     from scikit_posthocs import posthoc_nemenyi_friedman
 
-    table = np.asarray(scores, dtype=float)
-    if table.ndim != 2 or table.shape[0] < 2 or table.shape[1] < 3:
+    table = pd.DataFrame(scores, dtype=float)
+    n_datasets, n_methods = table.shape
+    if n_datasets < 2 or n_methods < 3:
         raise ValueError(
             f"Ranks need a table of at least two data sets and three methods, not {table.shape}."
         )
-    if not np.isfinite(table).all():
-        row, column = np.argwhere(~np.isfinite(table))[0]
+    figures = table.to_numpy()
+    for row, column in np.argwhere(~np.isfinite(figures)):
         raise ValueError(
             f"Data set {row} has no figure for method {column}: leave one of them out."
         )
     if not 0 < level < 1:
         raise ValueError(f"level is {level}; it must lie strictly between 0 and 1.")
-    n_datasets, n_methods = table.shape
-    ranks = stats.rankdata(-table, axis=1)
-    if (ranks == ranks[0, 0]).all():  # Friedman's statistic is 0 / 0 where everything is tied
-        statistic, p_value = 0.0, 1.0
-    else:
-        friedman = stats.friedmanchisquare(*table.T)
-        statistic, p_value = float(friedman.statistic), float(friedman.pvalue)
+    ranks = table.rank(axis=1, ascending=False)
+    # Friedman's statistic is 0 / 0 where everything is tied.
+    is_tied = np.ptp(ranks.to_numpy()) == 0
+    statistic, p_value = (0.0, 1.0) if is_tied else stats.friedmanchisquare(*figures.T)
     quantile = stats.studentized_range.ppf(1 - level, n_methods, np.inf) / np.sqrt(2)
     standard_error = np.sqrt(n_methods * (n_methods + 1) / (6 * n_datasets))
+    pairwise = np.asarray(posthoc_nemenyi_friedman(figures), dtype=float)
     return RankComparison(
-        average_ranks=ranks.mean(axis=0),
-        statistic=statistic,
-        p_value=p_value,
+        ranks.mean(),
+        float(statistic),
+        float(p_value),
         critical_difference=float(quantile * standard_error),
-        pairwise_p_values=np.asarray(posthoc_nemenyi_friedman(table), dtype=float),
+        pairwise_p_values=pd.DataFrame(pairwise, table.columns, table.columns),
+        data_sets=list(table.index),
     )

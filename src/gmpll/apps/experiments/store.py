@@ -65,26 +65,26 @@ class RunFolder:
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
+        #: The file that claims are made in, and where data sets lie that the catalogue lacks.
+        self.lock_file, self.data = self.path / "claims.lock", self.path / "data"
         if self.path.exists() and not self.path.is_dir():
             raise ExperimentError(f"{self.path} is a file; a run needs a folder.")
 
-    @property
-    def lock_file(self) -> Path:
-        """The file that claims are made in."""
-        return self.path / "claims.lock"
-
-    @property
-    def data(self) -> Path:
-        """Where the data sets lie that the catalogue does not know."""
-        return self.path / "data"
-
     def take_in(self, declaration: Declaration) -> Declaration:
         """Keep the files that a declaration names as archives; return it with their names."""
-        named = {name for item in declaration.experiments for name in item.datasets}
-        files = [n for n in named if names_a_file(n) and not (self.data / f"{n}{SUFFIX}").exists()]
-        names = {file: name_of(file) for file in sorted(files)}
-        for file, name in names.items():
-            kept, given = self.data / f"{name}{SUFFIX}", _archive(file, declaration)
+        names = {}
+        for file in sorted({name for item in declaration.experiments for name in item.datasets}):
+            if not names_a_file(file) or (self.data / f"{file}{SUFFIX}").exists():
+                continue
+            name = names[file] = name_of(file)
+            kept = self.data / f"{name}{SUFFIX}"
+            if is_archive(file):
+                read_own(Path(file))  # or say why it cannot be read
+                given = Path(file).read_bytes()
+            else:
+                of_file = (item for item in declaration.experiments if file in item.datasets)
+                columns, draws = declaration.tables.get(file, {}), all(item.p for item in of_file)
+                given = archive_of_table(Path(file), columns, draws=draws)
             if kept.exists() and kept.read_bytes() != given:
                 raise ExperimentError(
                     f"{self.path} holds results on another data set named {name}: choose another "
@@ -152,18 +152,16 @@ class RunFolder:
             with np.load(self.file_of(job), allow_pickle=False) as file:
                 arrays = {name: file[name] for name in file.files}
             facts = json.loads(arrays.pop("facts").tobytes())
-            good = facts.pop("format") == FORMAT_VERSION
-            facts.pop("job")
+            is_good = facts.pop("format") == FORMAT_VERSION and facts.pop("job") is not None
             result = Result(**arrays, facts=facts)
+            return result if is_good and _is_whole(result) else None
         except Exception:  # damage shows in a dozen kinds of exception
             # Not there, or damaged behind our back: either way the job has to be run.
             return None
-        return result if good and _is_whole(result) else None
 
     def load_all(self, jobs: Iterable[Job]) -> dict[str, Result]:
         """Return the results that there are, by job id."""
-        found = ((job.id, self.load(job)) for job in jobs)
-        return {job_id: result for job_id, result in found if result is not None}
+        return {job.id: result for job in jobs if (result := self.load(job)) is not None}
 
     def remove_leftovers(self) -> None:
         """Remove what killed processes had begun to write, but nothing that is being written."""
@@ -215,25 +213,13 @@ class RunFolder:
         return Declaration((*before.experiments, *added), variants)
 
 
-def _archive(file: str, declaration: Declaration) -> bytes:
-    """Return the content of an archive that can be read, or that of a table as an archive."""
-    if is_archive(file):
-        read_own(Path(file))
-        return Path(file).read_bytes()
-    of_file = (item for item in declaration.experiments if file in item.datasets)
-    columns = declaration.tables.get(file, {})
-    return archive_of_table(Path(file), columns, draws=all(item.p for item in of_file))
-
-
 def _is_whole(result: Result) -> bool:
     """Whether the arrays of a result fit together and its facts say how it ended."""
     arrays = [getattr(result, name) for name in _ARRAYS]
-    if not all(np.ndim(array) == 1 and array.dtype.kind in "iu" for array in arrays):
-        return False
-    facts = result.facts
-    said = all(isinstance(facts.get(name), str) for name in ("status", "error"))
-    if not said or result.failed:
-        return said
+    are_numbers = all(np.ndim(array) == 1 and array.dtype.kind in "iu" for array in arrays)
+    are_words = all(isinstance(result.facts.get(name), str) for name in ("status", "error"))
+    if not are_numbers or not are_words or result.failed:
+        return are_numbers and are_words
     return (
         len(result.predicted) == len(result.test_rows)
         and len(result.labels) in (0, len(result.train_rows))

@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
 
 from gmpll.apps.experiments.statistics import (
+    RankComparison,
     friedman_nemenyi,
     outcome,
     paired_t_test,
@@ -31,7 +32,6 @@ ALPHA = 0.05
 _ROUNDING = 1e-12
 #: What the ranking shows of every method; it ranks by the first, else by the last.
 RANKED_MEASURES = ("inductive", "transductive", "candidate_lift")
-_VERDICTS = ("win", "tie", "loss")
 _TEST_FACTS = ["pairs", "lead", "p_value", "verdict", "corrected_p_value", "corrected_verdict"]
 _STATISTICS = ("n_samples", "n_features", "n_classes", "mean_candidates")
 _JOB = [*METHOD_IN_SETTING, "parameter", "value"]
@@ -79,22 +79,18 @@ def sensitivity_facts(scores: pd.DataFrame, infos: Sequence[DatasetInfo]) -> pd.
     Beside it stand ``formula`` (for r: what the paper's formula gives) and ``paper_best`` (the
     value that the paper found best); NaN where there is none.
     """
-    known = {info.name: info for info in infos}
-    best_in_paper: dict[str, Mapping[str, float]] = {"beta": paper.BETA, "r": paper.R_BEST}
+    sizes = {info.name: (info.mean_candidates, info.n_classes) for info in infos}
+    in_paper: dict[str, Mapping[str, float]] = {"beta": paper.BETA, "r": paper.R_BEST}
     summary = fold_summary(of_experiment(scores, "sensitivity"), _JOB, "inductive")
-    summary["formula"] = [_r_by_formula(row, known.get(row.dataset)) for row in rows_of(summary)]
-    summary["paper_best"] = [
-        best_in_paper.get(row.parameter, {}).get(row.dataset) for row in rows_of(summary)
-    ]
-    return summary.astype({"formula": float, "paper_best": float})
-
-
-def _r_by_formula(row: Any, info: DatasetInfo | None) -> int | None:
-    if row.parameter != "r" or info is None:
-        return None
-    is_controlled = not math.isnan(row.p) and not math.isnan(row.r)
-    mean_size = 1 + row.p * row.r if is_controlled else info.mean_candidates
-    return None if mean_size is None else set_size_rule(mean_size, info.n_classes)
+    formula, best = list[float](), list[float]()
+    for row in rows_of(summary):
+        own, n_classes = sizes.get(row.dataset, (None, 0))
+        drawn = 1 + row.p * row.r
+        size = own if math.isnan(drawn) else drawn
+        is_known = row.parameter == "r" and n_classes > 0
+        formula.append(set_size_rule(size, n_classes) if is_known and size else math.nan)
+        best.append(in_paper.get(row.parameter, {}).get(row.dataset, math.nan))
+    return summary.assign(formula=formula, paper_best=best)
 
 
 def time_facts(scores: pd.DataFrame) -> pd.DataFrame:
@@ -105,9 +101,9 @@ def time_facts(scores: pd.DataFrame) -> pd.DataFrame:
     testing = fold_summary(timing, METHOD_IN_SETTING, "predict_seconds")
     facts = running.rename(columns={"mean": "running_mean", "std": "running_std"})
     facts["testing_mean"], facts["testing_std"] = testing["mean"], testing["std"]
-    ours = facts["method"] == OURS
+    ours = facts["dataset"].where(facts["method"] == OURS)
     for name, printed in (("running", paper.RUNNING_SECONDS), ("testing", paper.TESTING_SECONDS)):
-        facts[f"paper_{name}"] = facts["dataset"].map(printed).astype(float).where(ours)
+        facts[f"paper_{name}"] = ours.map(printed).astype(float)
     return facts
 
 
@@ -224,16 +220,18 @@ def win_tie_loss_facts(scores: pd.DataFrame) -> pd.DataFrame:
     """
     controlled = of_experiment(scores, "controlled")
     tests = _tests_against_ours(controlled, "inductive")
-    counted = [f"{prefix}{verdict}" for prefix in ("", "corrected_") for verdict in _VERDICTS]
+    counted = [
+        f"{prefix}{verdict}" for prefix in ("", "corrected_") for verdict in paper.Counts._fields
+    ]
     for name in counted:
         prefix, _, verdict = name.rpartition("_")
         tests[name] = tests[f"{prefix}_verdict" if prefix else "verdict"] == verdict
     facts = tests.groupby(["dataset", "method"], sort=False)[counted].sum().reset_index()
-    facts["configurations"] = facts[list(_VERDICTS)].sum(axis=1)
+    facts["configurations"] = facts[list(paper.Counts._fields)].sum(axis=1)
     configurations = controlled.drop_duplicates(SETTING).groupby("dataset").size()
     facts["expected"] = facts["dataset"].map(configurations)
     printed = [paper.WIN_TIE_LOSS.get((row.dataset, row.method)) for row in rows_of(facts)]
-    for verdict in _VERDICTS:
+    for verdict in paper.Counts._fields:
         facts[f"paper_{verdict}"] = [getattr(counts, verdict, math.nan) for counts in printed]
     return facts
 
@@ -251,44 +249,20 @@ def _tests_against_ours(scores: pd.DataFrame, measure: str, *, sign: float = 1.0
             continue
         for method in by_fold.columns.difference([ours, *BASELINES], sort=False):
             pair = sign * by_fold[[ours, method]].dropna()
-            compared = _compared(pair[ours], pair[method], test_share=1 / max(2, n_folds))
-            rows.append(dict(zip(METHOD_IN_SETTING, (*setting, method), strict=True)) | compared)
+            row = dict(zip(METHOD_IN_SETTING, (*setting, method), strict=True))
+            row |= {"pairs": len(pair), "lead": float((pair[ours] - pair[method]).mean())}
+            for prefix, test_share in (("", 0.0), ("corrected_", 1 / max(2, n_folds))):
+                test = paired_t_test(pair[ours], pair[method], test_share=test_share)
+                # One pair is no comparison, not even a tie.
+                verdict = outcome(test, level=ALPHA) if len(pair) > 1 else ""
+                row |= {f"{prefix}p_value": test.p_value, f"{prefix}verdict": verdict}
+            rows.append(row)
     tests = pd.DataFrame(rows, columns=[*METHOD_IN_SETTING, *_TEST_FACTS])
     # Without a single test the columns have no type, and could not be joined to any.
     return tests.astype({"p": float, "r": float, "lead": float, "p_value": float})
 
 
-def _compared(ours: pd.Series, theirs: pd.Series, *, test_share: float) -> dict[str, Any]:
-    facts: dict[str, Any] = {"pairs": len(ours), "lead": float((ours - theirs).mean())}
-    if len(ours) < 2:  # one pair is no comparison, not even a tie
-        return {**facts, "verdict": "", "corrected_verdict": ""}
-    for prefix, test in (
-        ("", paired_t_test(ours, theirs)),
-        ("corrected_", paired_t_test(ours, theirs, test_share=test_share)),
-    ):
-        facts[f"{prefix}p_value"] = test.p_value
-        facts[f"{prefix}verdict"] = outcome(test, level=ALPHA)
-    return facts
-
-
-@dataclass(frozen=True)
-class RankFacts:
-    """Average ranks of methods over data sets, with Friedman's and Nemenyi's tests.
-
-    Without the methods and data sets that are left out, every method has a figure on every data
-    set. Ranks further apart than the critical difference differ significantly.
-    """
-
-    average_ranks: pd.Series  # 1 is best; sorted
-    pairwise_p_values: pd.DataFrame
-    critical_difference: float
-    p_value: float
-    data_sets: list[str]
-    left_out_methods: list[str]
-    left_out_data_sets: list[str]
-
-
-def rank_facts(scores: pd.DataFrame, experiment: str, measure: str) -> RankFacts | None:
+def rank_facts(scores: pd.DataFrame, experiment: str, measure: str) -> RankComparison | None:
     """Rank the methods over the data sets of an experiment.
 
     A data set of the controlled experiment counts once, with the mean over its configurations:
@@ -299,14 +273,10 @@ def rank_facts(scores: pd.DataFrame, experiment: str, measure: str) -> RankFacts
     block = _without_gaps(matrix)
     if block.shape[0] < 2 or block.shape[1] < 3:
         return None
-    ranked = friedman_nemenyi(block, level=ALPHA)
-    ranks = pd.Series(ranked.average_ranks, index=block.columns)
-    return RankFacts(
-        average_ranks=ranks.sort_values(kind="stable"),
-        pairwise_p_values=pd.DataFrame(ranked.pairwise_p_values, block.columns, block.columns),
-        critical_difference=ranked.critical_difference,
-        p_value=ranked.p_value,
-        data_sets=list(block.index),
+    found = friedman_nemenyi(block, level=ALPHA)
+    return replace(
+        found,
+        average_ranks=found.average_ranks.sort_values(kind="stable"),
         left_out_methods=[m for m in matrix.columns if m not in block.columns],
         left_out_data_sets=[d for d in matrix.index if d not in block.index],
     )

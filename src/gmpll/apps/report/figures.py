@@ -13,16 +13,16 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import MaxNLocator
 
+from gmpll.apps.experiments.statistics import RankComparison
 from gmpll.apps.pages.svg import DRAWING_STYLE, INK, PALETTE, to_svg
-from gmpll.apps.report.facts import ALPHA, RankFacts
-from gmpll.apps.report.layouts import counted, setting_name
+from gmpll.apps.report.facts import ALPHA
+from gmpll.apps.report.layouts import counted, in_order, setting_name
 from gmpll.apps.report.names import (
     BASELINES,
     COMPARED,
     DEFAULT,
     OURS,
     data_set_name,
-    ordered_data_sets,
     ordered_methods,
 )
 from gmpll.apps.report.scores_table import SETTING, groups_of, rows_of
@@ -167,10 +167,7 @@ def curve_figure(facts: pd.DataFrame, r: int) -> Drawing:
         f"Inductive accuracy on the controlled sets over p, with r = {r} false "
         f"candidate{'s' if r > 1 else ''}. Bars: standard deviation over the folds; lines are "
         "moved sideways a little so that they do not hide each other.",
-        [
-            (data_set_name(name), part[part["dataset"] == name])
-            for name in ordered_data_sets(part["dataset"])
-        ],
+        [(data_set_name(name), group) for (name,), group in groups_of(in_order(part), ["dataset"])],
         "p",
         "share p of partially labelled rows",
         0.045,
@@ -180,11 +177,7 @@ def curve_figure(facts: pd.DataFrame, r: int) -> Drawing:
 def _dot_figure(part: pd.DataFrame, r: int) -> Drawing:
     """Draw accuracy by method: a panel per data set, a row per method."""
     methods = ordered_methods(part["method"])
-    panels = [
-        (key, group)
-        for name in ordered_data_sets(part["dataset"])
-        for key, group in groups_of(part[part["dataset"] == name], ["dataset", "p"])
-    ]
+    panels = list(groups_of(in_order(part), ["dataset", "p"]))
     name, title = f"curves-r{r}", f"Accuracy by method, r = {r}"
     with rc_context(DRAWING_STYLE):
         height = 0.7 + 0.21 * len(methods)
@@ -220,7 +213,7 @@ def sensitivity_figure(facts: pd.DataFrame, parameter: str, symbol: str) -> Draw
     )
 
 
-def rank_figure(facts: RankFacts, name: str, title: str) -> Drawing:
+def rank_figure(facts: RankComparison, name: str, title: str) -> Drawing:
     """Draw a critical-difference diagram: methods that a bar joins do not differ."""
     from scikit_posthocs import critical_difference_diagram
 

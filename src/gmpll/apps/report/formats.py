@@ -5,34 +5,36 @@ from collections.abc import Callable
 
 from gmpll.apps.pages.tables import Cell, Table
 
-_LATEX = {
-    "\\": r"\textbackslash{}",
-    "&": r"\&",
-    "%": r"\%",
-    "$": r"\$",
-    "#": r"\#",
-    "_": r"\_",
-    "{": r"\{",
-    "}": r"\}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "±": r"$\pm$",
-    "•": r"$\bullet$",
-    "∘": r"$\circ$",
-    "\N{MINUS SIGN}": r"$-$",
-    "\N{MULTIPLICATION SIGN}": r"$\times$",
-    "\N{EN DASH}": "--",
-    "β": r"$\beta$",
-    "\N{THIN SPACE}": r"\,",
-    "\n": " ",
-}
+_LATEX = str.maketrans(
+    {
+        "\\": r"\textbackslash{}",
+        "&": r"\&",
+        "%": r"\%",
+        "$": r"\$",
+        "#": r"\#",
+        "_": r"\_",
+        "{": r"\{",
+        "}": r"\}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+        "±": r"$\pm$",
+        "•": r"$\bullet$",
+        "∘": r"$\circ$",
+        "\N{MINUS SIGN}": r"$-$",
+        "\N{MULTIPLICATION SIGN}": r"$\times$",
+        "\N{EN DASH}": "--",
+        "β": r"$\beta$",
+        "\N{THIN SPACE}": r"\,",
+        "\n": " ",
+    }
+)
 
 
 def latex_text(text: str) -> str:
     """Escape text for LaTeX."""
-    return "".join(_LATEX.get(character, character) for character in text)
+    return text.translate(_LATEX)
 
 
 def markdown_text(text: str) -> str:
@@ -52,22 +54,18 @@ def to_markdown(table: Table) -> str:
     """Return a table as Markdown, with its title and notes."""
     header = [markdown_text(title) or " " for title in table.header]
     alignment = [":--"] + [":--" if table.is_text else "--:"] * (len(header) - 1)
-    lines = [f"**{markdown_text(table.title)}**", "", _markdown_row(header)]
-    lines.append(_markdown_row(alignment))
+    rows = [header, alignment]
     for row in table.rows:
-        cells = [_cell(cell, markdown_text, "**%s**", "%s<br>%s") for cell in row.cells]
-        lines.append(_markdown_row(cells))
+        rows.append([_cell(cell, markdown_text, "**%s**", "%s<br>%s") for cell in row.cells])
+    lines = [f"**{markdown_text(table.title)}**", "", *(f"| {' | '.join(row)} |" for row in rows)]
     lines += [part for note in table.notes for part in ("", markdown_text(note))]
     return "\n".join(lines) + "\n"
-
-
-def _markdown_row(cells: list[str]) -> str:
-    return f"| {' | '.join(cells)} |"
 
 
 def to_latex(table: Table) -> str:
     """Return a table as a LaTeX ``table`` environment; it needs the package ``booktabs``."""
     columns = "l" + ("l" if table.is_text else "c") * (len(table.header) - 1)
+    two_lines = r"\shortstack{%s\\{\scriptsize %s}}"
     lines = [
         r"\begin{table}[htbp]",
         r"\centering",
@@ -81,17 +79,14 @@ def to_latex(table: Table) -> str:
     for row in table.rows:
         if row.is_apart:
             lines.append(r"\midrule")
-        lines.append(" & ".join(_latex_cell(cell) for cell in row.cells) + r" \\")
+        cells = [_cell(cell, latex_text, r"\textbf{%s}", two_lines) for cell in row.cells]
+        # A cell that begins with a bracket would be read as an argument of the line break before.
+        cells = [f"{{}}{text}" if text.startswith("[") else text for text in cells]
+        lines.append(" & ".join(cells) + r" \\")
     lines += [r"\bottomrule", r"\end{tabular}"]
     lines += [rf"\par\smallskip {{\footnotesize {latex_text(note)}}}" for note in table.notes]
     lines.append(r"\end{table}")
     return "\n".join(lines) + "\n"
-
-
-def _latex_cell(cell: Cell) -> str:
-    text = _cell(cell, latex_text, r"\textbf{%s}", r"\shortstack{%s\\{\scriptsize %s}}")
-    # A cell that begins with a bracket would be read as an argument of the line break before it.
-    return f"{{}}{text}" if text.startswith("[") else text
 
 
 def _cell(cell: Cell, escaped: Callable[[str], str], strong: str, lines: str) -> str:

@@ -1,16 +1,17 @@
 """From facts to laid-out tables, one function per table."""
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import pandas as pd
 
+from gmpll.apps.experiments.statistics import RankComparison
 from gmpll.apps.pages.tables import MISSING, Cell, Row, Table, count, difference, figure, number
 from gmpll.apps.report import paper
-from gmpll.apps.report.facts import RANKED_MEASURES, RankFacts
+from gmpll.apps.report.facts import RANKED_MEASURES
 from gmpll.apps.report.names import (
     BASELINES,
     DEFAULT,
@@ -39,14 +40,16 @@ def setting_name(data_set: str, p: float, r: float, method: str = OURS) -> str:
     return name if method == OURS else f"{name}, {method}"
 
 
-def _row(*texts: str) -> Row:
-    return Row([*map(Cell, texts)])
+def in_order(facts: pd.DataFrame) -> pd.DataFrame:
+    """Sort facts by data set, and leave those of a data set in their order."""
+    place = ordered_data_sets(facts["dataset"]).index
+    return facts.sort_values("dataset", key=lambda names: names.map(place), kind="stable")
 
 
 def _table(
     name: str,
     header: list[str],
-    rows: list[Row],
+    rows: Iterable[Row | Iterable[str]],
     facts: pd.DataFrame,
     notes: Sequence[str] = (),
     *,
@@ -57,13 +60,14 @@ def _table(
 ) -> Table:
     """Give a table its title, that of its name or of its kind, with the words filled in."""
     title = TEXTS["titles"][kind or name].format(**words)
-    return Table(name, title, header, rows, facts, list(notes), is_text, is_long)
+    laid = [row if isinstance(row, Row) else Row([*map(Cell, row)]) for row in rows]
+    return Table(name, title, header, laid, facts, list(notes), is_text, is_long)
 
 
 def overview_table(facts: pd.DataFrame) -> Table:
     """Lay out what was run."""
     header = ["Experiment", "Data sets", *(name.capitalize() for name in facts.columns[2:])]
-    rows = [_row(row.experiment, *map(count, row[2:])) for row in rows_of(facts)]
+    rows = [(row.experiment, *map(count, row[2:])) for row in rows_of(facts)]
     return _table("overview", header, rows, facts)
 
 
@@ -74,18 +78,18 @@ def counted(number: float, thing: str) -> str:
 
 def ranking_table(facts: pd.DataFrame) -> Table:
     """Lay out the headline: methods by average rank, with their means over data sets."""
-    names = [name for name in RANKED_MEASURES if facts[name].notna().any()]
-    shown = {name: TEXTS["titles"][name].format(where="") for name in names}
+    titles = {name: TEXTS["titles"][name].format(where="") for name in RANKED_MEASURES}
+    shown = {name: titles[name] for name in titles if facts[name].notna().any()}
     best = {name: facts.loc[facts["average_rank"].notna(), name].max() for name in shown}
-    rows: list[Row] = []
+    rows, was_ranked = list[Row](), False
     for row in rows_of(facts):
         is_ranked = not math.isnan(row.average_rank)
         cells = [Cell(row.method), Cell(number(row.average_rank, 2))]
         for name in shown:
             value = getattr(row, name)
             cells.append(Cell(number(value), strong=is_ranked and value >= best[name]))
-        is_first_unranked = not is_ranked and bool(rows) and rows[-1].cells[1].text != MISSING
-        rows.append(Row(cells, is_apart=is_first_unranked))
+        rows.append(Row(cells, is_apart=was_ranked and not is_ranked))
+        was_ranked = is_ranked
     sets = counted(facts["data_sets"].iloc[0], "data set")
     header = ["Method", "Average rank", *shown.values()]
     return _table("ranking", header, rows, facts, [_NOTES["ranking"]], sets=sets)
@@ -96,8 +100,17 @@ def data_table(facts: pd.DataFrame) -> Table:
     columns = {"n_samples": "Rows", "n_features": "Features", "n_classes": "Labels"}
     if facts["mean_candidates"].notna().any():
         columns["mean_candidates"] = "Mean candidates"
-    ordered = facts.set_index("dataset").loc[ordered_data_sets(facts["dataset"])].reset_index()
-    rows = [_data_row(row, list(columns)) for row in rows_of(ordered)]
+    ordered, rows = in_order(facts), list[Row]()
+    for row in rows_of(ordered):
+        cells = [Cell(data_set_name(row.dataset), detail=row.task)]
+        for statistic in columns:
+            shown = partial(number, decimals=2) if statistic == "mean_candidates" else count
+            ours, printed = (
+                shown(getattr(row, statistic)),
+                shown(getattr(row, f"paper_{statistic}")),
+            )
+            cells.append(Cell(ours, detail=f"paper {printed}" * (printed not in (MISSING, ours))))
+        rows.append(Row(cells))
     differs = any(cell.detail for row in rows for cell in row.cells[1:])
     notes = [_NOTES["paper_below"]] if differs else []
     if facts["mean_candidates"].isna().any():
@@ -106,26 +119,11 @@ def data_table(facts: pd.DataFrame) -> Table:
     return _table("data", header, rows, ordered, notes)
 
 
-def _data_row(row: Any, statistics: Sequence[str]) -> Row:
-    cells = [Cell(data_set_name(row.dataset), detail=getattr(row, "task", ""))]
-    for statistic in statistics:
-        ours, printed = (
-            number(value, 2) if statistic == "mean_candidates" else count(value)
-            for value in (getattr(row, statistic), getattr(row, f"paper_{statistic}"))
-        )
-        differs = printed not in (MISSING, ours)
-        cells.append(Cell(ours, detail=f"paper {printed}" if differs else ""))
-    return Row(cells)
-
-
 def curve_table(facts: pd.DataFrame, r: int) -> Table:
     """Lay out the accuracies behind the figure of one r."""
-    part = facts[facts["r"] == r]
-    name_of = "{0}, p = {1:g}".format
-    notes = [_NOTES["spread"]]
-    return _table_by_setting(
-        f"curves-r{r}", part, ["p"], name_of, _summary_cell, notes, apart=True, kind="curves", r=r
-    )
+    part, name_of = facts[facts["r"] == r], "{0}, p = {1:g}".format
+    words: dict[str, Any] = {"apart": True, "kind": "curves", "r": r}
+    return _table_by_setting(f"curves-r{r}", part, ["p"], name_of, _summary_cell, **words)
 
 
 def _table_by_setting(
@@ -134,32 +132,28 @@ def _table_by_setting(
     keys: Sequence[str],
     name_of: Callable[..., str],
     cell_of: Callable[[Any], Cell],
-    notes: list[str],
+    notes: Sequence[str] = (),
     *,
     apart: bool = False,
     is_long: bool = True,
     **words: Any,
 ) -> Table:
     """Lay out a row per data set and keys, and a cell per method; what is not there has a dash."""
-    methods = ordered_methods(facts["method"])
-    rows: list[Row] = []
-    for data_set in ordered_data_sets(facts["dataset"]):
-        part = facts[facts["dataset"] == data_set]
-        for place, (key, group) in enumerate(groups_of(part, keys)):
-            by_method = {row.method: cell_of(row) for row in rows_of(group)}
-            cells = [by_method.get(method, Cell(MISSING)) for method in methods]
-            is_apart = apart and place == 0 and bool(rows)
-            rows.append(Row([Cell(name_of(data_set_name(data_set), *key)), *cells], is_apart))
-    header = ["Data set", *methods]
-    return _table(name, header, rows, facts, notes, is_long=is_long, **words)
+    methods, rows, above = ordered_methods(facts["method"]), list[Row](), None
+    for (data_set, *key), group in groups_of(in_order(facts), ["dataset", *keys]):
+        cells = {row.method: cell_of(row) for row in rows_of(group)}
+        found = [cells.get(method, Cell(MISSING)) for method in methods]
+        is_apart = apart and above not in (None, data_set)
+        rows.append(Row([Cell(name_of(data_set_name(data_set), *key)), *found], is_apart))
+        above = data_set
+    notes = [*notes, _NOTES["spread"]]
+    return _table(name, ["Data set", *methods], rows, facts, notes, is_long=is_long, **words)
 
 
-def _summary_cell(
-    row: Any, decimals: int = 3, *, is_best: bool = False, unit: str = "folds"
-) -> Cell:
+def _summary_cell(row: Any, decimals: int = 3, *, unit: str = "folds", **more: Any) -> Cell:
     missing = "failed" if row.failed else MISSING
     text = figure(row.mean, row.std, decimals) if row.measured else missing
-    return Cell(text, note=_fold_note(row, unit), strong=is_best)
+    return Cell(text, note=_fold_note(row, unit), **more)
 
 
 def _fold_note(row: Any, unit: str = "folds") -> str:
@@ -170,7 +164,7 @@ def _compared_cell(row: Any, decimals: int = 3) -> Cell:
     mark = _MARKS.get(row.verdict, "")
     if mark and row.corrected_verdict != row.verdict:
         mark = f"({mark})"
-    return replace(_summary_cell(row, decimals, is_best=bool(row.best)), mark=mark)
+    return _summary_cell(row, decimals, strong=bool(row.best), mark=mark)
 
 
 _error_cell = partial(_compared_cell, decimals=2)
@@ -178,35 +172,33 @@ _error_cell = partial(_compared_cell, decimals=2)
 
 def win_tie_loss_table(facts: pd.DataFrame, *, corrected: bool) -> Table:
     """Lay out win/tie/loss counts by one of the two tests, with the paper's below."""
-    prefix = "corrected_" if corrected else ""
-    columns = [f"{prefix}{verdict}" for verdict in ("win", "tie", "loss")]
-    methods = ordered_methods(facts["method"])
+    methods, prefix = ordered_methods(facts["method"]), "corrected_" if corrected else ""
+    ours, theirs = (
+        [f"{by}{verdict}" for verdict in paper.Counts._fields] for by in (prefix, "paper_")
+    )
+
+    def cell(part: pd.DataFrame) -> Cell:
+        if part.empty:
+            return Cell(MISSING)
+        printed = part[theirs].dropna()
+        compared, expected = int(part["configurations"].sum()), int(part["expected"].sum())
+        return Cell(
+            str(paper.Counts(*part[ours].sum().astype(int))),
+            detail=str(paper.Counts(*printed.sum().astype(int))) if len(printed) else "",
+            note="" if compared == expected else f"{compared} of {expected} sets",
+        )
 
     def row(name: str, part: pd.DataFrame, *, is_apart: bool = False) -> Row:
         parts = [*(part[part["method"] == method] for method in methods), part]
-        return Row([Cell(name), *(_counts_cell(p, columns) for p in parts)], is_apart)
+        return Row([Cell(name), *map(cell, parts)], is_apart)
 
-    rows = [
-        row(data_set_name(data_set), facts[facts["dataset"] == data_set])
-        for data_set in ordered_data_sets(facts["dataset"])
-    ]
+    by_set = groups_of(in_order(facts), ["dataset"])
+    rows = [row(data_set_name(data_set), part) for (data_set,), part in by_set]
     rows.append(row("sum", facts, is_apart=True))
     notes = [_NOTES["paper_counts"]] if facts["paper_win"].notna().any() else []
     notes += [_NOTES["plain_test"]] if corrected else []
     name = "win-tie-loss-corrected" if corrected else "win-tie-loss"
     return _table(name, ["Data set", *methods, "sum"], rows, facts, notes)
-
-
-def _counts_cell(part: pd.DataFrame, columns: Sequence[str]) -> Cell:
-    if part.empty:
-        return Cell(MISSING)
-    printed = part[["paper_win", "paper_tie", "paper_loss"]].dropna()
-    compared, expected = int(part["configurations"].sum()), int(part["expected"].sum())
-    return Cell(
-        str(paper.Counts(*(int(part[column].sum()) for column in columns))),
-        detail=str(paper.Counts(*(int(x) for x in printed.sum()))) if len(printed) else "",
-        note="" if compared == expected else f"{compared} of {expected} sets",
-    )
 
 
 def accuracy_table(facts: pd.DataFrame, measure: str) -> Table:
@@ -221,33 +213,35 @@ def accuracy_table(facts: pd.DataFrame, measure: str) -> Table:
         notes[0] += _NOTES["second_line"]
         notes += _not_run(ordered_methods(facts["method"]), data_sets, measure)
     notes.insert(1, _NOTES["spread"])
-    columns: dict[tuple[str, ...], str] = {(name,): data_set_name(name) for name in data_sets}
-    return _table_by_method(measure, facts, columns, _accuracy_cell, notes, where=where)
+    return _table_by_method(measure, facts, _accuracy_cell, notes, where=where)
 
 
 def _table_by_method(
     name: str,
     facts: pd.DataFrame,
-    columns: Mapping[tuple[str, ...], str],
     cell_of: Callable[[Any], Cell],
     notes: list[str],
+    of_rows: str = "{}",
     **words: Any,
 ) -> Table:
-    """Lay out a row per method and a cell per column: data set and, where there are any, rows.
+    """Lay out a row per method and a cell per data set and, where there are any, rows of it.
 
     Our methods, the compared ones and the baselines stand apart.
     """
-    keys = ["method", "dataset", *(["rows"] if "rows" in facts else [])]
-    cells = {tuple(getattr(row, key) for key in keys): cell_of(row) for row in rows_of(facts)}
-    rows: list[Row] = []
-    kind_above = ""
+    keys = ["dataset", *(["rows"] if "rows" in facts else [])]
+    columns = list(in_order(facts)[keys].drop_duplicates().itertuples(index=False, name=None))
+    cells = {
+        (row.method, *(getattr(row, key) for key in keys)): cell_of(row) for row in rows_of(facts)
+    }
+    rows, kind_above = list[Row](), ""
     for method in ordered_methods(facts["method"]):
         found = [cells.get((method, *column), Cell(MISSING)) for column in columns]
         own = method in (DEFAULT, OURS)
         kind = "baseline" if method in BASELINES else "own" if own else "compared"
         rows.append(Row([Cell(method), *found], is_apart=kind_above not in ("", kind)))
         kind_above = kind
-    return _table(name, ["Method", *columns.values()], rows, facts, notes, **words)
+    titles = (", ".join((data_set_name(of), *map(of_rows.format, part))) for of, *part in columns)
+    return _table(name, ["Method", *titles], rows, facts, notes, **words)
 
 
 def _accuracy_cell(row: Any) -> Cell:
@@ -260,8 +254,8 @@ def _accuracy_cell(row: Any) -> Cell:
 
 def error_table(facts: pd.DataFrame) -> Table:
     """Lay out the mean absolute errors of the real-world sets: a row per method."""
-    columns, notes = _parts_of_sets(facts, " rows"), [_marks_explained(facts), _NOTES["spread"]]
-    return _table_by_method("absolute-error-real-world", facts, columns, _error_cell, notes)
+    name, notes = "absolute-error-real-world", [_marks_explained(facts), _NOTES["spread"]]
+    return _table_by_method(name, facts, _error_cell, notes, of_rows="{} rows")
 
 
 def crowd_table(facts: pd.DataFrame) -> Table:
@@ -270,25 +264,15 @@ def crowd_table(facts: pd.DataFrame) -> Table:
     notes += [_NOTES["unnamed"]] if "cifar10n" in set(facts["dataset"]) else []
 
     def cell(row: Any) -> Cell:
-        return _summary_cell(row, is_best=row.best, unit="random states")
+        return _summary_cell(row, strong=row.best, unit="random states")
 
-    return _table_by_method("crowd", facts, _parts_of_sets(facts), cell, notes)
-
-
-def _parts_of_sets(facts: pd.DataFrame, suffix: str = "") -> dict[tuple[str, ...], str]:
-    """Name the columns of a table that has one for every part of every data set."""
-    parts = [
-        (data_set, rows)
-        for data_set in ordered_data_sets(facts["dataset"])
-        for rows in facts.loc[facts["dataset"] == data_set, "rows"].unique()
-    ]
-    return {(name, rows): f"{data_set_name(name)}, {rows}{suffix}" for name, rows in parts}
+    return _table_by_method("crowd", facts, cell, notes)
 
 
 def error_by_setting_table(facts: pd.DataFrame) -> Table:
     """Lay out the mean absolute errors of the controlled sets: a row per configuration."""
     name_of = "{0} (p = {2:g}, r = {3:g}), {1} rows".format
-    keys, notes = ["rows", "p", "r"], [_marks_explained(facts), _NOTES["spread"]]
+    keys, notes = ["rows", "p", "r"], [_marks_explained(facts)]
     return _table_by_setting("absolute-error-controlled", facts, keys, name_of, _error_cell, notes)
 
 
@@ -308,10 +292,10 @@ def _listed(what: str, names: Collection[str]) -> list[str]:
     return [f"{what}: {', '.join(names)}."] if names else []
 
 
-def rank_table(facts: RankFacts, name: str, sets: str) -> Table:
+def rank_table(facts: RankComparison, name: str, sets: str) -> Table:
     """Lay out the average ranks behind a critical-difference diagram."""
     ranks = facts.average_ranks
-    rows = [_row(str(method), number(rank, 2)) for method, rank in ranks.items()]
+    rows = [(str(method), number(rank, 2)) for method, rank in ranks.items()]
     n_sets, width = len(facts.data_sets), facts.critical_difference
     frame = pd.DataFrame({"method": ranks.index, "average_rank": ranks.to_numpy()}).assign(
         critical_difference=width, friedman_p_value=facts.p_value, datasets=n_sets
@@ -332,12 +316,10 @@ def sensitivity_table(part: pd.DataFrame, parameter: str, symbol: str) -> Table:
     rows = []
     for (data_set, p, r, method), group in groups_of(part, ["dataset", "p", "r", "method"]):
         best = group["mean"].max()
-        cells = {row.value: _summary_cell(row, is_best=row.mean >= best) for row in rows_of(group)}
-        laid = [Cell(setting_name(data_set, p, r, method))]
-        laid += [cells.get(value, Cell(MISSING)) for value in values]
-        for reference in group[list(references)].iloc[0]:
-            laid.append(Cell(MISSING if math.isnan(reference) else f"{reference:g}"))
-        rows.append(Row(laid))
+        cells = {row.value: _summary_cell(row, strong=row.mean >= best) for row in rows_of(group)}
+        printed = (MISSING if math.isnan(x) else f"{x:g}" for x in group[list(references)].iloc[0])
+        laid = [cells.get(value, Cell(MISSING)) for value in values]
+        rows.append(Row([Cell(setting_name(data_set, p, r, method)), *laid, *map(Cell, printed)]))
     notes = [_NOTES["best_of_row"], *([_NOTES["formula"]] if parameter == "r" else [])]
     header = ["Data set", *(f"{symbol} = {v:g}" for v in values), *references.values()]
     name = f"sensitivity-{parameter}"
@@ -347,17 +329,15 @@ def sensitivity_table(part: pd.DataFrame, parameter: str, symbol: str) -> Table:
 def time_table(part: pd.DataFrame) -> Table:
     """Lay out GM-PLL's times beside the paper's."""
     rows = []
-    for data_set in ordered_data_sets(part["dataset"]):
-        for row in rows_of(part[part["dataset"] == data_set]):
-            name = setting_name(row.dataset, row.p, row.r, row.method)
-            cells = [Cell(name, note=_fold_note(row))]
-            for ours, std, printed in (
-                (row.running_mean, row.running_std, row.paper_running),
-                (row.testing_mean, row.testing_std, row.paper_testing),
-            ):
-                texts = (_seconds(ours, std), _seconds(printed), _ratio(printed, ours))
-                cells += map(Cell, texts)
-            rows.append(Row(cells))
+    for row in rows_of(in_order(part)):
+        name = setting_name(row.dataset, row.p, row.r, row.method)
+        cells = [Cell(name, note=_fold_note(row))]
+        for ours, std, printed in (
+            (row.running_mean, row.running_std, row.paper_running),
+            (row.testing_mean, row.testing_std, row.paper_testing),
+        ):
+            cells += map(Cell, (_seconds(ours, std), _seconds(printed), _ratio(printed, ours)))
+        rows.append(Row(cells))
     header = ["Data set", "Running", "paper", "ratio", "Testing", "paper", "ratio"]
     notes = [_NOTES["times"], _NOTES["ratio"].format(machine=paper.TIMING_MACHINE)]
     return _table("times", header, rows, part, notes)
@@ -365,10 +345,8 @@ def time_table(part: pd.DataFrame) -> Table:
 
 def times_of_methods_table(facts: pd.DataFrame) -> Table:
     """Lay out the running time of every method."""
-    keys, notes = ["p", "r"], [_NOTES["spread"]]
-    return _table_by_setting(
-        "times-of-methods", facts, keys, setting_name, _time_cell, notes, is_long=False
-    )
+    name, keys = "times-of-methods", ["p", "r"]
+    return _table_by_setting(name, facts, keys, setting_name, _time_cell, is_long=False)
 
 
 def _time_cell(row: Any) -> Cell:
@@ -396,9 +374,10 @@ def _ratio(theirs: float, ours: float) -> str:
 def incomplete_table(facts: pd.DataFrame) -> Table:
     """Lay out the groups that lack folds."""
     header = ["Setting", "Method", "Done", "Failed", "No result", "Folds"]
-    counts = facts[["done", "failed", "missing", "expected"]].map(count)
-    named = zip(map(_job_name, rows_of(facts)), facts["method"], counts.to_numpy(), strict=True)
-    rows = [_row(name, method, *found) for name, method, found in named]
+    rows = [
+        (_job_name(row), row.method, *map(count, (row.done, row.failed, row.missing, row.expected)))
+        for row in rows_of(facts)
+    ]
     return _table("incomplete", header, rows, facts, is_long=True)
 
 
@@ -407,7 +386,7 @@ def failure_table(facts: pd.DataFrame) -> Table:
     header = ["Setting", "Method", "Seed", "Fold", "Error"]
     nothing = "no error text was recorded"
     rows = [
-        _row(_job_name(row), row.method, f"{row.seed:g}", f"{row.fold:g}", row.error or nothing)
+        (_job_name(row), row.method, f"{row.seed:g}", f"{row.fold:g}", row.error or nothing)
         for row in rows_of(facts)
     ]
     return _table("failures", header, rows, facts, is_text=True)

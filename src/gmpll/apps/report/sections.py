@@ -41,6 +41,8 @@ def make_sections(scores: pd.DataFrame, infos: Sequence[DatasetInfo]) -> list[Se
         return [Section("overview", "Overview", ["The table of scores is empty."])]
     measures = [*paper.TABLE_NUMBERS, "candidate_lift"]
     ranking, incomplete = found.ranking(scores), found.incomplete_facts(scores)
+    real_world, controlled = (found.error_facts(scores, e) for e in ("real-world", "controlled"))
+    errors = layouts.error_table(real_world), layouts.error_by_setting_table(controlled)
     made = (
         _overview(scores, ranking),
         _data(scores, infos),
@@ -48,7 +50,7 @@ def make_sections(scores: pd.DataFrame, infos: Sequence[DatasetInfo]) -> list[Se
         _curves(scores),
         _win_tie_loss(scores),
         *(_accuracy(scores, measure) for measure in measures),
-        _errors(scores),
+        _section("absolute-error", errors),
         _ranks(scores),
         *(_sensitivity(scores, infos, parameter) for parameter in _SYMBOLS),
         _times(scores),
@@ -112,18 +114,18 @@ def _data(scores: pd.DataFrame, infos: Sequence[DatasetInfo]) -> Section:
 
 def _remarks(section: str, data_sets: Collection[str]) -> list[str]:
     """Return the remarks that are about one of the data sets, or about none at all."""
-
-    def speaks_of_them(sentence: str) -> bool:
+    remarks = []
+    for sentence in paper.REMARKS.get(section, []):
         named = {name for name, printed in paper.PRINTED_NAMES.items() if printed in sentence}
-        return not named or not named.isdisjoint(data_sets)
-
-    return [sentence for sentence in paper.REMARKS.get(section, []) if speaks_of_them(sentence)]
+        if not named or not named.isdisjoint(data_sets):
+            remarks.append(sentence)
+    return remarks
 
 
 def _curves(scores: pd.DataFrame) -> Section:
     controlled = of_experiment(scores, "controlled")
     facts = found.fold_summary(controlled, METHOD_IN_SETTING, "inductive")
-    numbers = sorted(int(r) for r in facts.loc[facts["measured"] > 0, "r"].dropna().unique())
+    numbers = sorted(facts.loc[facts["measured"] > 0, "r"].dropna().astype(int).unique())
     tables = [layouts.curve_table(facts, r) for r in numbers]
     drawings = [figures.curve_figure(facts, r) for r in numbers]
     words = "curves" if facts["p"].nunique() > 1 else ""
@@ -145,12 +147,6 @@ def _accuracy(scores: pd.DataFrame, measure: str) -> Section:
     if facts["paper_mean"].notna().any():
         return made
     return replace(made, title=made.title.removeprefix("Real-world sets: ").capitalize())
-
-
-def _errors(scores: pd.DataFrame) -> Section:
-    real_world = layouts.error_table(found.error_facts(scores, "real-world"))
-    controlled = layouts.error_by_setting_table(found.error_facts(scores, "controlled"))
-    return _section("absolute-error", [real_world, controlled])
 
 
 def _ranks(scores: pd.DataFrame) -> Section:

@@ -43,17 +43,15 @@ def write_report(
     infos = [*list_datasets(), *(own_infos(own) if own is not None else ())]
     sections = make_sections(checked_scores(scores), infos)
     formats = {"csv": to_csv, "md": to_markdown, "tex": to_latex}
+    files = {}
     for section in sections:
         for table in section.tables:
             for suffix, to_text in formats.items():
-                file = folder / "tables" / f"{table.name}.{suffix}"
-                write_atomically(file, to_text(table).encode())
+                files[f"tables/{table.name}.{suffix}"] = to_text(table)
         for drawing in section.drawings:
-            file = folder / "figures" / f"{drawing.name}.svg"
-            write_atomically(file, f"{drawing.svg}\n".encode())
+            files[f"figures/{drawing.name}.svg"] = f"{drawing.svg}\n"
     # The page comes last: where it stands, everything it links to stands too.
-    page = folder / "index.html"
-    text = render_template(
+    files["index.html"] = render_template(
         "gmpll.apps.report",
         "report.html",
         sections=sections,
@@ -61,8 +59,9 @@ def write_report(
         citation=paper.CITATION if set(scores["dataset"]) & paper.PRINTED_NAMES.keys() else "",
         max_rows=MAX_ROWS,
     )
-    write_atomically(page, text.encode())
-    return page
+    for name, text in files.items():
+        write_atomically(folder / name, text.encode())
+    return folder / "index.html"
 
 
 def write_run_report(run_dir: Path, scores: pd.DataFrame) -> Path:
