@@ -26,11 +26,10 @@ import pandas as pd
 
 from gmpll import PartialLabelClassifier
 from gmpll._progress import Outlook, listening, plan
-from gmpll.apps.tables.decided import resolve_decided
 from gmpll.apps.tables.guesses import guess_roles
 from gmpll.apps.tables.labels import Options
 from gmpll.apps.tables.output import write_folder
-from gmpll.apps.tables.resolving import prepare
+from gmpll.apps.tables.resolving import prepare, resolve_decided
 from gmpll.apps.tables.steps import disambiguation_steps
 from gmpll.apps.tables.tables import read_table
 from gmpll.datasets import make_partial_label_problem

@@ -18,9 +18,8 @@ from gmpll.apps.decisions.store import Decision
 from gmpll.apps.review.applying import apply_decisions
 from gmpll.apps.review.export import to_csv, to_label_studio
 from gmpll.apps.review.session import open_review
-from gmpll.apps.tables.decided import input_settings
 from gmpll.apps.tables.labels import Options
-from gmpll.apps.tables.saved import load_model, read_matching
+from gmpll.apps.tables.saved import input_settings, load_model, read_matching
 from gmpll.apps.tables.tables import Table
 
 

@@ -12,7 +12,7 @@ from gmpll.apps.tables.guesses import guess_roles
 from gmpll.apps.tables.labels import Options
 from gmpll.apps.tables.output import write_folder
 from gmpll.apps.tables.resolving import prepare, resolve
-from gmpll.apps.tables.saved import judged, load_model, predictions
+from gmpll.apps.tables.saved import load_model, predictions
 from gmpll.apps.tables.tables import read_table, table_from_frame
 
 
@@ -48,7 +48,7 @@ def test_it_predicts_what_the_command_does(folder):
     model = gmpll.load(folder)
     frame, truth = rows(30, seed=1)
     kept = load_model(folder)
-    saved = judged(kept, *predictions(kept, table_from_frame(frame)))
+    saved, _ = predictions(kept, table_from_frame(frame))
     assert model.predict(frame).tolist() == model.classes_[saved.labels].tolist()
     assert (model.predict(frame) == truth).mean() > 0.9
     shares = model.predict_proba(frame)

@@ -132,12 +132,11 @@ def disambiguate(
         from gmpll.apps.decisions.archive import check_not_under_review
         from gmpll.apps.progress import shown
         from gmpll.apps.tables import steps
-        from gmpll.apps.tables.decided import resolve_decided
         from gmpll.apps.tables.errors import counted
         from gmpll.apps.tables.guesses import guess_roles
         from gmpll.apps.tables.labels import options_of
         from gmpll.apps.tables.output import OWN_FILES, check_target, decisions_in, write_folder
-        from gmpll.apps.tables.resolving import prepare
+        from gmpll.apps.tables.resolving import prepare, resolve_decided
         from gmpll.apps.tables.tables import read_table
 
         chosen = options_of(given, options.split)

@@ -57,7 +57,7 @@ def predict(
         from gmpll.apps.progress import shown
         from gmpll.apps.tables.output import SUFFIX, check_suffix, write_table
         from gmpll.apps.tables.resolving import result_columns
-        from gmpll.apps.tables.saved import judged, load_model, model_file, predictions
+        from gmpll.apps.tables.saved import load_model, model_file, predictions
         from gmpll.apps.tables.steps import READING, WRITING, prediction_steps, steps_of_rows
         from gmpll.apps.tables.tables import read_table
 
@@ -72,7 +72,7 @@ def predict(
                 check_file(target, force=force)
             files = [Path(name) for name in options.split(features)]
             revise(steps_of_rows(*table.frame.shape))
-            found = judged(saved, *predictions(saved, table, files, id or ""))
+            found, _ = predictions(saved, table, files, id or "")
             columns = result_columns(found, saved.model.classes_, set(table.frame.columns))
             begin(WRITING)
             with atomic_write(target) as temporary:

@@ -11,7 +11,7 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -54,6 +54,11 @@ def check_not_under_review(folder: Path) -> None:
         pass
 
 
+def next_folder(folder: Path, name: str) -> Path:
+    """Return the first numbered folder of a name that is not there yet."""
+    return next(p for n in itertools.count(1) if not (p := folder / f"{name}-{n}").exists())
+
+
 @contextmanager
 def archiving(folder: Path, matching_file: str) -> Iterator[Callable[[Rows], Archived | None]]:
     """Give a function that moves decisions out of the way that do not fit the new rows.
@@ -64,16 +69,15 @@ def archiving(folder: Path, matching_file: str) -> Iterator[Callable[[Rows], Arc
 
     def make_room(after: Rows) -> Archived | None:
         path = folder / FILE_NAME
-        if not path.is_file():
-            return None
-        if _content(path)[0] == after.key():
+        if not path.is_file() or _content(path)[0] == after.key():
             return None
         check_not_under_review(folder)
         key, rows = _content(path)
         if key and not rows:  # a review that was opened and closed
             path.unlink()
             return None
-        earlier = _new_folder(folder)
+        earlier = next_folder(folder, EARLIER)
+        earlier.mkdir()
         moved.append(earlier)
         if (folder / matching_file).is_file():
             shutil.copy2(folder / matching_file, earlier / matching_file)
@@ -170,14 +174,6 @@ def _content(path: Path) -> tuple[str, int]:
 
 def _connected(path: Path) -> closing[sqlite3.Connection]:
     return closing(sqlite3.connect(path, timeout=_WAIT_SECONDS, isolation_level=None))
-
-
-def _new_folder(folder: Path) -> Path:
-    for number in itertools.count(1):
-        with suppress(FileExistsError):
-            (folder / f"{EARLIER}-{number}").mkdir()
-            break
-    return folder / f"{EARLIER}-{number}"
 
 
 def _move_decisions(source: Path, target: Path) -> None:

@@ -344,7 +344,17 @@ class Store:
             found = self._connection.execute(
                 "SELECT at, content FROM rematched WHERE base = ?", (base,)
             ).fetchone()
-            return None if found is None else _rematched(*found)
+            if found is None:
+                return None
+            try:
+                with np.load(io.BytesIO(found[1]), allow_pickle=False) as arrays:
+                    rematched = Rematched(found[0], **{name: arrays[name] for name in arrays.files})
+                kinds = [array.dtype.kind for array in rematched[1:]]
+                if kinds != ["i", "f", "i"]:
+                    raise ValueError(f"the arrays are of the kinds {kinds}")
+                return rematched
+            except Exception as error:  # damage shows in a dozen kinds of exception
+                raise _DamageError("the last matching in it is damaged") from error
 
 
 class _DamageError(ValueError):
@@ -358,15 +368,3 @@ def _entry(line: tuple[Any, ...]) -> Entry:
     if not all(isinstance(p, int) and p >= 0 for p in places) or not isinstance(margin, float):
         raise _DamageError(f"entry {number} of its log is damaged")
     return Entry(number, at, tab, row, version, Decision(action, code, name), *rest)
-
-
-def _rematched(at: str, content: bytes) -> Rematched:
-    try:
-        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-            found = Rematched(at, **{name: arrays[name] for name in arrays.files})
-        kinds = [array.dtype.kind for array in found[1:]]
-        if kinds != ["i", "f", "i"]:
-            raise ValueError(f"the arrays are of the kinds {kinds}")
-        return found
-    except Exception as error:  # damage shows in a dozen kinds of exception
-        raise _DamageError("the last matching in it is damaged") from error

@@ -83,11 +83,9 @@ def make_app(session: ReviewSession) -> Starlette:
     def decide(asked: dict[str, Any]) -> Response:
         row, tab = _whole(asked, "row"), _tab(asked.get("tab"))
         code = _whole(asked, "code") if asked.get("code") is not None else None
-        name = asked.get("name")
-        if name is not None and not isinstance(name, str):
-            raise RequestError("The name of a label is a text.")
+        name = None if asked.get("name") is None else _text(asked, "name", "label")
         decision = Decision(str(asked.get("action")), code, name)
-        version, reviewer = _whole(asked, "version"), _reviewer(asked)
+        version, reviewer = _whole(asked, "version"), _text(asked, "reviewer", "reviewer")
         try:
             session.decide(row, decision, seen_version=version, tab=tab, reviewer=reviewer)
         except ConflictError as error:
@@ -107,7 +105,9 @@ def make_app(session: ReviewSession) -> Starlette:
         at_least, tab = asked.get("at_least"), _tab(asked.get("tab"))
         if not isinstance(at_least, float):
             raise RequestError("at_least is a number between 0 and 1.")
-        accepted = session.accept_sure(at_least, tab=tab, reviewer=_reviewer(asked))
+        accepted = session.accept_sure(
+            at_least, tab=tab, reviewer=_text(asked, "reviewer", "reviewer")
+        )
         return shown(session.next_item(tab), accepted=accepted)
 
     def decisions(request: Request) -> Response:
@@ -140,12 +140,10 @@ def make_app(session: ReviewSession) -> Starlette:
         Route("/api/sure", lambda request: JSONResponse(session.sure_rows())),
         Route("/api/guidelines", lambda request: JSONResponse(session.guidelines)),
         Route("/api/export/{format}", export),
-        Route("/api/decide", _posted(decide), methods=["POST"]),
-        Route("/api/undo", _posted(undo), methods=["POST"]),
-        Route("/api/release", _posted(release), methods=["POST"]),
-        Route("/api/accept", _posted(accept), methods=["POST"]),
-        Route("/api/rematch", _posted(rematch), methods=["POST"]),
-        Route("/api/apply", _posted(apply), methods=["POST"]),
+        *[
+            Route(f"/api/{handle.__name__}", _posted(handle), methods=["POST"])
+            for handle in (decide, undo, release, accept, rematch, apply)
+        ],
     ]
     handlers: dict[Any, Callable[..., Any]] = dict.fromkeys([*_STATUS, HTTPException], _refused)
     return Starlette(routes=routes, exception_handlers=handlers)
@@ -186,10 +184,10 @@ def _whole(asked: dict[str, Any], name: str) -> int:
     return value
 
 
-def _reviewer(asked: dict[str, Any]) -> str:
-    name = asked.get("reviewer", "")
+def _text(asked: dict[str, Any], key: str, whose: str) -> str:
+    name = asked.get(key, "")
     if not isinstance(name, str):
-        raise RequestError("The name of a reviewer is a text.")
+        raise RequestError(f"The name of a {whose} is a text.")
     return name
 
 

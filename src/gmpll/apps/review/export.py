@@ -9,7 +9,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gmpll.apps.review.session import Result, ReviewSession
+from gmpll.apps.review.session import ReviewSession
 from gmpll.apps.tables.cells import escape_formula
 from gmpll.apps.tables.tables import read_json_records
 
@@ -56,23 +56,19 @@ def to_label_studio(session: ReviewSession) -> str:
     parts = [part for annotation in annotations for part in _dicts(annotation.get("result"))]
     first = next((part for part in parts if part.get("type") == "choices"), _CHOICE)
     choice = {"type": "choices", **{name: str(first.get(name)) for name in _CHOICE}}
-    pairs = zip_longest(session.results(), tasks)
-    return _as_json([_label_studio_task(result, task, choice) for result, task in pairs])
-
-
-def _label_studio_task(
-    result: Result, task: dict[str, Any] | None, choice: dict[str, str]
-) -> dict[str, Any]:
-    chosen = [] if result.label is None else [{**choice, "value": {"choices": [result.label]}}]
-    exported: dict[str, Any] = {"data": {**result.fields, "gmpll_id": result.id}}
-    if task is not None:
-        exported = {"id": task.get("id"), "data": task["data"]}
-    if result.origin == "matching":
-        score = round(result.confidence, 4)
-        exported["predictions"] = [{"model_version": "gmpll", "score": score, "result": chosen}]
-    else:
-        exported["annotations"] = [{"result": chosen, "ground_truth": False}]
-    return exported
+    exported: list[dict[str, Any]] = []
+    for result, task in zip_longest(session.results(), tasks):
+        chosen = [] if result.label is None else [{**choice, "value": {"choices": [result.label]}}]
+        told: dict[str, Any] = {"data": {**result.fields, "gmpll_id": result.id}}
+        if task is not None:
+            told = {"id": task.get("id"), "data": task["data"]}
+        if result.origin == "matching":
+            score = round(result.confidence, 4)
+            told["predictions"] = [{"model_version": "gmpll", "score": score, "result": chosen}]
+        else:
+            told["annotations"] = [{"result": chosen, "ground_truth": False}]
+        exported.append(told)
+    return _as_json(exported)
 
 
 def to_argilla(session: ReviewSession) -> str:
@@ -81,29 +77,27 @@ def to_argilla(session: ReviewSession) -> str:
     given = [record.get(key) for record in records for key in ("responses", "suggestions")]
     questions = (str(name) for part in given if isinstance(part, dict) for name in part)
     question = next(questions, "label")
-    pairs = zip_longest(session.results(), records)
-    return _as_json([_argilla_record(result, record, question) for result, record in pairs])
-
-
-def _argilla_record(result: Result, record: dict[str, Any] | None, question: str) -> dict[str, Any]:
-    record = record or {"fields": result.fields}
-    exported: dict[str, Any] = {
-        "id": result.id,
-        "fields": record["fields"],
-        "metadata": record.get("metadata") or {},
-        "suggestions": {},
-        "responses": {},
-    }
-    if result.origin == "matching":
-        score = round(result.confidence, 4)
-        suggestion = {"value": result.label, "score": score, "agent": "gmpll"}
-        exported["suggestions"] = {question: suggestion}
-    elif result.label is not None:
-        exported["responses"] = {question: [{"value": result.label, "user_id": REVIEWER}]}
-    if result.decision == "none":
-        # A question cannot be answered by nothing; discarding the record is Argilla's way.
-        exported["status"] = "discarded"
-    return exported
+    exported: list[dict[str, Any]] = []
+    for result, found in zip_longest(session.results(), records):
+        record = found or {"fields": result.fields}
+        told: dict[str, Any] = {
+            "id": result.id,
+            "fields": record["fields"],
+            "metadata": record.get("metadata") or {},
+            "suggestions": {},
+            "responses": {},
+        }
+        if result.origin == "matching":
+            score = round(result.confidence, 4)
+            suggestion = {"value": result.label, "score": score, "agent": "gmpll"}
+            told["suggestions"] = {question: suggestion}
+        elif result.label is not None:
+            told["responses"] = {question: [{"value": result.label, "user_id": REVIEWER}]}
+        if result.decision == "none":
+            # A question cannot be answered by nothing; discarding the record is Argilla's way.
+            told["status"] = "discarded"
+        exported.append(told)
+    return _as_json(exported)
 
 
 def _source_records(session: ReviewSession, key: str) -> list[dict[str, Any]]:

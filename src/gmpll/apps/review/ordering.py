@@ -102,23 +102,18 @@ def propose_order(
     doubts: AnyFloats, open_rows: Mask, similarity: Similarity, *, pool: int = POOL
 ) -> Places:
     """Return the open rows, the most informative first; those behind the pool by doubt alone."""
-    rows = np.flatnonzero(open_rows)
-    rows = rows[np.argsort(-doubts[rows], kind="stable")]
-    first = rows[:pool]
-    return np.concatenate([first[_greedy(first, doubts, similarity)], rows[pool:]])
-
-
-def _greedy(rows: Places, doubts: AnyFloats, similarity: Similarity) -> Places:
-    """Take the most telling row, lessen the doubt around it, and so on."""
+    by_doubt = np.flatnonzero(open_rows)
+    by_doubt = by_doubt[np.argsort(-doubts[by_doubt], kind="stable")]
+    rows = by_doubt[:pool]
     similar, weights = similarity.to(rows)
     remaining = np.array(doubts, dtype=np.float64)
     waiting = np.ones(len(rows), dtype=bool)
     order = np.empty(len(rows), dtype=np.intp)
-    for place in range(len(rows)):
+    for place in range(len(rows)):  # the most telling row lessens the doubt around it, and so on
         worth = remaining[rows] * (1.0 + (weights * remaining[similar]).sum(axis=1))
         best = int(np.argmax(np.where(waiting, worth, -1.0)))
         order[place] = best
         waiting[best] = False
         remaining[similar[best]] *= 1.0 - weights[best]
         remaining[rows[best]] = 0.0
-    return order
+    return np.concatenate([rows[order], by_doubt[pool:]])

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gmpll._typing import Floats, Mask, Places
 from gmpll.apps.decisions.errors import ConflictError, RequestError, ReviewError
@@ -57,6 +58,7 @@ class _Matching(NamedTuple):
     order: Places
     doubtful: Mask
     margins: Floats
+    confidence: NDArray[np.floating]  # of the labels found
 
 
 class Result(NamedTuple):
@@ -95,11 +97,8 @@ class ReviewSession:
         self._similarity = Similarity(saved.features, labels=saved.labels)
         self._check_store()
         self._matching = self._put_in_order()
-        names = [str(name) for name in saved.classes]
-        self.guidelines = {
-            "nodes": guidelines or [],
-            "definitions": definitions(guidelines or [], names),
-        }
+        nodes = guidelines or []
+        self.guidelines = {"nodes": nodes, "definitions": definitions(nodes, self._codes)}
 
     def _begin(self, saved: SavedMatching) -> None:
         """Take over the results that lie in the folder."""
@@ -112,6 +111,7 @@ class ReviewSession:
         self._calibrated = settings.get("method") == "gmpll"
         #: Labels of the input; those behind them were brought by reviewers and are kept by name.
         self._n_own = len(saved.classes) - saved.rows.n_new
+        self._codes = {str(name): code for code, name in enumerate(saved.classes)}
         known = saved.outside.size > 0
         self._outside = saved.outside if known else np.zeros(len(saved.ids))
         # Confidences compare the candidates; those of votes of named annotators all labels.
@@ -155,7 +155,8 @@ class ReviewSession:
         first = first[np.argsort(~doubtful[first], kind="stable")]
         # Decided rows stay at the end: whatever is undone later is found there.
         rest = np.flatnonzero(self._ambiguous & ~waiting)
-        return _Matching(saved, np.concatenate([first, rest]), doubtful, margins)
+        confidence = saved.confidence[np.arange(len(saved.labels)), saved.labels]
+        return _Matching(saved, np.concatenate([first, rest]), doubtful, margins, confidence)
 
     # Items
 
@@ -218,13 +219,11 @@ class ReviewSession:
         }
 
     def _suggestion(self, row: int) -> dict[str, Any] | None:
-        """Return the label that similar rows suggest where no candidate is probably right.
-
-        Of votes it may be the label found, which then stands among the candidates already.
-        """
+        """Return the label that similar rows suggest where no candidate is probably right."""
         code, name = int(self._suggested[row]), str(self.saved.classes[self._suggested[row]])
         if not self.saved.lacking[row] or self.saved.mask[row, code]:
             return None
+        # Of votes it may be the label found, which stands among the candidates already.
         listed = code == int(self._matching.saved.labels[row])
         outside = _share(self._outside[row])
         return {"code": code, "name": name, "outside": outside, "listed": listed}
@@ -313,8 +312,7 @@ class ReviewSession:
         part = part.casefold().strip()
         held = self.store.decisions()
         brought = (e.decision.name for e in held.values())
-        codes: dict[str, int | None] = {name: None for name in brought if name}
-        codes |= {str(name): code for code, name in enumerate(self.saved.classes)}
+        codes = {**{name: None for name in brought if name}, **self._codes}
         often = Counter(self._label(row, held)[0] for row in range(len(self.saved.ids)))
         found = [
             (not folded.startswith(part), -often[name], folded, name)
@@ -345,21 +343,18 @@ class ReviewSession:
         if decision.action == "label":
             if decision.code is None or not 0 <= decision.code < len(self.saved.classes):
                 raise RequestError("A label is chosen by its code; there is no such code.")
-            return self._known(decision.code)
-        if decision.action == "other":
+            name = str(self.saved.classes[decision.code])
+        elif decision.action == "other":
             name = " ".join((decision.name or "").split())
             if not (0 < len(name) <= MAX_LABEL_LENGTH and name.isprintable()):
                 raise RequestError(
                     f"Another label needs a name of 1 to {MAX_LABEL_LENGTH} printable characters."
                 )
-            known = np.flatnonzero(self.saved.classes == name)
-            return self._known(int(known[0])) if known.size else Decision("other", name=name)
-        return Decision(decision.action)
-
-    def _known(self, code: int) -> Decision:
-        if code < self._n_own:
-            return Decision("label", code=code)
-        return Decision("other", name=str(self.saved.classes[code]))
+        else:
+            return Decision(decision.action)
+        code = self._codes.get(name, self._n_own)
+        is_own = code < self._n_own
+        return Decision("label", code=code) if is_own else Decision("other", name=name)
 
     @staticmethod
     def _checked_reviewer(name: str) -> str:
@@ -380,8 +375,8 @@ class ReviewSession:
     def _sure(self, at_least: float) -> dict[int, int]:
         """Return the labels found of undecided rows that are so sure and in no doubt."""
         saved, held = self._matching.saved, self.store.decisions()
-        confidence = saved.confidence[np.arange(len(saved.labels)), saved.labels]
-        sure = self._ambiguous & ~self._matching.doubtful & (confidence >= at_least)
+        confident = self._matching.confidence >= at_least
+        sure = self._ambiguous & ~self._matching.doubtful & confident
         rows = np.flatnonzero(sure & (saved.labels < self._n_own)).tolist()
         return {row: int(saved.labels[row]) for row in rows if row not in held}
 
@@ -404,9 +399,8 @@ class ReviewSession:
 
     def _wrong(self) -> Floats:
         """Return how probably the label found of every row is wrong, where that is estimated."""
-        saved = self._matching.saved
-        confidence = saved.confidence[np.arange(len(saved.labels)), saved.labels]
-        return np.where(saved.gold >= 0, 0.0, 1.0 - confidence * self._complete)
+        right = self._matching.confidence * self._complete
+        return np.where(self.saved.gold >= 0, 0.0, 1.0 - right)
 
     # What was decided
 
@@ -426,14 +420,18 @@ class ReviewSession:
         by_reviewer: dict[str, list[Entry]] = {}
         for name, entry in (pair for said in opinions.values() for pair in said.items()):
             by_reviewer.setdefault(name, []).append(entry)
-        shown = [
-            entry
-            for entry in entries
-            if (not label or self._decided_name(entry.decision) == label)
-            and (reviewer is None or entry.reviewer == reviewer)
-            and (not doubt or (doubt == "doubtful") == self._was_doubtful(entry))
-            and self._contains(entry.row, text.casefold().strip())
-        ]
+        part = text.casefold().strip()
+
+        def is_wanted(entry: Entry) -> bool:
+            doubtful = entry.margin is not None and entry.margin < self._review_below
+            return (
+                (not label or self._decided_name(entry.decision) == label)
+                and (reviewer is None or entry.reviewer == reviewer)
+                and (not doubt or (doubt == "doubtful") == doubtful)
+                and (not part or self._contains(entry.row, part))
+            )
+
+        shown = list(filter(is_wanted, entries))
         return {
             "count": len(shown),
             "rows": [
@@ -453,11 +451,8 @@ class ReviewSession:
             "pairs": _agreement_of_reviewers(opinions),
         }
 
-    def _was_doubtful(self, entry: Entry) -> bool:
-        return entry.margin is not None and entry.margin < self._review_below
-
     def _contains(self, row: int, part: str) -> bool:
-        cells = [str(self.saved.ids[row]), *self._fields(row).values()] if part else [""]
+        cells = [str(self.saved.ids[row]), *self._fields(row).values()]
         return any(part in cell.casefold() for cell in cells)
 
     def summary(self) -> dict[str, Any]:
@@ -503,43 +498,44 @@ class ReviewSession:
 
     def _decided_codes(self) -> dict[int, int]:
         """Return the codes of the labels decided, without those that the matching does not know."""
-        codes = {str(name): code for code, name in enumerate(self.saved.classes)}
         held = self.store.decisions().values()
         names = {e.row: self._decided_name(e.decision) for e in held}
-        return {row: codes[name] for row, name in names.items() if name in codes}
+        return {row: self._codes[name] for row, name in names.items() if name in self._codes}
 
     def match_again(self) -> None:
         """Start matching with the decisions as known labels; the page goes on meanwhile."""
+
+        def work() -> str:
+            gold = self.gold()
+            after = self._rematch(self.saved, gold)
+            rematched = Rematched(
+                at=datetime.now(UTC).isoformat(timespec="seconds"),
+                labels=after.labels,
+                confidence=after.confidence,
+                gold_rows=np.array(sorted(gold), dtype=np.int64),
+            )
+            self.store.save_rematched(self._base, rematched)
+            self.rematched = rematched
+            self._matching = self._put_in_order()
+            return ""
+
         if not self._decided_codes():
             raise ConflictError(NO_DECISION)
-        self.run.start("match", self._match_again)
-
-    def _match_again(self) -> str:
-        gold = self.gold()
-        after = self._rematch(self.saved, gold)
-        rematched = Rematched(
-            at=datetime.now(UTC).isoformat(timespec="seconds"),
-            labels=after.labels,
-            confidence=after.confidence,
-            gold_rows=np.array(sorted(gold), dtype=np.int64),
-        )
-        self.store.save_rematched(self._base, rematched)
-        self.rematched = rematched
-        self._matching = self._put_in_order()
-        return ""
+        self.run.start("match", work)
 
     def apply(self) -> None:
         """Start making the results in the folder again, with the decisions as known labels."""
+
+        def work() -> str:
+            applied = apply_decisions(self.folder)
+            with self._lock:
+                self._begin(read_matching(self.folder))
+                self._matching = self._put_in_order()
+            return str(applied)
+
         if not any(e.decision.action != "skip" for e in self.store.decisions().values()):
             raise ConflictError(NO_DECISION)
-        self.run.start("apply", self._apply)
-
-    def _apply(self) -> str:
-        applied = apply_decisions(self.folder)
-        with self._lock:
-            self._begin(read_matching(self.folder))
-            self._matching = self._put_in_order()
-        return str(applied)
+        self.run.start("apply", work)
 
     def changes(self) -> dict[str, Any]:
         """Tell which labels the latest matching changed, apart from the decided rows' own."""
@@ -601,7 +597,7 @@ class ReviewSession:
                 origin,
                 *((entry.decision.action, entry.at, entry.reviewer) if entry else ("", "", "")),
                 str(saved.classes[found]),
-                float(saved.confidence[row, found]),
+                float(self._matching.confidence[row]),
                 {n: c[row] for n, c in inputs.items()} or self._fields(row),
             )
 

@@ -57,13 +57,11 @@ def make_app(model: LoadedModel) -> Starlette:
     async def predict(request: Request) -> Response:
         kind = request.headers.get("content-type", "").partition(";")[0].strip()
         body = await request.body()
-
-        def work() -> dict[str, Any]:
-            return answered(model, read_request(model, body, kind))
-
         try:
             async with asyncio.timeout(PREDICT_SECONDS):
-                found = await asyncio.get_running_loop().run_in_executor(workers, work)
+                found = await asyncio.get_running_loop().run_in_executor(
+                    workers, lambda: answered(model, read_request(model, body, kind))
+                )
         except InputError as error:
             raise HTTPException(400, " ".join(str(error).split())) from error
         except TimeoutError:
@@ -77,12 +75,11 @@ def make_app(model: LoadedModel) -> Starlette:
         text = SENTENCES.get(error.status_code, error.detail)
         return JSONResponse({"error": text}, error.status_code, error.headers)
 
-    def failed(request: Request, error: Exception) -> Response:
-        return JSONResponse({"error": "The service failed to answer this request."}, 500)
-
     routes = [
         Route("/health", lambda request: JSONResponse({"status": "ok"})),
         Route("/schema", lambda request: JSONResponse(schema)),
         Route("/predict", predict, methods=["POST"]),
     ]
-    return Starlette(routes=routes, exception_handlers={HTTPException: refused, Exception: failed})
+    failed = JSONResponse({"error": "The service failed to answer this request."}, 500)
+    handlers: dict[Any, Any] = {HTTPException: refused, Exception: lambda *_: failed}
+    return Starlette(routes=routes, exception_handlers=handlers)

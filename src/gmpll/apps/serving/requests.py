@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+import pandas as pd
+
 from gmpll.apps.tables.cells import escape_formula
 from gmpll.apps.tables.errors import InputError
 from gmpll.apps.tables.loaded import LoadedModel
@@ -100,10 +102,6 @@ def answered(model: LoadedModel, asked: Asked) -> dict[str, Any]:
 
 def as_csv(predictions: Iterable[dict[str, Any]]) -> str:
     """Write predictions as CSV, safe for spreadsheets."""
-    lines = io.StringIO(newline="")
-    writer = csv.writer(lines)
-    for number, row in enumerate(predictions):
-        if number == 0:
-            writer.writerow(row)
-        writer.writerow(["" if v is None else escape_formula(str(v)) for v in row.values()])
-    return lines.getvalue()
+    cells = pd.DataFrame(predictions, dtype=object)
+    cells = cells.map(lambda value: "" if value is None else escape_formula(str(value)))
+    return cells.to_csv(index=False, lineterminator="\r\n")

@@ -4,10 +4,9 @@ The way of the data: file -> ``tables`` -> ``guesses`` (which column is what) ->
 and ``features`` -> ``resolving`` -> ``saved``, ``page`` and ``output``.
 """
 
-from gmpll.apps.tables.disambiguation import Disambiguation
 from gmpll.apps.tables.errors import InputError
 from gmpll.apps.tables.loaded import LoadedModel, load
-from gmpll.apps.tables.resolving import disambiguate
+from gmpll.apps.tables.resolving import Disambiguation, disambiguate
 from gmpll.apps.tables.saved import SavedMatching, read_matching, rematch
 
 __all__ = [

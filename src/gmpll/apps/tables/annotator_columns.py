@@ -1,8 +1,8 @@
 """One column for each annotator: how such columns are recognised, and read as votes."""
 
+import itertools
 import re
 from collections.abc import Iterable, Sequence
-from itertools import combinations
 
 import numpy as np
 import pandas as pd
@@ -43,29 +43,22 @@ def guess_annotators(table: Table, names: Iterable[str]) -> tuple[str, ...]:
     group = _alike(columns, named)
     if len(group) > 1:
         return tuple(group)
-    words = [
-        name
-        for name, cells in columns.items()
-        if not all(map(is_everyday, cells[cells != ""].unique()))
-    ]
+    words = [n for n, c in columns.items() if not all(map(is_everyday, c.dropna().unique()))]
     group = _alike(columns, words[:_MAX_COLUMNS])
-    agreements = [_kappa(columns[a], columns[b]) for a, b in combinations(group, 2)]
+    agreements = [_kappa(columns[a], columns[b]) for a, b in itertools.combinations(group, 2)]
     known = [kappa for kappa in agreements if not np.isnan(kappa)]
     return tuple(group) if known and np.mean(known) >= _MIN_KAPPA else ()
 
 
 def _labels_in(table: Table, name: str) -> pd.Series | None:
-    """Return cells that may be labels, "" where there is none; None if they are something else."""
+    """Return cells that may be labels, NaN where there is none; None if they are something else."""
     if table.frame[name].dtype.kind not in "OUTfiub" or not _is_plain(table.frame[name]):
         return None
     cells = sampled(table.text(name)).map(spelling_key)
-    cells = cells.mask(cells.isin(NO_VOTE), "")
-    filled = cells[cells != ""]
-    n_labels = filled.nunique()
-    too_many = n_labels > min(_MAX_LABELS, max(3, len(filled) // 2))
-    if n_labels < 2 or too_many or filled.str.len().max() > _MAX_LABEL_LENGTH:
-        return None
-    return cells
+    cells = cells.mask(cells.isin(NO_VOTE))
+    n_labels, n_filled = cells.nunique(), cells.count()
+    fits = 2 <= n_labels <= min(_MAX_LABELS, max(3, n_filled // 2))
+    return cells if fits and cells.str.len().max() <= _MAX_LABEL_LENGTH else None
 
 
 def _is_plain(column: pd.Series) -> bool:
@@ -77,23 +70,20 @@ def _is_plain(column: pd.Series) -> bool:
 
 def _alike(columns: dict[str, pd.Series], names: Sequence[str]) -> list[str]:
     """Return the most columns that use the labels of one of them."""
-    counts = {name: columns[name][columns[name] != ""].value_counts() for name in names}
-
-    def shared(a: str, b: str) -> bool:
-        both = counts[a].index.intersection(counts[b].index)
-        return bool(counts[a][both].sum() >= _MIN_SHARED * counts[a].sum())
-
-    groups = [[b for b in names if a == b or (shared(a, b) and shared(b, a))] for a in names]
-    return max(groups, key=len, default=[])
+    if not names:
+        return []
+    used = pd.DataFrame({n: columns[n].value_counts() for n in names})
+    counts = np.nan_to_num(used.to_numpy(dtype=float).T)
+    shared = counts @ (counts.T > 0) / counts.sum(axis=1, keepdims=True)
+    alike = (shared >= _MIN_SHARED) & (shared.T >= _MIN_SHARED)
+    return list(itertools.compress(names, alike[alike.sum(axis=1).argmax()]))
 
 
 def _kappa(a: pd.Series, b: pd.Series) -> float:
-    both = ((a != "") & (b != "")).to_numpy()
-    if both.sum() < 2:
-        return np.nan
-    if a[both].nunique() == b[both].nunique() == 1:  # nothing that chance would not give
-        return np.nan
-    return float(cohen_kappa_score(a[both], b[both]))
+    both = (a.notna() & b.notna()).to_numpy()
+    # Of two annotators who gave one label each there is nothing that chance would not give.
+    is_telling = both.sum() > 1 and max(a[both].nunique(), b[both].nunique()) > 1
+    return float(cohen_kappa_score(a[both], b[both])) if is_telling else np.nan
 
 
 def votes_in_columns(table: Table, columns: Sequence[str], separator: str) -> Votes:

@@ -6,14 +6,16 @@ from dataclasses import dataclass, field, replace
 from typing import Self
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
+from sklearn.preprocessing import MultiLabelBinarizer
 
 from gmpll._typing import Floats, Integers, Mask, Names
 from gmpll.apps.tables.annotator_columns import votes_in_columns
 from gmpll.apps.tables.errors import InputError, counted, listed, quoted
 from gmpll.apps.tables.exports import Votes
 from gmpll.apps.tables.guesses import Roles, guess_separator
-from gmpll.apps.tables.labels import Options, VoteTable, read_cells, repeated_ids, without_prefix
+from gmpll.apps.tables.labels import Options, read_cells, repeated_ids, without_prefix
 from gmpll.apps.tables.spelling import Spelling, read_spelling
 from gmpll.apps.tables.tables import Table
 from gmpll.candidates import CandidateSets, VotedCandidates, candidates_from_votes
@@ -101,7 +103,7 @@ def label_sets(table: Table, roles: Roles, options: Options, ids: Names) -> Labe
     if roles.votes:
         given = _given_votes(table, roles, ids, problems)
         counts = Counter(given.labels)
-        spelling = read_spelling(counts, written, options, problems)
+        spelling, merged = read_spelling(counts, written, options, problems)
         name_of = {label: spelling(label) for label in counts}
         renamed = given._replace(labels=[name_of[label] for label in given.labels])
         votes = _voted(renamed, roles, options, ids, problems)
@@ -113,7 +115,7 @@ def label_sets(table: Table, roles: Roles, options: Options, ids: Names) -> Labe
             sets = _from_cells(table, roles.candidates[0], roles.separator)
         totals = sets.mask.sum(axis=0).tolist()
         by_label = dict(zip(sets.classes.tolist(), totals, strict=True))
-        spelling = read_spelling(by_label, written, options, problems)
+        spelling, merged = read_spelling(by_label, written, options, problems)
         changed = {name: spelling(name) for name in by_label if spelling(name) != name}
         mask, classes = rename_labels(sets, changed) if changed else sets
         _as_array(classes.tolist(), "label")
@@ -125,7 +127,16 @@ def label_sets(table: Table, roles: Roles, options: Options, ids: Names) -> Labe
             "does not name it."
         )
     was_ambiguous = bool((mask.sum(axis=1) > 1).any())
-    gold = _known_codes([spelling(cell) if cell else "" for cell in known_cells], classes, ids)
+    gold = np.full(len(ids), -1, dtype=np.int64)
+    if known_cells:
+        named = pd.Series([spelling(cell) if cell else "" for cell in known_cells])
+        gold = pd.Index(classes).get_indexer(named).astype(np.int64)
+        strangers = np.flatnonzero((gold < 0) & (named != "").to_numpy())
+        if strangers.size:
+            raise InputError(
+                f"{_place(strangers[0], ids)} has the known label {quoted(named[strangers[0]])}, "
+                "which is nobody's candidate: fix the column, or turn it off with --gold none."
+            )
     known = np.flatnonzero(gold >= 0)
     outside = int((~mask[known, gold[known]]).sum())
     if outside:
@@ -167,7 +178,7 @@ def label_sets(table: Table, roles: Roles, options: Options, ids: Names) -> Labe
             f"leaves possible{known_too}: fix the row, or turn the column off with --impossible "
             "none."
         )
-    found = LabelSets(mask, classes, gold, tuple(problems), votes, spelling.joined)
+    found = LabelSets(mask, classes, gold, tuple(problems), votes, merged)
     if not found.annotated:  # of annotators even a single vote is in doubt
         _check_work(mask, roles, was_ambiguous)
     return found
@@ -190,12 +201,10 @@ def _place(row: int, ids: Names) -> str:
 
 def _from_cells(table: Table, column: str, separator: str) -> CandidateSets:
     codes, parsed = read_cells(table, column, separator)
-    names = sorted({name for labels in parsed for name in labels})
+    binarizer = MultiLabelBinarizer(sparse_output=True).fit(parsed)
+    names = binarizer.classes_.tolist()
     _check_label_count(len(names), len(codes), f"the column {column}")
-    code_of = {name: code for code, name in enumerate(names)}
-    patterns = np.zeros((len(parsed), len(names)), dtype=bool)
-    for place, labels in enumerate(parsed):
-        patterns[place, [code_of[name] for name in labels]] = True
+    patterns = binarizer.transform(parsed).astype(bool).toarray()
     return CandidateSets(patterns[codes], _as_array(names, "label"))
 
 
@@ -218,18 +227,15 @@ def _from_flags(table: Table, columns: Sequence[str]) -> CandidateSets:
 
 def _given_votes(table: Table, roles: Roles, ids: Names, problems: list[str]) -> Votes:
     """Return who gave which row which label, as it is written."""
-    if roles.vote_table is not None:
-        return _votes_in_table(roles.vote_table, ids, problems)
-    votes = table.votes
-    if votes is None or roles.annotators:
-        votes = votes_in_columns(table, roles.annotators, roles.separator)
-    if not votes.labels:
-        raise InputError(f"No annotator gave a label in {table.name}: name other columns.")
-    _check_label_count(len(set(votes.labels)), len(ids), "the votes")
-    return votes
-
-
-def _votes_in_table(votes: VoteTable, ids: Names, problems: list[str]) -> Votes:
+    if roles.vote_table is None:
+        given = table.votes
+        if given is None or roles.annotators:
+            given = votes_in_columns(table, roles.annotators, roles.separator)
+        if not given.labels:
+            raise InputError(f"No annotator gave a label in {table.name}: name other columns.")
+        _check_label_count(len(set(given.labels)), len(ids), "the votes")
+        return given
+    votes = roles.vote_table
     table = votes.table
     items, labels = table.text(votes.item), table.text(votes.label).str.strip()
     absent = np.flatnonzero(((items == "") | (labels == "")).to_numpy(dtype=bool))
@@ -290,20 +296,6 @@ def _voted(
             "them has a share of the vote; keep the one that was meant"
         )
     return voted
-
-
-def _known_codes(cells: list[str], classes: Names, ids: Names) -> Integers:
-    """Return the code of every row's known label, -1 where it has none."""
-    if not cells:
-        return np.full(len(ids), -1, dtype=np.int64)
-    code_of = {name: code for code, name in enumerate(classes.tolist())} | {"": -1}
-    stranger = next((row for row, cell in enumerate(cells) if cell not in code_of), None)
-    if stranger is not None:
-        raise InputError(
-            f"{_place(stranger, ids)} has the known label {quoted(cells[stranger])}, which is "
-            "nobody's candidate: fix the column, or turn it off with --gold none."
-        )
-    return np.array([code_of[cell] for cell in cells], dtype=np.int64)
 
 
 def _impossible(

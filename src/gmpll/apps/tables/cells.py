@@ -100,22 +100,20 @@ def category_text(cell: str) -> str:
     return whole.group(1) if whole else cell
 
 
-def parse_list(text: str) -> list[Any]:
-    """Return the entries of a list as JSON, Python, pandas or NumPy write it, or a ValueError."""
+def parse_list(text: str) -> list[Any] | None:
+    """Return the entries of a list as JSON, Python, pandas or NumPy write it; None of no list."""
     text = text.strip()
     try:
         content = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         # Python would join names without a comma between them.
         names = re.findall(_STRING, text, re.DOTALL) if _NAMES.fullmatch(text) else None
         source = text if names is None else f"[{','.join(names)}]"
         try:
             content = ast.literal_eval(source)
-        except (MemoryError, SyntaxError, TypeError) as error:
-            raise ValueError("not a list") from error
-    if not isinstance(content, (list, tuple, set)):
-        raise ValueError("not a list")
-    return list(content)
+        except (MemoryError, RecursionError, SyntaxError, TypeError, ValueError):
+            return None
+    return list(content) if isinstance(content, (list, tuple, set)) else None
 
 
 def is_number(cell: str) -> bool:

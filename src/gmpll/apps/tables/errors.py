@@ -1,6 +1,7 @@
 """What is wrong with an input, said in one sentence."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 from gmpll.apps.errors import UserError
 
@@ -10,6 +11,19 @@ _MAX_CELL = 60
 
 class InputError(UserError):
     """The data cannot be used as they are; the text says what is wrong, where, and what to do."""
+
+
+@contextmanager
+def damage_told(sentence: str, *passed: type[Exception]) -> Iterator[None]:
+    """Say what makes a reader stumble in a sentence, REASON filled in; some errors are passed."""
+    plain: tuple[type[Exception], ...] = (InputError, *passed)
+    try:
+        yield
+    except plain:
+        raise
+    except Exception as error:  # damage shows in a dozen kinds of exception
+        reason = " ".join(str(error).split())[:120] or type(error).__name__
+        raise InputError(sentence.replace("REASON", reason)) from error
 
 
 def counted(number: int, thing: str, verb: str = "") -> str:

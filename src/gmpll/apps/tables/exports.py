@@ -90,45 +90,40 @@ def _grouped(tool: str, entries: Iterable[_Answered], *, regrouped: bool = True)
 
 def _label_studio(records: list[Record]) -> Export | None:
     is_whole = ["data" in r and bool(_ANSWERED & r.keys()) for r in records]
-    if all(is_whole):
-        entries = (_label_studio_task(*entry) for entry in enumerate(records))
-        return _grouped("a Label Studio", entries, regrouped=False)
-    # Answers that can be nothing but those of Label Studio.
-    answers = [answer for r in records if "data" in r for answer in _answers(r)]
-    if any(isinstance(answer, dict) and "result" in answer for answer in answers):
+    answers = [_list(r.get("annotations", r.get("completions"))) for r in records]
+    if not all(is_whole):
+        # Answers that can be nothing but those of Label Studio.
+        given = (a for r, told in zip(records, answers, strict=True) if "data" in r for a in told)
+        if not any("result" in _mapping(answer) for answer in given):
+            return None
         place = is_whole.index(False)
         lacks = "annotations" if "data" in records[place] else "data"
         raise InputError(
             f"Task {place + 1} (id {quoted(records[place].get('id'))}) of the Label Studio export "
             f"has no {lacks!r}: fix or remove it."
         )
-    return None
-
-
-def _answers(task: Record) -> list[Any]:
-    return _list(task.get("annotations", task.get("completions")))
-
-
-def _label_studio_task(number: int, task: Record) -> _Answered:
-    told = [(answer, "completed_by", "") for answer in _answers(task)]
-    told += [(answer, "model_version", _MODEL) for answer in _list(task.get("predictions"))]
-    given = [
-        (_text(label), _text(answer.get(key)) or who)
-        for answer, key, who in told
-        if isinstance(answer, dict) and not answer.get("was_cancelled")
-        for part in _list(answer.get("result"))
-        if isinstance(part, dict) and isinstance(value := part.get("value"), dict)
-        # Under choices, labels, rectanglelabels, ...
-        for label in _list(value.get(str(part.get("type", "choices")), value.get("choices")))
-    ]
-    return number, {"id": task.get("id"), **_mapping(task["data"])}, given
+    entries: list[_Answered] = []
+    for task, own in zip(records, answers, strict=True):
+        told = [(answer, "completed_by", "") for answer in own]
+        told += [(answer, "model_version", _MODEL) for answer in _list(task.get("predictions"))]
+        named = [
+            (_text(label), _text(answer.get(key)) or who)
+            for answer, key, who in told
+            if isinstance(answer, dict) and not answer.get("was_cancelled")
+            for part in _list(answer.get("result"))
+            if isinstance(part, dict) and isinstance(value := part.get("value"), dict)
+            # Under choices, labels, rectanglelabels, ...
+            for label in _list(value.get(str(part.get("type", "choices")), value.get("choices")))
+        ]
+        entries.append((len(entries), {"id": task.get("id"), **_mapping(task["data"])}, named))
+    return _grouped("a Label Studio", entries, regrouped=False)
 
 
 def _argilla(records: list[Record]) -> Export | None:
     if not all("fields" in r and "responses" in r for r in records):
         return None
-    sources = ("responses", "suggestions")
-    questions = sorted({name for r in records for s in sources for name in _mapping(r.get(s))})
+    sources = (("responses", "user_id", ""), ("suggestions", "agent", _MODEL))
+    questions = sorted({name for r in records for s, *_ in sources for name in _mapping(r.get(s))})
     if not questions:
         raise InputError("The Argilla export holds no response and no suggestion to any question.")
     if len(questions) > 1:
@@ -136,22 +131,20 @@ def _argilla(records: list[Record]) -> Export | None:
             f"The Argilla export has several questions ({', '.join(questions)}): export the "
             "records of one only."
         )
-    entries = (_argilla_record(*entry, questions[0]) for entry in enumerate(records))
+    entries: list[_Answered] = []
+    for record in records:
+        given: list[tuple[str, str]] = []
+        for source, key, who in sources:
+            for entry in _list(_mapping(record.get(source)).get(questions[0])):
+                answer = entry if isinstance(entry, dict) else {"value": entry}
+                if answer.get("status") != "discarded":
+                    named = _text(answer.get(key)) or who
+                    given += [(_text(label), named) for label in _list(answer.get("value"))]
+        row = {"id": record.get("id")}
+        for part in ("fields", "metadata", "vectors"):
+            row |= _mapping(record.get(part))
+        entries.append((len(entries), row, given))
     return _grouped(f"question {quoted(questions[0])} of an Argilla", entries, regrouped=False)
-
-
-def _argilla_record(number: int, record: Record, question: str) -> _Answered:
-    given: list[tuple[str, str]] = []
-    for source, key, who in (("responses", "user_id", ""), ("suggestions", "agent", _MODEL)):
-        for entry in _list(_mapping(record.get(source)).get(question)):
-            answer = entry if isinstance(entry, dict) else {"value": entry}
-            if answer.get("status") != "discarded":
-                named = _text(answer.get(key)) or who
-                given += [(_text(label), named) for label in _list(answer.get("value"))]
-    row = {"id": record.get("id")}
-    for part in ("fields", "metadata", "vectors"):
-        row |= _mapping(record.get(part))
-    return number, row, given
 
 
 def _prodigy(records: list[Record]) -> Export | None:
@@ -159,18 +152,16 @@ def _prodigy(records: list[Record]) -> Export | None:
     marks = {"_input_hash", "_task_hash", "accept", "label", "spans"}
     if not all(r.get("answer") in _PRODIGY_ANSWERS and marks & r.keys() for r in records):
         return None
-
-    def answered(number: int, record: Record) -> _Answered:
+    entries: list[_Answered] = []
+    for number, record in enumerate(records):
         spans = [_mapping(span).get("label") for span in _list(record.get("spans"))]
         labels = _list(record.get("accept", record.get("label", spans)))
         accepted = labels if record["answer"] == "accept" else []
         who = _text(record.get("_annotator_id", record.get("_session_id")))
         key = record.get("_input_hash", record.get("text", record.get("image", number)))
-        own = {n: v for n, v in record.items() if n not in _PRODIGY_OWN and n[:1] != "_"}
-        fields = {"id": key, **_mapping(record.get("meta")), **own}
-        return key, fields, [(_text(label), who) for label in accepted]
-
-    return _grouped("a Prodigy", (answered(*entry) for entry in enumerate(records)))
+        fields = _fields(key, record, {*_PRODIGY_OWN, *(n for n in record if n[:1] == "_")})
+        entries.append((key, fields, [(_text(label), who) for label in accepted]))
+    return _grouped("a Prodigy", entries)
 
 
 def _doccano(records: list[Record]) -> Export | None:
@@ -184,38 +175,37 @@ def _doccano(records: list[Record]) -> Export | None:
     spans = told and all(isinstance(e, list) and len(e) == 3 for e in told)
     if not (by_user or spans or any(_DOCCANO_MARKS & r.keys() for r in records)):
         return None
-
-    def answered(number: int, record: Record, labels: list[Any]) -> _Answered:
+    entries: list[_Answered] = []
+    for number, (record, labels) in enumerate(zip(records, given, strict=True)):
         who = _text(record.get("username", record.get("annotator", record.get("user"))))
         key = record.get("doc_id", record.get("id", f"line {number}"))
-        own = {n: v for n, v in record.items() if n not in _DOCCANO_OWN}
-        fields = {"id": key, **_mapping(record.get("meta")), **own}
         named = [
             (_text(e.get("label")), _text(e.get("user")) or who)
             if isinstance(e, dict)
             else (_text(e[-1] if isinstance(e, list) and e else e), who)
-            for e in labels
+            for e in labels or ()
         ]
-        return key, fields, named
-
-    entries = zip(range(len(records)), records, given, strict=True)
-    return _grouped("a doccano", (answered(n, r, labels or []) for n, r, labels in entries))
+        entries.append((key, _fields(key, record, _DOCCANO_OWN), named))
+    return _grouped("a doccano", entries)
 
 
 def _cvat(records: list[Record]) -> Export | None:
     """Read tags, shapes and tracks: of a picture in each record, or of frames in all of them."""
     filled = [r for r in records if any(part in r for part in _CVAT_PARTS)]
     parts = [[e for part in _CVAT_PARTS for e in _list(r.get(part))] for r in filled]
-    told = [entry for entries in parts for entry in entries]
-    labelled = [isinstance(e, dict) and bool({"label", "label_id"} & e.keys()) for e in told]
+    labelled = [bool({"label", "label_id"} & _mapping(e).keys()) for own in parts for e in own]
     heads = [r for r in records if r not in filled]  # the first lines of a manifest
-    if not told or not all(labelled) or any(r.keys() - {"version", "type"} for r in heads):
+    if not labelled or not all(labelled) or any(r.keys() - {"version", "type"} for r in heads):
         return None
     entries: list[_Answered] = []
-    for record, own_parts in zip(map(_with_ending, filled), parts, strict=True):
+    for record, own_parts in zip(filled, parts, strict=True):
+        name, ending = record.get("name"), record.get("extension")
+        if isinstance(name, str) and isinstance(ending, str) and ending.startswith("."):
+            # Manifests keep the ending of a picture's name apart.
+            record = {n: v for n, v in record.items() if n != "extension"} | {"name": name + ending}
         key = next((record[n] for n in _CVAT_KEYS if n in record), None)
-        fields = {n: v for n, v in record.items() if n not in _CVAT_OWN}
         if key is not None:
+            fields = {n: v for n, v in record.items() if n not in _CVAT_OWN}
             entries.append((key, {"id": key, **fields}, []))
         for entry in own_parts:
             who = _text(record.get("assignee", record.get("annotator", entry.get("annotator"))))
@@ -225,34 +215,26 @@ def _cvat(records: list[Record]) -> Export | None:
     return _grouped("a CVAT", entries)
 
 
-def _with_ending(record: Record) -> Record:
-    """Return a record with the whole name of its picture: manifests keep the ending apart."""
-    name, ending = record.get("name"), record.get("extension")
-    if not isinstance(name, str) or not isinstance(ending, str) or not ending.startswith("."):
-        return record
-    rest = {key: value for key, value in record.items() if key != "extension"}
-    return {**rest, "name": name + ending}
-
-
 def _of_datumaro(content: Record) -> Any:
     """Return a Datumaro document, which CVAT exports as well, as pictures with tags."""
     labels = _mapping(_mapping(content.get("categories")).get("label")).get("labels")
-    names = [_text(entry) for entry in _list(labels)]
+    names: dict[Any, str] = {code: _text(entry) for code, entry in enumerate(_list(labels))}
+    pictures = []
+    for item in map(_mapping, content["items"]):
+        codes = [
+            _mapping(annotation).get("label_id") for annotation in _list(item.get("annotations"))
+        ]
+        tags = [
+            {"label": names[c] if isinstance(c, int) and c in names else _text(c)} for c in codes
+        ]
+        pictures.append({"name": item.get("id"), **_mapping(item.get("attr")), "tags": tags})
+    return pictures
 
-    def named(annotation: Any) -> Record:
-        code = _mapping(annotation).get("label_id")
-        if isinstance(code, int) and 0 <= code < len(names):
-            return {"label": names[code]}
-        return {"label": _text(code)}
 
-    return [
-        {
-            "name": item.get("id"),
-            **_mapping(item.get("attr")),
-            "tags": list(map(named, _list(item.get("annotations")))),
-        }
-        for item in map(_mapping, content["items"])
-    ]
+def _fields(key: Any, record: Record, own: set[str]) -> Record:
+    """Return the fields of an item, without what the tool keeps beside them."""
+    fields = {name: value for name, value in record.items() if name not in own}
+    return {"id": key, **_mapping(record.get("meta")), **fields}
 
 
 def _list(value: Any) -> list[Any]:

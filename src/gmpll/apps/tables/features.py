@@ -18,7 +18,7 @@ from sklearn.preprocessing import Normalizer, OneHotEncoder
 
 from gmpll._typing import Floats, Names
 from gmpll.apps.tables.cells import EXAMPLES, POINT, as_text, category_text, read_numbers
-from gmpll.apps.tables.errors import InputError, counted, listed, quoted
+from gmpll.apps.tables.errors import InputError, counted, damage_told, listed, quoted
 from gmpll.apps.tables.guesses import Roles
 from gmpll.apps.tables.tables import Table, read_table
 
@@ -42,17 +42,18 @@ def read_embeddings(path: Path, ids: Names) -> NDArray[np.float32]:
     """Read a file with one vector for every row, in their order unless it has ids."""
     if not path.is_file():
         raise InputError(f"There is no embeddings file {path}: check --features.")
-    try:
-        vectors, own_ids = _read(path)
-    except InputError:
-        raise
-    except Exception as error:  # a damaged file shows in a dozen kinds of exception
-        reason = " ".join(str(error).split())[:120] or type(error).__name__
-        raise InputError(
-            f"The embeddings file {path} cannot be read ({reason}): write it again with "
-            "numpy.save, numpy.savez or pandas.to_parquet."
-        ) from error
-    return checked_vectors(_in_order(vectors, own_ids, ids, path), str(path), len(ids))
+    damage = f"The embeddings file {path} cannot be read (REASON): write it again with "
+    with damage_told(f"{damage}numpy.save, numpy.savez or pandas.to_parquet."):
+        vectors, own = _read(path)
+    if own is not None and vectors.ndim == 2:
+        if len(own) != len(vectors):
+            raise InputError(f"{path} holds {len(own)} ids for {len(vectors)} vectors.")
+        place = {identity: row for row, identity in enumerate(own)}
+        missing = next((identity for identity in ids.tolist() if identity not in place), None)
+        if missing is not None:
+            raise InputError(f"{path} holds no embedding for the id {quoted(missing)}.")
+        vectors = np.asarray(vectors)[[place[identity] for identity in ids.tolist()]]
+    return checked_vectors(vectors, str(path), len(ids))
 
 
 def embeddings_of_column(column: pd.Series, name: str) -> NDArray[np.float32]:
@@ -96,7 +97,17 @@ def _read(path: Path) -> tuple[NDArray[Any], list[str] | None]:
     if path.suffix.lower() == ".npy":
         return np.load(path, allow_pickle=False, mmap_mode="r"), None
     if path.suffix.lower() != ".npz":
-        return _read_parquet(path)
+        table = read_table(path, format="parquet")
+        own = next((name for name in table.frame.columns if name.lower() in _ID_NAMES), "")
+        parts = []
+        for name, column in table.frame.drop(columns=own or []).items():
+            if column.dtype.kind in "fiub":
+                parts.append(column.to_numpy(dtype=np.float32)[:, None])
+            elif column.dtype == object and isinstance(column.iloc[0], (np.ndarray, list)):
+                parts.append(embeddings_of_column(column, str(name)))
+        if not parts:
+            raise InputError(f"{path} holds no column of numbers or of lists of numbers.")
+        return np.hstack(parts), table.text(own).tolist() if own else None
     with np.load(path, allow_pickle=False) as file:
         names = [name for name in file.files if name not in _ID_NAMES]
         if len(names) > 1:
@@ -106,38 +117,10 @@ def _read(path: Path) -> tuple[NDArray[Any], list[str] | None]:
                 f"{path} holds the arrays {', '.join(file.files) or '(none)'}: call the one with "
                 "the vectors 'embeddings'."
             )
-        own = next((file[name] for name in _ID_NAMES if name in file.files), None)
+        given = next((file[name] for name in _ID_NAMES if name in file.files), None)
         # What is no array in such a file comes as bytes.
-        return np.asarray(file[names[0]]), None if own is None else own.astype(str).ravel().tolist()
-
-
-def _read_parquet(path: Path) -> tuple[NDArray[Any], list[str] | None]:
-    table = read_table(path, format="parquet")
-    own = next((name for name in table.frame.columns if name.lower() in _ID_NAMES), "")
-    parts = []
-    for name in table.frame.columns:
-        column = table.frame[name]
-        if name == own:
-            continue
-        if column.dtype.kind in "fiub":
-            parts.append(column.to_numpy(dtype=np.float32)[:, None])
-        elif column.dtype == object and isinstance(column.iloc[0], (np.ndarray, list)):
-            parts.append(embeddings_of_column(column, name))
-    if not parts:
-        raise InputError(f"{path} holds no column of numbers or of lists of numbers.")
-    return np.hstack(parts), table.text(own).tolist() if own else None
-
-
-def _in_order(vectors: NDArray[Any], own: list[str] | None, ids: Names, path: Path) -> NDArray[Any]:
-    if own is None or vectors.ndim != 2:
-        return vectors
-    if len(own) != len(vectors):
-        raise InputError(f"{path} holds {len(own)} ids for {len(vectors)} vectors.")
-    place = {identity: row for row, identity in enumerate(own)}
-    missing = next((identity for identity in ids.tolist() if identity not in place), None)
-    if missing is not None:
-        raise InputError(f"{path} holds no embedding for the id {quoted(missing)}.")
-    return np.asarray(vectors)[[place[identity] for identity in ids.tolist()]]
+        vectors = np.asarray(file[names[0]])
+        return vectors, None if given is None else given.astype(str).ravel().tolist()
 
 
 @dataclass(frozen=True)
@@ -194,12 +177,9 @@ def feature_table(table: Table, roles: Roles, ids: Names, *, fixed: bool = False
 
 def often_missing(columns: dict[str, Floats]) -> list[str]:
     """Return the columns of numbers in which so many are missing that it may mean something."""
-    gaps = {name: int(np.isnan(column).sum()) for name, column in columns.items()}
-    return [
-        name
-        for name, n_gaps in gaps.items()
-        if max(_MIN_GAPS, _MUCH_MISSING * len(columns[name])) <= n_gaps < len(columns[name])
-    ]
+    gaps = {name: np.isnan(column) for name, column in columns.items()}
+    n_least = {name: max(_MIN_GAPS, _MUCH_MISSING * len(gap)) for name, gap in gaps.items()}
+    return [n for n, gap in gaps.items() if n_least[n] <= gap.sum() and not gap.all()]
 
 
 def _numbers(table: Table, name: str, style: str, fixed: bool, problems: list[str]) -> Floats:
@@ -289,14 +269,13 @@ class FeatureEncoder(BaseEstimator):
             return notes
         known = self.columns_.named_transformers_["categories"].categories_
         for name, names in zip(self.categorical, known, strict=True):
-            cells = self._categories(table.frame[name], name)
-            seen = set(names)
-            rows = np.flatnonzero([cell not in seen for cell in cells])
-            if rows.size:
+            cells = pd.Series(self._categories(table.frame[name], name), dtype=object)
+            strange = cells[~cells.isin(names)]
+            if len(strange):
                 notes.append(
-                    f"{rows.size} of {len(cells)} cells of {name} hold a category that the model "
-                    f"does not know, such as {quoted(cells[rows[0]])} in row {rows[0] + 1}: they "
-                    "tell nothing about the label"
+                    f"{len(strange)} of {len(cells)} cells of {name} hold a category that the "
+                    f"model does not know, such as {quoted(strange.iloc[0])} in row "
+                    f"{strange.index[0] + 1}: they tell nothing about the label"
                 )
         return notes
 
@@ -315,12 +294,10 @@ class FeatureEncoder(BaseEstimator):
 
     def _text_steps(self, texts: pd.Series) -> Any:
         # A word of one row relates no rows: it counts only where there are no others.
+        words = TfidfVectorizer(sublinear_tf=True, ngram_range=(1, 2), max_features=MAX_WORDS)
         for min_df in (2, 1):
-            words = TfidfVectorizer(
-                sublinear_tf=True, ngram_range=(1, 2), min_df=min_df, max_features=MAX_WORDS
-            )
             with suppress(ValueError):  # scikit-learn refuses an empty vocabulary
-                n_words = len(words.fit(texts).vocabulary_)
+                n_words = len(words.set_params(min_df=min_df).fit(texts).vocabulary_)
                 break
         else:
             raise InputError(

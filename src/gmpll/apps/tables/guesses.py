@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -82,12 +81,8 @@ _MIN_NAMED_ROWS = 5
 _MAX_REASONS = 12
 
 
-def reasons_not_to_use(table: Table, columns: Sequence[str], source: Roles) -> dict[str, str]:
-    """Return which columns hold labels or results of an earlier run, and how to use them.
-
-    Labels that are numbers or everyday words are no sign by themselves: such a column must agree
-    with the candidates of its rows, too.
-    """
+def _reasons_not_to_use(table: Table, columns: Sequence[str], source: Roles) -> dict[str, str]:
+    """Return which columns hold labels or results of an earlier run, and how to use them."""
     earlier = _of_an_earlier_run(columns)
     reasons = dict.fromkeys(earlier, "from an earlier run (--features uses it)")
     names, sets = _labels(table, source)
@@ -96,8 +91,7 @@ def reasons_not_to_use(table: Table, columns: Sequence[str], source: Roles) -> d
         is_typed = table.frame[name].dtype.kind in "fiub"
         if name in earlier or (is_typed and not could_be_numbers):
             continue
-        cells = sampled(table.text(name), _SAMPLE)
-        if _hold_labels(dict(zip(cells.index, cells, strict=True)), names, sets):
+        if _hold_labels(sampled(table.text(name), _SAMPLE), names, sets):
             reasons[name] = "holds labels, perhaps the answer (--gold or --features uses it)"
     return reasons
 
@@ -118,10 +112,10 @@ def _labels(table: Table, source: Roles) -> tuple[frozenset[str], list[frozenset
         return _plain(source.vote_table.table.text(source.vote_table.label).unique()), []
     if source.annotators or not candidates:
         votes = table.votes or votes_in_columns(table, source.annotators, separator)
-        found: list[set[str]] = [set() for _ in range(len(table.frame))]
+        found: list[list[str]] = [[] for _ in range(len(table.frame))]
         for row, label in zip(votes.rows, votes.labels, strict=True):
-            found[row].add(label)
-        return _plain(votes.labels), [_plain(labels) for labels in found]
+            found[row].append(label)
+        return _plain(votes.labels), list(map(_plain, found))
     if len(candidates) > 1:
         names = np.array(without_prefix(candidates))
         flags = np.column_stack([table.text(name).isin(["1", "1.0"]) for name in candidates])
@@ -135,17 +129,18 @@ def _plain(labels: Iterable[str]) -> frozenset[str]:
     return frozenset(str(label).strip().casefold() for label in labels) - {""}
 
 
-def _hold_labels(
-    cells: dict[int, str], names: frozenset[str], sets: Sequence[frozenset[str]]
-) -> bool:
-    present = {row: cell for row, cell in cells.items() if cell.strip().lower() not in MISSING}
-    found = {row: labels for row, cell in present.items() if (labels := _divided(cell, names))}
+def _hold_labels(cells: pd.Series, names: frozenset[str], sets: Sequence[frozenset[str]]) -> bool:
+    present = cells[~cells.str.strip().str.lower().isin(MISSING)]
+    found: dict[Any, frozenset[str]] = {
+        row: labels for row, cell in present.items() if (labels := _divided(cell, names))
+    }
     used = frozenset().union(*found.values())
     if len(used) < 2 or len(found) < _NEARLY_ALL * len(present):
         return False
     if any(len(labels) > 1 for labels in found.values()) or not all(map(is_everyday, used)):
         return True
-    # Rows that may have any label agree with everything.
+    # Numbers and everyday words are no sign by themselves: they must agree with the candidates of
+    # their rows, too. Rows that may have any label agree with everything.
     telling = [row for row in found if sets and len(sets[row]) < len(names)]
     agreeing = sum(found[row] <= sets[row] for row in telling)
     return bool(telling) and agreeing >= _NEARLY_ALL * len(telling)
@@ -155,8 +150,7 @@ def _divided(cell: str, names: frozenset[str]) -> frozenset[str]:
     """Return the labels that a cell consists of; none if there is anything else in it."""
     ways = [[cell], *(cell.split(mark) for mark in "|;,/")]
     if cell.strip()[:1] in ("[", "(", "{"):
-        with suppress(ValueError, RecursionError):
-            ways.append([str(entry) for entry in parse_list(cell)])
+        ways.append(list(map(str, parse_list(cell) or ())))
     for parts in ways:
         labels = _plain(parts)
         if labels and labels <= names:
@@ -203,9 +197,9 @@ class Roles:
         reasons: dict[str, list[str]] = {}
         for name, why in self.left_out.items():
             reasons.setdefault(why, []).append(name)
-        told = [f"{listed(names)}: {why}" for why, names in list(reasons.items())[:_MAX_REASONS]]
-        if len(reasons) > _MAX_REASONS:
-            told.append(f"and {len(reasons) - _MAX_REASONS} reasons more")
+        told = [f"{listed(names)}: {why}" for why, names in reasons.items()]
+        if len(told) > _MAX_REASONS:
+            told[_MAX_REASONS:] = [f"and {len(told) - _MAX_REASONS} reasons more"]
         lines = [
             ("candidates", sets, "--candidates, --separator, --annotators, --votes"),
             ("id", self.id or "the row number", "--id"),
@@ -247,24 +241,27 @@ def guess_roles(table: Table, options: Options) -> Roles:
     free = [name for name in free if name != identity]
     images = (name for name in free if _names_images(frame[name]))
     image = _said_or_first(options.image, images, table, "--image")
-    used = {identity, gold, impossible, image, *candidates}
-
+    roles: dict[str, Any] = {"id": identity, "gold": gold, "impossible": impossible, "image": image}
+    used = {*roles.values(), *candidates}
     left_out: dict[str, str] = dict.fromkeys(sorted(excluded), "excluded")
     columns, files = _feature_names(table, options)
     texts = [] if list(options.text) == [NONE] else _named(options.text, table, "--text")
     explicit = bool(options.features)
     if not explicit:
         open_columns = [n for n in free if n != image and n not in options.text]
-        left_out |= reasons_not_to_use(table, open_columns, source)
+        left_out |= _reasons_not_to_use(table, open_columns, source)
     kinds: dict[str, Any] = {"text": texts, "numeric": [], "categorical": [], "vectors": []}
+    styles: dict[str, str] = {}
     for name in columns if explicit else list(frame.columns):
         if name in used or name in texts or name in left_out:
             continue
-        kind, reason = _kind(table, name, explicit, explicit or not options.text)
-        if kind:
-            kinds[kind].append(name)
-        else:
-            left_out[name] = reason
+        kind, told = _kind(table, name, explicit, explicit or not options.text)
+        if not kind:
+            left_out[name] = told
+            continue
+        kinds[kind].append(name)
+        if told:
+            styles[name] = told
     if explicit:
         said = {*columns, *texts, *used, *excluded}
         left_out |= {name: "not named" for name in frame.columns if name not in said}
@@ -274,18 +271,8 @@ def guess_roles(table: Table, options: Options) -> Roles:
             f"{table.name} has no column that can tell the rows apart{f' ({why})' if why else ''}: "
             "name features with --features or a text column with --text."
         )
-    styles = {name: number_style(table, name) for name in kinds["numeric"]}
-    return replace(
-        source,
-        id=identity,
-        gold=gold,
-        impossible=impossible,
-        image=image,
-        files=files,
-        left_out=left_out,
-        styles={name: style for name, style in styles.items() if style and style != POINT},
-        **{kind: tuple(names) for kind, names in kinds.items()},  # type: ignore[arg-type]
-    )
+    found: dict[str, Any] = {kind: tuple(names) for kind, names in kinds.items()}
+    return replace(source, **roles, **found, files=files, left_out=left_out, styles=styles)
 
 
 def guess_separator(cells: pd.Series) -> str | None:
@@ -296,15 +283,10 @@ def guess_separator(cells: pd.Series) -> str | None:
     if all(isinstance(v, (list, tuple, set, frozenset, np.ndarray)) for v in values):
         return None if all(is_vector(v) for v in values) else "list"
     texts = [str(value).strip() for value in values]
-    if 2 * sum(text[:1] in "[({" and _lists_labels(text) for text in texts) >= len(texts):
+    lists = (parse_list(text) for text in texts if text[:1] in "[({")
+    if 2 * sum(found is not None and not is_vector(found) for found in lists) >= len(texts):
         return "json"
     return next((separator for separator in SEPARATORS if _divides(texts, separator)), None)
-
-
-def _lists_labels(text: str) -> bool:
-    with suppress(ValueError, RecursionError):
-        return not is_vector(parse_list(text))
-    return False
 
 
 def _divides(texts: list[str], separator: str) -> bool:
@@ -317,10 +299,7 @@ def _divides(texts: list[str], separator: str) -> bool:
 
 
 def _named_ids(table: Table, options: Options, free: list[str], votes: Table | None) -> list[str]:
-    """Return columns whose name says that they hold ids, the likeliest first.
-
-    Of those that the table shares with the votes any will do if its cells are all different.
-    """
+    """Return columns whose name, or that of a column of the votes, says that they hold ids."""
     named = {*options.text, *options.features, *options.candidates, *options.annotators}
     shared = [] if votes is None else [n for n in free if n in votes.frame.columns]
     exact = [name for name in free if name.lower() in _ID_NAMES]
@@ -347,9 +326,8 @@ def _column_of_names(
     named = {*options.text, *options.features}
     for name in (n for n in free if n not in named and _is_name_of_rows(table, n)):
         known = set(table.text(name))
-        if votes is None or any(
-            votes.text(other).isin(known).mean() >= 0.5 for other in votes.frame.columns
-        ):
+        others = () if votes is None else votes.frame.columns
+        if votes is None or any(votes.text(n).isin(known).mean() >= 0.5 for n in others):
             return name
     return ""
 
@@ -359,14 +337,13 @@ def _is_name_of_rows(table: Table, name: str) -> bool:
     column = table.frame[name]
     if not _might_be_sets(column) or len(column) < _MIN_NAMED_ROWS or _names_images(column):
         return False
-    cells = table.text(name)
     return _all_different(table, name) and not any(
         len(cell) > _MAX_ID_LENGTH
         or len(cell.split()) != 1
         or cell[:1] in "[({"
         or is_number(cell)
         or _DATE.fullmatch(cell)
-        for cell in sampled(cells)
+        for cell in sampled(table.text(name))
     )
 
 
@@ -467,25 +444,21 @@ def _is_text(column: pd.Series) -> bool:
 
 
 def _feature_names(table: Table, options: Options) -> tuple[list[str], tuple[Path, ...]]:
-    columns: list[str] = []
-    files: list[Path] = []
-    for entry in options.features:
-        matches = _matching(str(entry), table)
-        if matches:
-            columns += matches
-        elif Path(entry).suffix.lower() in EMBEDDING_FILES:
-            files.append(Path(entry))
-        else:
+    columns = {str(entry): _matching(str(entry), table) for entry in options.features}
+    files = [entry for entry in options.features if not columns[str(entry)]]
+    for entry in files:
+        if Path(entry).suffix.lower() not in EMBEDDING_FILES:
             raise InputError(
                 f"--features names {quoted(entry)}, which is neither a column of {table.name} nor "
                 f"an embeddings file ({', '.join(EMBEDDING_FILES)}); the columns are "
                 f"{listed(table.frame.columns)}."
             )
-    return list(dict.fromkeys(columns)), tuple(files)
+    names = dict.fromkeys(name for matches in columns.values() for name in matches)
+    return list(names), tuple(map(Path, files))
 
 
 def _kind(table: Table, name: str, explicit: bool, maybe_text: bool) -> tuple[str, str]:
-    """Return what a column is good for, or "" and why it is not."""
+    """Return what a column is good for and the style of its numbers, or "" and why it is not."""
     column = table.frame[name]
     if maybe_text and _is_text(column):
         return "text", ""
@@ -493,7 +466,9 @@ def _kind(table: Table, name: str, explicit: bool, maybe_text: bool) -> tuple[st
     answer = "its name says that it holds the answer; --gold would use it"
     style = number_style(table, name)
     if style:
-        if not explicit and _is_row_number(table, name):
+        # A column without a name, as pandas writes the index, may count the rows.
+        may_count = name in _INDEX_NAMES and name == table.frame.columns[0] and not explicit
+        if may_count and column.dtype.kind in "fiu" and (column.diff()[1:] == 1).all():
             return "", "the number of the row"
         if is_answer or (not explicit and name.lower() in _GOLD_NAMES):
             return "", answer
@@ -501,7 +476,7 @@ def _kind(table: Table, name: str, explicit: bool, maybe_text: bool) -> tuple[st
             return "", "its name says that it is an id"
         values, _ = read_numbers(table, name, style)
         is_constant = len(np.unique(values[~np.isnan(values)])) < 2
-        return ("", "constant") if is_constant else ("numeric", "")
+        return ("", "constant") if is_constant else ("numeric", "" if style == POINT else style)
     first = next((value for value in column if not is_absent(value)), None)
     if first is None:
         return "", "empty"
@@ -524,14 +499,6 @@ def _kind(table: Table, name: str, explicit: bool, maybe_text: bool) -> tuple[st
     return "categorical", ""
 
 
-def _is_row_number(table: Table, name: str) -> bool:
-    """Whether a column without a name, as pandas writes the index, counts the rows."""
-    column = table.frame[name]
-    if name not in _INDEX_NAMES or name != table.frame.columns[0] or column.dtype.kind not in "fiu":
-        return False
-    return bool((np.diff(column.to_numpy(dtype=float)) == 1).all())
-
-
 def _said_or_first(said: str | None, guesses: Iterable[str], table: Table, option: str) -> str:
     """Return the column that was named, else the first guess; "" if there is none."""
     if said:
@@ -540,7 +507,7 @@ def _said_or_first(said: str | None, guesses: Iterable[str], table: Table, optio
 
 
 def _named(names: Sequence[str], table: Table, option: str) -> list[str]:
-    found: list[str] = []
+    found: dict[str, None] = {}
     for name in names:
         matches = _matching(name, table)
         if not matches and name != NONE:
@@ -548,8 +515,8 @@ def _named(names: Sequence[str], table: Table, option: str) -> list[str]:
                 f"{table.name} has no column {quoted(name)}, which {option} names; it has "
                 f"{listed(table.frame.columns)}."
             )
-        found += matches
-    return list(dict.fromkeys(found))
+        found |= dict.fromkeys(matches)
+    return list(found)
 
 
 def _matching(pattern: str, table: Table) -> list[str]:

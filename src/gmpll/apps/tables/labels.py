@@ -87,7 +87,15 @@ def parse_cells(table: Table, column: str, separator: str) -> tuple[Places, list
     else:
         keys = table.text(column)
     codes, different = pd.factorize(keys)
-    return codes, [_parsed(str(cell), separator) for cell in different]
+    parsed = []
+    for cell in map(str, different):
+        content: Any = cell.split("\x1f" if separator == "list" else separator)
+        if separator == "json":
+            content = parse_list(cell) if cell.strip() else []
+            if content and any(isinstance(value, (list, tuple, set, dict)) for value in content):
+                content = None
+        parsed.append(None if content is None else _names_in(content))
+    return codes, parsed
 
 
 def read_cells(table: Table, column: str, separator: str) -> tuple[Places, list[list[str]]]:
@@ -100,19 +108,6 @@ def read_cells(table: Table, column: str, separator: str) -> tuple[Places, list[
             "or name another --separator."
         )
     return codes, [labels or [] for labels in parsed]
-
-
-def _parsed(cell: str, separator: str) -> list[str] | None:
-    if separator != "json":
-        parts = cell.split("\x1f" if separator == "list" else separator)
-        return [part.strip() for part in parts if part.strip()]
-    try:
-        content = parse_list(cell) if cell.strip() else []
-    except (ValueError, RecursionError):
-        return None
-    if any(isinstance(value, (list, tuple, set, dict)) for value in content):
-        return None
-    return _names_in(content)
 
 
 def _names_in(value: Any) -> list[str]:
@@ -148,10 +143,10 @@ def repeated_ids(cells: Iterable[str]) -> tuple[str, str]:
     for row, cell in enumerate(cells, start=1):
         rows.setdefault(cell, []).append(row)
     shown = [f"{quoted(n)} in rows {listed(at, 3)}" for n, at in rows.items() if len(at) > 1]
+    if not shown:
+        return "", ""
     often = "twice" if max(map(len, rows.values())) == 2 else "more than once"
-    return (
-        (f"{counted(len(shown), 'id', 'stands')} {often}", listed(shown, 5)) if shown else ("", "")
-    )
+    return f"{counted(len(shown), 'id', 'stands')} {often}", listed(shown, 5)
 
 
 class VoteTable(NamedTuple):

@@ -11,8 +11,8 @@ from sklearn.utils.metaestimators import available_if
 
 from gmpll._typing import Floats
 from gmpll.apps.tables.resolving import Verdicts
-from gmpll.apps.tables.saved import SavedModel, judged, load_model, predictions
-from gmpll.apps.tables.tables import Table, table_from_frame
+from gmpll.apps.tables.saved import NO_PROBABILITIES, SavedModel, load_model, predictions
+from gmpll.apps.tables.tables import table_from_frame
 
 
 def load(path: str | Path) -> "LoadedModel":
@@ -86,7 +86,7 @@ class LoadedModel:
 
     def predict(self, rows: Any, *, files: Sequence[str | Path] = ()) -> NDArray[Any]:
         """Predict the label of every row; ``files`` are embedding files, if the model needs any."""
-        return self._predictions(rows, files)[0]
+        return self.classes_[self._warned(rows, files)[0].labels]
 
     def _has_probabilities(self) -> bool:
         return hasattr(self._saved.model, "predict_proba")
@@ -94,22 +94,17 @@ class LoadedModel:
     @available_if(_has_probabilities)
     def predict_proba(self, rows: Any, *, files: Sequence[str | Path] = ()) -> Floats:
         """Probability of every label; columns in the order of ``classes_``."""
-        shares: Any = self._predictions(rows, files)[1]
+        shares: Any = self._warned(rows, files)[1]
         return shares
 
-    def answer(self, rows: Any) -> tuple[Verdicts, Floats | None]:
+    def answer(self, rows: Any, files: Sequence[str | Path] = ()) -> tuple[Verdicts, Floats | None]:
         """Return labels with what ``gmpll predict`` writes beside them, and any probabilities."""
-        found, shares, notes = predictions(self._saved, _table(rows))
-        return judged(self._saved, found, shares, notes), shares
+        table = table_from_frame(rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(rows))
+        return predictions(self._saved, table, [Path(file) for file in files])
 
-    def _predictions(
-        self, rows: Any, files: Sequence[str | Path]
-    ) -> tuple[NDArray[Any], Floats | None]:
-        found, shares, notes = predictions(self._saved, _table(rows), [Path(f) for f in files])
-        for note in notes:
-            warnings.warn(f"In the rows to predict, {note}.", stacklevel=3)
+    def _warned(self, rows: Any, files: Sequence[str | Path]) -> tuple[Verdicts, Floats | None]:
+        found, shares = self.answer(rows, files)
+        for note in found.notes:
+            if note != NO_PROBABILITIES:
+                warnings.warn(f"In the rows to predict, {note}.", stacklevel=3)
         return found, shares
-
-
-def _table(rows: Any) -> Table:
-    return table_from_frame(rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(rows))

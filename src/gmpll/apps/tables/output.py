@@ -4,14 +4,14 @@ Everything is written into a folder beside the target first and moved at the end
 """
 
 import csv
-import itertools
 import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from types import SimpleNamespace
+from typing import Any
 
 import pyarrow as pa
 from pyarrow import parquet
@@ -26,11 +26,17 @@ from gmpll._atomic_io import (
     unfinished_path,
 )
 from gmpll._progress import begin
-from gmpll.apps.decisions.archive import Archived, archiving, carry_over
-from gmpll.apps.decisions.store import Entry
+from gmpll.apps.decisions.archive import (
+    Archived,
+    archiving,
+    carry_over,
+    decisions_about,
+    next_folder,
+)
+from gmpll.apps.decisions.errors import ReviewError
+from gmpll.apps.decisions.store import Entry, Rows
 from gmpll.apps.tables import saved
 from gmpll.apps.tables.cells import escape_formula
-from gmpll.apps.tables.decided import decided_columns, decisions_for
 from gmpll.apps.tables.errors import InputError
 from gmpll.apps.tables.page import page_facts, render_page
 from gmpll.apps.tables.resolving import Prepared, Resolution, result_columns
@@ -145,22 +151,18 @@ def _exchange(staging: Path, folder: Path) -> None:
 @contextmanager
 def keeping(folder: Path) -> Iterator[Path]:
     """Keep a copy of the results in a folder beside them, unless the block fails."""
-    numbers = itertools.count(1)
-    kept = next(p for n in numbers if not (p := folder / f"{EARLIER_RESULTS}-{n}").exists())
-    remove_abandoned(folder, kept.name)
-    copy = unfinished_path(kept)
+    kept = next_folder(folder, EARLIER_RESULTS)
     try:
-        copy.mkdir()
-        for name in (*(path.name for path in folder.glob("resolved.*")), ANNOTATORS, *OWN_FILES):
-            if (folder / name).is_file():
-                shutil.copy2(folder / name, copy / name)
-                sync_file(copy / name)
-        os.replace(copy, kept)
-        sync_folder(folder)
+        with output_folder(kept) as copy:
+            for path in (
+                *folder.glob("resolved.*"),
+                *map(folder.joinpath, (ANNOTATORS, *OWN_FILES)),
+            ):
+                if path.is_file():
+                    shutil.copy2(path, copy)
         yield kept
     except BaseException:
-        for path in (copy, kept):
-            shutil.rmtree(path, ignore_errors=True)
+        shutil.rmtree(kept, ignore_errors=True)
         raise
 
 
@@ -187,26 +189,14 @@ def write_table(
         return
     clean = escape_formula if escape else str
     with path.open("w", encoding=table.encoding, newline="") as file:
-        writer = csv.writer(_ShortEnds(file), delimiter=table.delimiter, lineterminator="\r\n")
+        # Carriage returns in cells, which readers take for ends of rows, are quoted only where the
+        # writer itself ends lines with them; lines end with a line feed alone.
+        lines: Any = SimpleNamespace(write=lambda s: file.write(s.removesuffix("\r\n") + "\n"))
+        writer = csv.writer(lines, delimiter=table.delimiter, lineterminator="\r\n")
         writer.writerow([clean(name) for name in cells.column_names])
         for batch in cells.to_batches(max_chunksize=_BATCH_ROWS):
             texts = [map(clean, column.to_pylist()) for column in batch.columns]
             writer.writerows(zip(*texts, strict=True))
-
-
-class _ShortEnds:
-    """Ends lines with a line feed alone.
-
-    The writer quotes carriage returns in cells, which readers take for ends of rows, only where
-    they are part of what it ends lines with.
-    """
-
-    def __init__(self, file: IO[str]) -> None:
-        self._file = file
-
-    def write(self, line: str) -> int:
-        """Write a line as the writer made it."""
-        return self._file.write(line.removesuffix("\r\n") + "\n")
 
 
 def _as_text(values: list[Any]) -> list[str]:
@@ -214,11 +204,14 @@ def _as_text(values: list[Any]) -> list[str]:
     return [texts[v] if v is None or isinstance(v, bool) else str(v) for v in values]
 
 
-def decisions_in(folder: Path, prepared: Prepared) -> dict[int, Entry]:
-    """Return what reviewers decided in a folder about the rows of a run, by row."""
+def decisions_in(folder: Path, prepared: Prepared, before: Rows | None = None) -> dict[int, Entry]:
+    """Return what reviewers decided in a folder about the rows of a run; nothing if damaged."""
+    sets = prepared.sets
+    after = Rows(prepared.ids, sets.classes, sets.mask, prepared.ids)
     try:
-        return decisions_for(folder, saved.read_matching(folder).rows, prepared)
-    except InputError:  # no results, or damaged ones
+        before = before or saved.read_matching(folder).rows
+        return decisions_about(folder, before, after, prepared.roles.id)
+    except (InputError, ReviewError, IndexError):
         return {}
 
 
@@ -244,9 +237,7 @@ def write_folder(
         begin(WRITING)
         taken = set(table.frame.columns)
         found, classes = resolution.verdicts, prepared.sets.classes
-        columns = result_columns(found, classes, taken, votes=resolution.votes)
-        if held:
-            decided_columns(columns, held, taken)
+        columns = result_columns(found, classes, taken, votes=resolution.votes, held=held)
         write_table(table, columns, staging / results, escape=escape)
         annotators = annotator_table(resolution)
         if annotators is not None:
@@ -255,14 +246,9 @@ def write_folder(
                 annotators["confuses"] = annotators["confuses"].map(escape_formula)
             annotators.round(4).to_csv(staging / ANNOTATORS)
         begin(SAVING)
-        roles = prepared.roles
-        model = saved.SavedModel(
-            resolution.encoder,
-            resolution.model,
-            roles.vectors,
-            len(roles.files),
-            prepared.review_below,
-        )
+        roles, encoder = prepared.roles, resolution.encoder
+        needed = (roles.vectors, len(roles.files), prepared.review_below)
+        model = saved.SavedModel(encoder, resolution.model, *needed)
         saved.save_model(model, staging / saved.MODEL_FILE)
         matching = saved.saved_matching(resolution, escape=escape, n_added=len(columns))
         saved.write_matching(matching, staging / saved.MATCHING_FILE)

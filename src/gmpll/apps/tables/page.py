@@ -55,12 +55,7 @@ _EDGES = np.array([0.0, 0.25, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0])
 
 
 def page_facts(resolution: Resolution, display: Names, command: str = "") -> dict[str, Any]:
-    """Collect what the page says; ``display`` are the cells of every row that are worth showing.
-
-    ``frequencies`` tells how often a label stands in the sets, is expected in them (a row with s
-    candidates counts as 1/s for each of them), and was found; ``pairs`` how the rows that have
-    both labels among their candidates were decided. The ``command`` made the page.
-    """
+    """Collect what the page says; ``display`` are the cells of every row that are worth showing."""
     prepared, found = resolution.prepared, resolution.verdicts
     sets = prepared.sets
     sizes = sets.mask.sum(axis=1)

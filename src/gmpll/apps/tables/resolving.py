@@ -3,10 +3,11 @@
 :func:`disambiguate` is the whole product in three lines of Python.
 """
 
+import html
 import inspect
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,17 +17,24 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import has_fit_parameter
 
 import gmpll.methods
+from gmpll._atomic_io import write_atomically
 from gmpll._progress import begin
 from gmpll._seeds import LARGEST_SEED
 from gmpll._typing import AnyFloats, Floats, Integers, Mask, Names
+from gmpll.apps.decisions.store import Entry
 from gmpll.apps.tables.candidate_sets import LabelSets, label_sets, row_ids
-from gmpll.apps.tables.disambiguation import Disambiguation
 from gmpll.apps.tables.errors import InputError, quoted
 from gmpll.apps.tables.features import FeatureEncoder, FeatureTable, feature_table, fitted_encoder
 from gmpll.apps.tables.guesses import Roles, guess_roles
 from gmpll.apps.tables.labels import Options, options_of
 from gmpll.apps.tables.steps import ENCODING, MATCHING
-from gmpll.apps.tables.summary import PROBABLY, notes_of
+from gmpll.apps.tables.summary import (
+    PROBABLY,
+    annotator_table,
+    display_cells,
+    notes_of,
+    wrong_probability,
+)
 from gmpll.apps.tables.tables import Table, table_from_frame
 from gmpll.candidates import CandidateSets, VotedCandidates
 
@@ -39,6 +47,9 @@ METHODS = {
 REVIEW_BELOW, REVIEW_BELOW_UNCALIBRATED = 0.5, 0.25
 #: A label that nobody voted for is possible from a confidence on that does not round to nothing.
 LEAST_CONFIDENCE = 5e-5
+
+#: The column that names who decided a row, and who did where nobody gave a name.
+DECIDED_BY, SOMEBODY = "decided_by", "reviewer"
 
 _OPTION = re.compile(r"--([a-z]+(?:-[a-z]+)*)(?: (none|all|never)\b)?")
 
@@ -133,6 +144,77 @@ class Resolution:
         return sets.weights[np.arange(len(sets.mask)), self.verdicts.labels].astype(np.int64)
 
 
+@dataclass(frozen=True, eq=False)
+class Disambiguation:
+    """The labels that were found, and what is to be said about them.
+
+    Indexing gives columns and rows of ``frame``: ``result["label"]``.
+
+    Attributes
+    ----------
+    frame : DataFrame
+        The rows with their labels, see :func:`gmpll.disambiguate`.
+    notes : tuple of str
+        What is odd about the data, and how much features, votes and label frequencies count.
+    model : estimator
+        The fitted model.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import gmpll
+    >>> df = pd.DataFrame({"size": [1.0, 1.1, 8.0, 8.2], "tags": ["a|b", "a", "b", "a|b"]})
+    >>> result = gmpll.disambiguate(df)
+    >>> result.frame["label"].tolist()
+    ['a', 'a', 'b', 'b']
+    >>> print(result.notes[-1])
+    Labels by the frequency found: 'a' 50%, 'b' 50%.
+    >>> "Resolved labels" in result.report()
+    True
+    >>> result.expected_wrong < 1
+    True
+    """
+
+    frame: pd.DataFrame
+    notes: tuple[str, ...]
+    model: Any
+    _resolution: Resolution = field(repr=False)
+
+    @property
+    def annotators(self) -> pd.DataFrame | None:
+        """Votes, estimated accuracy and agreement of every annotator; None if nobody is named."""
+        return annotator_table(self._resolution)
+
+    @property
+    def expected_wrong(self) -> float | None:
+        """About how many labels are wrong; None where confidences are no probabilities."""
+        is_known = self._resolution.prepared.calibrated
+        return float(wrong_probability(self._resolution).sum()) if is_known else None
+
+    def report(self, path: str | Path | None = None) -> str:
+        """Return the report as one HTML page; with a path, write it there too."""
+        from gmpll.apps.tables.page import page_facts, render_page
+
+        facts = page_facts(self._resolution, display_cells(self._resolution))
+        page = render_page(facts | {"notes": self.notes})
+        if path is not None:
+            write_atomically(Path(path), page.encode())
+        return page
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.frame[key]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.frame)
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    def _repr_html_(self) -> str:
+        told = "".join(f"<li>{html.escape(note)}</li>" for note in self.notes)
+        return f"{self.frame.to_html(max_rows=10, notebook=True)}<ul>{told}</ul>"
+
+
 def prepare(table: Table, roles: Roles, options: Options, names: Names | None = None) -> Prepared:
     """Read ids, candidates and what the features are made of; refuse what cannot be used.
 
@@ -199,6 +281,25 @@ def resolve(prepared: Prepared) -> Resolution:
     return Resolution(prepared, encoder, model, features, matched.confidences, found)
 
 
+def resolve_decided(prepared: Prepared, held: Mapping[int, Entry]) -> Resolution:
+    """Resolve with decisions as known labels; the candidates stay those of the input.
+
+    Labels that reviewers brought become labels of the run, behind its own.
+    """
+    names = {e.decision.name for e in held.values() if e.decision.name}
+    sets = prepared.sets.with_labels(sorted(names)) if names else prepared.sets
+    code_of = {name: code for code, name in enumerate(sets.classes.tolist())}
+    mask, gold = sets.mask.copy(), sets.gold.copy()
+    for row, entry in held.items():
+        code = entry.decision.code
+        code = code_of.get(entry.decision.name) if code is None else code
+        if code is not None:
+            mask[row] = np.arange(len(code_of)) == code
+            gold[row] = code
+    narrowed = replace(prepared, sets=replace(sets, mask=mask, gold=gold))
+    return replace(resolve(narrowed), prepared=replace(prepared, sets=sets))
+
+
 def make_model(method: str, seed: int, **settings: Any) -> Any:
     """Make the estimator of a method; the seed is given to those that draw."""
     estimator = METHODS[method]
@@ -247,11 +348,7 @@ def codes_of(labels: NDArray[Any], classes: Names) -> Integers:
 
 
 def verdicts(matched: Matched, mask: Mask, gold: Integers, review_below: float) -> Verdicts:
-    """Judge labels by their confidences, and by whether the right one is probably missing.
-
-    A row with one candidate is sure. The margin is negative where the label found has less
-    confidence than another candidate.
-    """
+    """Judge labels by their confidences, and by whether the right one is probably missing."""
     labels, confidences, outside, suggested = matched
     rows = np.arange(len(labels))
     confidence = confidences[rows, labels].astype(np.float64)
@@ -269,31 +366,39 @@ def verdicts(matched: Matched, mask: Mask, gold: Integers, review_below: float) 
 
 
 def result_columns(
-    found: Verdicts, classes: Names, taken: Any, *, votes: Integers | None = None, decimals: int = 4
+    found: Verdicts,
+    classes: Names,
+    taken: Any,
+    *,
+    votes: Integers | None = None,
+    held: Mapping[int, Entry] | None = None,
+    decimals: int = 4,
 ) -> dict[str, list[Any]]:
-    """Return the columns that are added to the input, of votes and sets where they are known.
+    """Return the columns that are added to the input; names that are taken get ``resolved_``.
 
-    A name that is taken already gets ``resolved_`` before it. Where there is no confidence, it,
-    the margin and whether to look are None.
+    Of decisions that are ``held`` there is who made them; the label is empty where none is right.
     """
     names = [*classes.tolist(), ""]  # code -1 is the last
-    judged = ~np.isnan(found.confidence)
-
-    def known(values: NDArray[Any]) -> list[Any]:
-        return [v if told else None for v, told in zip(values.tolist(), judged, strict=True)]
-
     values: dict[str, list[Any]] = {
         "label": [names[code] for code in found.labels.tolist()],
-        "confidence": known(found.confidence.round(decimals)),
+        "confidence": found.confidence.round(decimals).tolist(),
         "runner_up": [names[code] for code in found.runners_up.tolist()],
-        "margin": known(found.margin.round(decimals)),
-        "review": known(found.review),
+        "margin": found.margin.round(decimals).tolist(),
+        "review": found.review.tolist(),
     }
+    for row in np.flatnonzero(np.isnan(found.confidence)).tolist():
+        values["confidence"][row] = values["margin"][row] = values["review"][row] = None
     if votes is not None:
         values["votes"] = votes.tolist()
     if found.outside is not None and found.suggested is not None:
         values["suggested"] = [names[code] for code in found.suggested.tolist()]
         values["outside"] = found.outside.round(decimals).tolist()
+    for row, entry in (held or {}).items():
+        decided = values.setdefault(DECIDED_BY, [""] * len(found.labels))
+        decided[row] = entry.reviewer or SOMEBODY
+        if entry.decision.action == "none":
+            values["label"][row], values["review"][row] = "", False
+            values["confidence"][row] = values["margin"][row] = None
     columns = {}
     for name, column in values.items():
         while name in taken:

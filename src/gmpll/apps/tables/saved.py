@@ -13,8 +13,9 @@ import platform
 import sys
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from types import FunctionType
@@ -29,10 +30,10 @@ from gmpll import __version__
 from gmpll._progress import begin, counted
 from gmpll._typing import Floats, Integers, Mask, Names
 from gmpll.apps.decisions.store import Rows
-from gmpll.apps.tables.decided import input_settings
-from gmpll.apps.tables.errors import InputError
+from gmpll.apps.tables.errors import InputError, damage_told
 from gmpll.apps.tables.features import FeatureEncoder, feature_table
-from gmpll.apps.tables.guesses import Roles
+from gmpll.apps.tables.guesses import EMBEDDING_FILES, Roles
+from gmpll.apps.tables.labels import Options
 from gmpll.apps.tables.resolving import (
     Matched,
     Resolution,
@@ -67,32 +68,33 @@ TRUSTED_TYPES = {
     *("numpy.dtype", "numpy.float32", "numpy.float64", "numpy.int64"),
     *("numpy.random.mtrand.RandomState", "scipy.sparse._csr.csr_array"),
 }
+#: Said of methods that predict labels alone.
+NO_PROBABILITIES = "the method gives no probabilities: confidence, margin and review stay empty"
 MATCHING_FILE = "matching.npz"
 MATCHING_FORMAT = 1
 
 
-def check_format(path: Path, found: Any, known: int) -> None:
-    """Refuse a file of another format; damaged and foreign files may give anything as theirs."""
-    number = np.asarray(found)
+def _content(
+    path: Path, damage: str, known: int, load: Callable[[Path], Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Load what a file holds, unless that is too large, damaged, or in another format."""
+    with damage_told(f"{path} {damage}: run gmpll disambiguate again."):
+        # Archives that lie about sizes do no harm: no more is read of a member than it declares.
+        with zipfile.ZipFile(path) as file:
+            unpacked = sum(member.file_size for member in file.infolist())
+        if unpacked > _memory_bytes():
+            raise InputError(
+                f"{path} unpacks to {unpacked >> 20} MiB, more than this machine has memory: "
+                "it is not loaded."
+            )
+        content = dict(load(path))
+    number = np.asarray(content.pop("format", None))  # a foreign file may give anything as its own
     if number.ndim != 0 or number.dtype.kind not in "iu" or int(number) != known:
         raise InputError(
             f"{path} is not in format {known}, the one that this version of gmpll reads: run gmpll "
             "disambiguate again, or use the version that wrote it."
         )
-
-
-def check_unpacked_size(path: Path) -> None:
-    """Refuse a zip file that unpacks to more bytes than the machine has memory.
-
-    Archives that lie about it do no harm: no more is read of a member than it declares.
-    """
-    with zipfile.ZipFile(path) as file:
-        unpacked = sum(member.file_size for member in file.infolist())
-    if unpacked > _memory_bytes():
-        raise InputError(
-            f"{path} unpacks to {unpacked >> 20} MiB, more than this machine has memory: "
-            "it is not loaded."
-        )
+    return content
 
 
 def _memory_bytes() -> int:
@@ -124,13 +126,16 @@ def save_model(saved: SavedModel, path: Path) -> None:
     """Write a model to a file; who voted how is not part of it, for prediction does not need it."""
     model = copy.copy(saved.model)
     vars(model).pop("annotators_", None)
-    content = {field.name: getattr(saved, field.name) for field in fields(saved)}
-    content |= {"format": MODEL_FORMAT, "vectors": list(saved.vectors), "model": model}
-    content["created"] = datetime.now(UTC).isoformat(timespec="seconds")
-    content["versions"] = {
-        "gmpll": __version__,
-        "python": platform.python_version(),
-        **{name: version(name) for name in ("numpy", "scikit-learn")},
+    content = vars(saved) | {
+        "format": MODEL_FORMAT,
+        "vectors": list(saved.vectors),
+        "model": model,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "versions": {
+            "gmpll": __version__,
+            "python": platform.python_version(),
+            **{name: version(name) for name in ("numpy", "scikit-learn")},
+        },
     }
     dump(content, path, compression=zipfile.ZIP_DEFLATED, compresslevel=1)
 
@@ -149,42 +154,27 @@ def load_model(path: str | Path) -> SavedModel:
         raise InputError(
             f"There is no model {path}: name the folder that gmpll disambiguate wrote."
         )
-    damaged = InputError(
-        f"{path} is no model of gmpll or is damaged: run gmpll disambiguate again."
-    )
-    try:
-        check_unpacked_size(path)
+    damage = "is no model of gmpll or is damaged"
+
+    def trusted(path: Path) -> Any:
         types = get_untrusted_types(file=path)
         strangers = [name for name in types if not _is_trusted(name)]
         if strangers:
             raise InputError(
                 f"{path} holds {strangers[0]}, which is no part of a gmpll model: it is not loaded."
             )
-        content = dict(load(path, trusted=types))
-    except InputError:
-        raise
-    except Exception as error:  # whatever a damaged or foreign file makes the loader stumble over
-        raise damaged from error
-    check_format(path, content.pop("format", None), MODEL_FORMAT)
+        return load(path, trusted=types)
+
+    content = _content(path, damage, MODEL_FORMAT, trusted)
+    kinds: Any = (FeatureEncoder, BasePartialLabelClassifier, list, int, (int, float), str, dict)
     try:
         saved = SavedModel(**content)
-        kinds: Any = (
-            FeatureEncoder,
-            BasePartialLabelClassifier,
-            list,
-            int,
-            (int, float),
-            str,
-            dict,
-        )
-        values = (getattr(saved, field.name) for field in fields(saved))
-        fits = all(map(isinstance, values, kinds))
-        fits = fits and all(isinstance(name, str) for name in saved.vectors)
+        values = [getattr(saved, field.name) for field in fields(saved)]
+        if all(map(isinstance, values, kinds)) and all(isinstance(n, str) for n in saved.vectors):
+            return replace(saved, vectors=tuple(saved.vectors))
     except TypeError:
-        fits = False
-    if not fits:
-        raise damaged
-    return replace(saved, vectors=tuple(saved.vectors))
+        pass
+    raise InputError(f"{path} {damage}: run gmpll disambiguate again.")
 
 
 def _is_trusted(name: str) -> bool:
@@ -199,36 +189,20 @@ def _is_trusted(name: str) -> bool:
     return isinstance(found, (type, FunctionType)) and found.__module__ == module
 
 
-def judged(
-    saved: SavedModel, labels: NDArray[Any], shares: Floats | None, notes: tuple[str, ...]
-) -> Verdicts:
-    """Say how sure predictions are and which are worth a look; without shares that is NaN."""
-    n = len(labels)
-    codes, nobody = codes_of(labels, saved.model.classes_), np.full(n, -1, dtype=np.int64)
-    if shares is None:
-        nothing = np.full(n, np.nan)
-        notes += ("the method gives no probabilities: confidence, margin and review stay empty",)
-        return Verdicts(codes, nobody, nothing, nothing, np.zeros(n, dtype=bool), notes)
-    possible = shares > 0
-    possible[np.arange(n), codes] = True
-    found = verdicts(Matched(codes, shares), possible, nobody, saved.review_below)
-    return replace(found, notes=notes)
-
-
 def predictions(
     saved: SavedModel, table: Table, files: Sequence[Path] = (), id_column: str = ""
-) -> tuple[NDArray[Any], Floats | None, tuple[str, ...]]:
-    """Return labels, probabilities where the method has them, and what is odd about the rows.
+) -> tuple[Verdicts, Floats | None]:
+    """Return how sure which labels are, with what is odd, and probabilities where there are any.
 
     The table has the columns of the model; ``id_column`` holds ids that embedding files may refer
-    to.
+    to. Without probabilities, confidences and margins are NaN.
     """
     if len(files) != saved.n_files:
         raise InputError(
             f"The model was made with {saved.n_files} embedding files but got {len(files)}: "
             "name them with --features."
         )
-    encoder = saved.encoder
+    encoder, model = saved.encoder, saved.model
     if id_column and id_column not in table.frame.columns:
         raise InputError(f"{table.name} has no column {id_column!r}, which --id names.")
     n = len(table.frame)
@@ -247,17 +221,23 @@ def predictions(
     notes = (*inputs.problems, *encoder.unseen(inputs))
     begin(PREDICTING)
     blocks = [features[start : start + _PREDICTED_ROWS] for start in range(0, n, _PREDICTED_ROWS)]
-    blocks = blocks or [features]
     told = counted(PREDICTING, blocks, len(blocks))
-    if hasattr(saved.model, "predict_proba"):
-        labels, shares = zip(*map(saved.model.predict_both, told), strict=True)
-        return np.concatenate(labels), np.concatenate(shares), notes
-    return np.concatenate([saved.model.predict(block) for block in told]), None, notes
+    nobody = np.full(n, -1, dtype=np.int64)
+    if not hasattr(model, "predict_proba"):
+        codes = codes_of(np.concatenate(list(map(model.predict, told))), model.classes_)
+        nothing = np.full(n, np.nan)
+        notes += (NO_PROBABILITIES,)
+        return Verdicts(codes, nobody, nothing, nothing, np.zeros(n, dtype=bool), notes), None
+    labels, parts = zip(*map(model.predict_both, told), strict=True)
+    codes, shares = codes_of(np.concatenate(labels), model.classes_), np.concatenate(parts)
+    possible = shares > 0
+    possible[np.arange(n), codes] = True
+    found = verdicts(Matched(codes, shares), possible, nobody, saved.review_below)
+    return replace(found, notes=notes), shares
 
 
-def _empty(*shape: int, of: type = float) -> Callable[[], Any]:
-    """Make what stands for an array that is not known."""
-    return lambda: np.empty(shape, of)
+#: Makes what stands for an array of a shape, and a kind, that is not known.
+_empty: Any = partial(partial, np.empty)
 
 
 @dataclass(frozen=True)
@@ -280,12 +260,12 @@ class SavedMatching:
     source: Annotated[str, "U", ""]  # path of the input
     settings: Annotated[str, "U", ""]  # JSON: method, its parameters, the margin of flagged rows
     # How many votes each candidate got; row, annotator and label of every vote; who they are.
-    weights: Annotated[NDArray[np.float32], "f", "nq"] = field(default_factory=_empty(0, 0))
-    votes: Annotated[Integers, "i", "v3"] = field(default_factory=_empty(0, 3, of=int))
-    annotators: Annotated[Names, "U", "a"] = field(default_factory=_empty(0, of=str))
+    weights: Annotated[NDArray[np.float32], "f", "nq"] = field(default_factory=_empty((0, 0)))
+    votes: Annotated[Integers, "i", "v3"] = field(default_factory=_empty((0, 3), int))
+    annotators: Annotated[Names, "U", "a"] = field(default_factory=_empty(0, str))
     # How probable it is that a set lacks the right label, and code of the best label of all.
     outside: Annotated[Floats, "f", "n"] = field(default_factory=_empty(0))
-    suggested: Annotated[Integers, "i", "n"] = field(default_factory=_empty(0, of=int))
+    suggested: Annotated[Integers, "i", "n"] = field(default_factory=_empty(0, int))
 
     @property
     def lacking(self) -> Mask:
@@ -299,12 +279,6 @@ class SavedMatching:
         return Rows(self.ids, self.classes, self.mask, self.display, n_new)
 
 
-#: What stands for arrays that a file need not have.
-_UNKNOWN: dict[str, Any] = {
-    part.name: part.default_factory()
-    for part in fields(SavedMatching)
-    if part.default_factory is not MISSING
-}
 #: Kind and shape of every array.
 _LAYOUT: dict[str, tuple[str, str]] = {
     name: hint.__metadata__
@@ -318,11 +292,12 @@ def saved_matching(
     """Take from a run what is kept; ``n_added`` columns stand behind those of the input."""
     prepared = resolution.prepared
     roles = prepared.roles
+    sets, source = prepared.sets, prepared.table.path
     settings = {
         "method": prepared.options.method,
         "seed": prepared.options.seed,
         "review_below": prepared.review_below,
-        "new_labels": prepared.sets.n_new,
+        "new_labels": sets.n_new,
         "added_columns": n_added,
         "input": input_settings(prepared.table, prepared.options, escape=escape),
         "parameters": {
@@ -331,8 +306,6 @@ def saved_matching(
             if value is None or isinstance(value, (bool, int, float, str))
         },
     }
-    source = prepared.table.path
-    sets = prepared.sets
     voted: dict[str, Any] = _outside(resolution.verdicts)
     if sets.votes is not None:
         voted["weights"] = sets.votes.weights.astype(np.float32)
@@ -358,6 +331,30 @@ def saved_matching(
     )
 
 
+def input_settings(table: Table, options: Options, *, escape: bool) -> dict[str, Any] | None:
+    """Return what is needed to read the same input in the same way; None of data in memory."""
+    if table.path is None or not isinstance(options.votes, (str, Path, type(None))):
+        return None
+    said = {name: _plain(value) for name, value in asdict(options).items()}
+    if isinstance(options.rename, (list, tuple)):  # OLD=NEW, or a file
+        said["rename"] = [pair if "=" in pair else _plain(Path(pair)) for pair in options.rename]
+    reading = {"format": table.format, "encoding": table.encoding}
+    if table.format in ("csv", "tsv"):
+        reading["delimiter"] = table.delimiter
+    return {"options": said, "reading": reading, "escape": escape}
+
+
+def _plain(value: Any) -> Any:
+    """Return an option as JSON takes it; files are named so that they are found from anywhere."""
+    if isinstance(value, (list, tuple)):
+        return [_plain(part) for part in value]
+    if isinstance(value, Path) or (
+        isinstance(value, str) and Path(value).suffix in EMBEDDING_FILES and Path(value).is_file()
+    ):
+        return str(Path(value).absolute())
+    return value
+
+
 def write_matching(saved: SavedMatching, path: Path) -> None:
     """Write a matching to a file."""
     arrays: dict[str, Any] = {name: np.asarray(getattr(saved, name)) for name in _LAYOUT}
@@ -375,35 +372,33 @@ def read_matching(directory: str | Path) -> SavedMatching:
         raise InputError(
             f"{directory} holds no {MATCHING_FILE}: name a folder that gmpll disambiguate wrote."
         )
-    damaged = InputError(f"{path} is damaged: run gmpll disambiguate again.")
-    try:
-        check_unpacked_size(path)
+
+    def arrays_in(path: Path) -> dict[str, Any]:
         with np.load(path, allow_pickle=False) as file:
             # What is no array in such a file comes as bytes.
-            arrays = _UNKNOWN | {name: np.asarray(file[name]) for name in file.files}
-    except InputError:
-        raise
-    except Exception as error:  # a damaged file shows in a dozen kinds of exception
-        raise damaged from error
-    check_format(path, arrays.pop("format", None), MATCHING_FORMAT)
-    missing = _LAYOUT.keys() - arrays
+            return {name: np.asarray(file[name]) for name in file.files}
+
+    arrays = _content(path, "is damaged", MATCHING_FORMAT, arrays_in)
+    needed = {part.name for part in fields(SavedMatching) if part.default_factory is MISSING}
+    missing = needed - arrays.keys()
     if missing:
         raise InputError(
             f"{path} lacks {', '.join(sorted(missing))}: run gmpll disambiguate again."
         )
-    if _has_its_shapes(arrays):
+    saved = SavedMatching(**{name: arrays[name] for name in _LAYOUT if name in arrays})
+    if _has_its_shapes(saved):
         texts: Any = {n: str(arrays[n]) for n, (_, shape) in _LAYOUT.items() if not shape}
-        saved = SavedMatching(**{n: arrays[n] for n in _LAYOUT} | texts)
+        saved = replace(saved, **texts)
         if _is_consistent(saved):
             return saved
-    raise damaged
+    raise InputError(f"{path} is damaged: run gmpll disambiguate again.")
 
 
-def _has_its_shapes(arrays: Mapping[str, NDArray[Any]]) -> bool:
+def _has_its_shapes(saved: SavedMatching) -> bool:
     """Whether every array has the kind and shape that the others call for."""
     sizes = {"3": 3}
     for name, (kind, shape) in _LAYOUT.items():
-        array = arrays[name]
+        array = np.asarray(getattr(saved, name))
         if array.dtype.kind != kind or array.ndim != len(shape):
             return False
         if kind == "U" and not _holds_characters(array):
@@ -431,9 +426,9 @@ def _is_consistent(saved: SavedMatching) -> bool:
         and saved.mask.any(axis=1).all()
         and ((saved.labels >= 0) & (saved.labels < q)).all()
         and ((saved.gold >= -1) & (saved.gold < q)).all()
-        and np.isfinite(saved.confidence).all()
-        and np.isfinite(saved.features).all()
-        and np.isfinite(saved.weights).all()
+        and all(
+            np.isfinite(part).all() for part in (saved.confidence, saved.features, saved.weights)
+        )
         and (saved.weights >= 0).all()
         and ((saved.votes >= 0) & (saved.votes < numbers)).all()
         and ((saved.outside >= 0) & (saved.outside <= 1)).all()

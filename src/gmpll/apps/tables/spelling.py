@@ -1,8 +1,8 @@
 """How labels are written in the end: new names that the user gave, and one for all variants."""
 
 import unicodedata
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,67 +13,51 @@ from gmpll.label_names import merged_names, spelling_key, variants
 _MAX_GROUPS = 40
 
 
-@dataclass(frozen=True)
-class Spelling:
-    """New names of labels.
-
-    ``renamed`` are those that the user gave, ``merged`` the names of variants by what they have in
-    common. ``joined`` tells for every new name which labels became it, and how often they stood.
-    """
-
-    renamed: dict[str, str] = field(default_factory=dict)
-    merged: dict[str, str] = field(default_factory=dict)
-    joined: dict[str, dict[str, int]] = field(default_factory=dict)
-
-    def __call__(self, label: str) -> str:
-        """Return the new name of a label, which may be its old one."""
-        label = self.renamed.get(label, label)
-        return self.merged.get(spelling_key(label), label) if self.merged else label
+#: Gives a label its new name, which may be its old one.
+Spelling = Callable[[str], str]
 
 
 def read_spelling(
     counts: Mapping[str, int], known: Sequence[str], options: Any, problems: list[str]
-) -> Spelling:
-    """Decide on the names of labels, which come with their counts, and of known ones.
+) -> tuple[Spelling, dict[str, dict[str, int]]]:
+    """Decide on the names of labels, given with their counts; tell what is odd of them.
 
-    What was merged, or could be, is added to the problems.
+    With the names come, for every new one, the labels that became it and how often they stood.
     """
     all_counts = {**dict.fromkeys(known, 0), **counts}
     renamed = read_renames(options.rename)
-    if options.merge_labels:  # a new name is for all variants of the old one
-        variants_of = {spelling_key(old): new for old, new in renamed.items()}
-        known_keys = set(map(spelling_key, all_counts))
-        strange = [old for old in renamed if spelling_key(old) not in known_keys]
-        alike = {name: variants_of.get(spelling_key(name)) for name in all_counts}
-        renamed = {name: new for name, new in alike.items() if new} | renamed
-    else:
-        strange = [old for old in renamed if old not in all_counts]
+    key = spelling_key if options.merge_labels else str  # a new name is for all variants of the old
+    by_key, known_keys = {key(old): new for old, new in renamed.items()}, set(map(key, all_counts))
+    strange = [old for old in renamed if key(old) not in known_keys]
     if strange:
         raise InputError(
             f"--rename has a new name for {quoted(strange[0])}, which is no label: the labels are "
             f"{listed(map(quoted, sorted(counts)))}."
         )
-    now: dict[str, int] = {}
+    renamed = {name: by_key[key(name)] for name in all_counts if key(name) in by_key} | renamed
+    now: Counter[str] = Counter()
     for label, count in all_counts.items():
-        name = renamed.get(label, label)
-        now[name] = now.get(name, 0) + count
-    merged: dict[str, str] = {}
+        now[renamed.get(label, label)] += count
     names: dict[str, str] = {}
     if options.merge_labels:
         # A spelling that --labels allows comes first, whatever its count.
-        most = sum(now.values()) + 1
+        most = now.total() + 1
         names = merged_names({n: count + most * (n in options.labels) for n, count in now.items()})
-        merged = {spelling_key(name): names.get(name, name) for name in now}
+    merged = {spelling_key(n): names.get(n, n) for n in now} if options.merge_labels else {}
     problems += _note_of_variants({names.get(n, n): count for n, count in now.items()})
-    spelling = Spelling(renamed, merged)
+
+    def spelling(label: str) -> str:
+        label = renamed.get(label, label)
+        return merged.get(spelling_key(label), label) if merged else label
+
+    joined: dict[str, dict[str, int]] = {}
     for label, count in counts.items():
         if spelling(label) != label:
-            spelling.joined.setdefault(spelling(label), {})[label] = count
-    if spelling.joined:
-        became = sorted(spelling.joined.items())
-        said = [f"{_counts(old)} became {quoted(new)}" for new, old in became]
+            joined.setdefault(spelling(label), {})[label] = count
+    if joined:
+        said = [f"{_counts(old)} became {quoted(new)}" for new, old in sorted(joined.items())]
         problems.append(f"labels were merged or renamed: {_few(said)}")
-    return spelling
+    return spelling, joined
 
 
 def _note_of_variants(counts: Mapping[str, int]) -> list[str]:
@@ -112,10 +96,10 @@ def read_renames(given: Any) -> dict[str, str]:
     pairs: list[tuple[str, str]] = []
     if isinstance(given, Mapping):
         pairs = [(str(old), str(new)) for old, new in given.items()]
-    else:
-        for text in [given] if isinstance(given, (str, Path)) else given or ():
-            old, mark, new = str(text).partition("=")
-            pairs += [(old, new)] if mark else _pairs_in(Path(text))
+        given = ()
+    for text in [given] if isinstance(given, (str, Path)) else given or ():
+        old, mark, new = str(text).partition("=")
+        pairs += [(old, new)] if mark else _pairs_in(Path(text))
     names: dict[str, str] = {}
     for old, new in ((old.strip(), new.strip()) for old, new in pairs):
         if not old or not new:

@@ -1,6 +1,6 @@
 """What is done with a table, step by step, and what the steps cost, see :mod:`gmpll._progress`."""
 
-import os
+from contextlib import suppress
 from pathlib import Path
 
 from gmpll._progress import UNKNOWN
@@ -50,15 +50,11 @@ def prediction_steps(model: Path, input: Path) -> dict[str, float]:
 
 def steps_of_rows(n_rows: int, n_columns: int) -> dict[str, float]:
     """Return the steps of predicting so many rows that have been read."""
-    return {
-        PREDICTING: 2e-4 * n_rows,
-        WRITING: n_rows * (5e-6 + 4e-7 * n_columns),
-    }
+    return {**disambiguation_steps(n_rows, n_columns), PREDICTING: 2e-4 * n_rows}
 
 
 def _size(path: Path) -> int:
     """Return how many bytes a file has; of what is no file that is unknown, and taken for none."""
-    try:
-        return os.path.getsize(path)
-    except OSError:
-        return 0
+    with suppress(OSError):
+        return path.stat().st_size
+    return 0

@@ -13,6 +13,7 @@ import re
 import zipfile
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
@@ -24,7 +25,7 @@ from pyarrow import compute, parquet
 from pyarrow import csv as arrow_csv
 
 from gmpll.apps.tables.cells import MISSING, as_text
-from gmpll.apps.tables.errors import InputError, counted, listed, quoted
+from gmpll.apps.tables.errors import InputError, counted, damage_told, listed, quoted
 from gmpll.apps.tables.exports import Votes, flatten_export, records_in
 from gmpll.candidates import is_missing
 
@@ -55,6 +56,7 @@ DELIMITERS = (",", ";", "\t", "|")
 _SAMPLE_LINES = 50
 _SAMPLE_BYTES = 2**18
 _CHUNK_BYTES = 2**22
+_AGAIN = "it may be cut short: write or copy it again"
 
 
 @dataclass(frozen=True)
@@ -133,15 +135,14 @@ def read_table(
         raise InputError(
             f"There is no format {quoted(kind)}: use csv, tsv, parquet, jsonl, json or excel."
         )
+    encoding = encoding or "utf-8"
     try:
-        if kind == "parquet":
-            table = _read_parquet(path)
-        elif kind == "excel":
-            table = _read_excel(path)
-        elif kind in ("csv", "tsv"):
-            table = _read_delimited(path, kind, delimiter, encoding or "utf-8")
+        if kind in ("csv", "tsv"):
+            table = _read_delimited(path, kind, delimiter, encoding)
+        elif kind in ("json", "jsonl"):
+            table = _read_json(path, kind, encoding)
         else:
-            table = _read_json(path, kind, encoding or "utf-8")
+            table = (_read_excel if kind == "excel" else _read_parquet)(path)
     except MemoryError:
         raise InputError(f"{path} does not fit into memory: split it.") from None
     if len(table.frame) == 0:
@@ -183,19 +184,15 @@ def _content(path: Path) -> bytes:
         return path.read_bytes()
     most = max(_MAX_SMALL, _MAX_RATIO * path.stat().st_size)
     raw = bytearray()
-    try:
-        with pa.input_stream(str(path), compression=packed) as stream:
-            while chunk := stream.read(_CHUNK_BYTES):
-                raw += chunk
-                if len(raw) > most:
-                    raise InputError(
-                        f"{path} unpacks to more than {_MAX_RATIO} times its size: unpack it "
-                        "yourself if you trust it, and name that file."
-                    )
-    except (OSError, pa.ArrowException) as error:
-        raise InputError(
-            f"{path} is no readable {packed} file, it may be cut short: write or copy it again."
-        ) from error
+    damage = f"{path} is no readable {packed} file, {_AGAIN}."
+    with damage_told(damage, MemoryError), pa.input_stream(str(path), compression=packed) as stream:
+        while chunk := stream.read(_CHUNK_BYTES):
+            raw += chunk
+            if len(raw) > most:
+                raise InputError(
+                    f"{path} unpacks to more than {_MAX_RATIO} times its size: unpack it "
+                    "yourself if you trust it, and name that file."
+                )
     if not raw:
         raise InputError(f"{path} is empty: a header and some rows are needed.")
     return bytes(raw)
@@ -222,8 +219,6 @@ def _check_names(names: list[str], where: str) -> None:
 
 
 def _read_delimited(path: Path, kind: str, delimiter: str | None, encoding: str) -> Table:
-    import pyarrow as pa
-
     codec = _codec(encoding)
     raw = _content(path)
     sample = _first_lines(raw, codec, path)
@@ -262,8 +257,7 @@ def _read_delimited(path: Path, kind: str, delimiter: str | None, encoding: str)
         _check_lines(raw, path, delimiter, codec)
     if raw.startswith(codecs.BOM_UTF8) and codec == "utf-8-sig":
         encoding = codec  # spreadsheets know UTF-8 by its mark: the results get it, too
-    frame = pd.DataFrame({name: _typed_column(cells[name]) for name in names}, copy=False)
-    return Table(frame, path, kind, cells, delimiter, encoding, notes)
+    return Table(_typed(cells), path, kind, cells, delimiter, encoding, notes)
 
 
 def _codec(encoding: str) -> str:
@@ -383,23 +377,23 @@ def _printed(delimiter: str) -> str:
     return {"\t": "tab", " ": "space"}.get(delimiter, f"'{delimiter}'")
 
 
-def _typed_column(column: pa.ChunkedArray) -> Any:
-    """Return a column of numbers as float64 with NaN for missing ones; any other as text."""
-    trimmed = compute.utf8_trim_whitespace(column)
-    blank = compute.is_in(compute.utf8_lower(trimmed), value_set=pa.array(MISSING))
-    filled = compute.if_else(blank, pa.scalar(None, pa.string()), trimmed)
-    if filled.null_count < len(filled):
-        try:
-            return filled.cast(pa.float64()).to_numpy()
-        except pa.ArrowInvalid:
-            pass
-    return column.to_pandas()
+def _typed(cells: pa.Table) -> pd.DataFrame:
+    """Return columns of numbers as float64 with NaN for missing ones; any others as text."""
+    columns = {}
+    for name, column in zip(cells.column_names, cells.columns, strict=True):
+        trimmed = compute.utf8_trim_whitespace(column)
+        blank = compute.is_in(compute.utf8_lower(trimmed), value_set=pa.array(MISSING))
+        filled = compute.if_else(blank, pa.scalar(None, pa.string()), trimmed)
+        with suppress(pa.ArrowInvalid):
+            if filled.null_count < len(filled):
+                columns[name] = filled.cast(pa.float64()).to_numpy()
+        if name not in columns:
+            columns[name] = column.to_pandas()
+    return pd.DataFrame(columns, copy=False)
 
 
 def _read_excel(path: Path) -> Table:
     """Read the first sheet with a cell in it; the results are written as CSV."""
-    import pyarrow as pa
-
     try:
         from openpyxl import load_workbook
     except ImportError as error:
@@ -407,7 +401,8 @@ def _read_excel(path: Path) -> Table:
             f"{path} is an Excel file, which needs openpyxl: install it with pip install "
             "'gmpll[excel]', or save the file as CSV."
         ) from error
-    try:
+    damage = f"{path} is no readable Excel file, it may be cut short: save it again, or as CSV."
+    with damage_told(damage, MemoryError):
         with zipfile.ZipFile(path) as archive:
             size = sum(member.file_size for member in archive.infolist())
         if size > max(_MAX_SMALL, _MAX_RATIO * path.stat().st_size):
@@ -423,12 +418,6 @@ def _read_excel(path: Path) -> Table:
             if lines:
                 name, others = sheet.title, [n for n in book.sheetnames if n != sheet.title]
                 break
-    except (InputError, MemoryError):
-        raise
-    except Exception as error:  # a damaged file shows in a dozen kinds of exception
-        raise InputError(
-            f"{path} is no readable Excel file, it may be cut short: save it again, or as CSV."
-        ) from error
     if not lines:
         raise InputError(f"{path} is empty: a header and some rows are needed.")
     cells = [[_cell_text(value) for value in line] for line in lines]
@@ -436,9 +425,8 @@ def _read_excel(path: Path) -> Table:
     names = _column_names([column[0] for column in columns], path)
     _check_characters([cell for column in columns for cell in column], str(path))
     arrow = pa.table([pa.array(column[1:], pa.string()) for column in columns], names=names)
-    frame = pd.DataFrame({n: _typed_column(arrow[n]) for n in names}, copy=False)
     notes = (f"sheet {quoted(name)}, not {listed(map(quoted, others), 3)}",) if others else ()
-    return Table(frame, path, "csv", arrow, encoding="utf-8-sig", notes=notes)
+    return Table(_typed(arrow), path, "csv", arrow, encoding="utf-8-sig", notes=notes)
 
 
 def _cell_text(value: Any) -> str:
@@ -451,16 +439,10 @@ def _cell_text(value: Any) -> str:
 
 
 def _read_parquet(path: Path) -> Table:
-    try:
+    with damage_told(f"{path} is no readable Parquet file, {_AGAIN}.", MemoryError):
         cells = parquet.read_table(path)
         cells.validate(full=True)  # texts are decoded when they are looked at, much later
         frame = cells.to_pandas()
-    except MemoryError:
-        raise
-    except Exception as error:  # a damaged file shows in a dozen kinds of exception
-        raise InputError(
-            f"{path} is no readable Parquet file, it may be cut short: write or copy it again."
-        ) from error
     _check_names(cells.column_names, str(path))
     frame = frame.reset_index(drop=True).rename(columns=str)
     return Table(frame, path, "parquet", cells)

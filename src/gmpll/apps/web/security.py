@@ -15,8 +15,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -110,26 +111,36 @@ class Guard:
         if scope["type"] != "http":
             await send({"type": "websocket.close"})  # there is nothing to talk about
             return
-        send = _hardened(send)
+
+        async def harden(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(RESPONSE_HEADERS)
+            await send(message)
+
+        async def replay() -> Message:
+            return waiting.pop() if waiting else await receive()
+
         try:
-            self._check(scope, Headers(scope=scope))
-            body = await self._body(receive)
+            self._check(Request(scope))
+            body = await self._body(Request(scope, receive))
         except HTTPException as refusal:
             if refusal.status_code == 413:
-                await self._drain(receive)
+                await self._drain(Request(scope, receive))
             # What was not read of a body would be taken for the next request.
             closing = {"Connection": "close"}
             answer = JSONResponse({"error": refusal.detail}, refusal.status_code, closing)
-            await answer(scope, receive, send)
+            await answer(scope, receive, harden)
         else:
-            await self.app(scope, _replay(body, receive), send)
+            waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+            await self.app(scope, replay, harden)
 
-    def _check(self, scope: Scope, headers: Headers) -> None:
+    def _check(self, request: Request) -> None:
         """Refuse a request by what stands in its head."""
+        headers = request.headers
         host = headers.get("host", "")
         if len(headers.getlist("host")) != 1 or not self._good_host(host):
             raise HTTPException(421, "This server does not go by that name.")
-        is_api = not self._terms.is_open(scope["path"])
+        is_api = not self._terms.is_open(request.scope["path"])
         foreign = headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none")
         if headers.get("origin", f"http://{host}") != f"http://{host}" or (is_api and foreign):
             raise HTTPException(403, "Requests from other sites are refused.")
@@ -137,7 +148,7 @@ class Guard:
         if is_api and not hmac.compare_digest(given, self._expected):
             raise HTTPException(401, f"The token is missing or wrong: {self._terms.token_hint}.")
         content_type = headers.get("content-type", "").partition(";")[0].strip()
-        if scope["method"] not in ("GET", "HEAD") and content_type not in self._terms.content_types:
+        if request.method not in ("GET", "HEAD") and content_type not in self._terms.content_types:
             # A form of another site cannot send these without asking first, and is never answered.
             raise HTTPException(415, f"Only {self._terms.only}.")
         if "transfer-encoding" in headers and "content-length" in headers:
@@ -147,48 +158,27 @@ class Guard:
         if not length.isdecimal() or int(length) > self._terms.max_body:
             raise self._terms.too_large
 
-    async def _drain(self, receive: Receive) -> None:
+    async def _drain(self, request: Request) -> None:
         """Let a client finish, within limits: one that is cut off while sending reads no answer."""
         left = 4 * self._terms.max_body
-        with suppress(TimeoutError):
+        with suppress(TimeoutError, ClientDisconnect):
             async with asyncio.timeout(DRAIN_SECONDS):
-                while left > 0:
-                    message = await receive()
-                    left -= len(message.get("body", b""))
-                    if not message.get("more_body", False):
+                async for chunk in request.stream():
+                    left -= len(chunk)
+                    if left <= 0:
                         return
 
-    async def _body(self, receive: Receive) -> bytes:
+    async def _body(self, request: Request) -> bytes:
         """Read the whole body if it is small enough and comes in time."""
         body = bytearray()
         try:
             async with asyncio.timeout(BODY_SECONDS):
-                while True:
-                    message = await receive()
-                    if message["type"] == "http.disconnect":
-                        raise HTTPException(400, "The request was broken off.")
-                    body += message.get("body", b"")
+                async for chunk in request.stream():
+                    body += chunk
                     if len(body) > self._terms.max_body:
                         raise self._terms.too_large
-                    if not message.get("more_body", False):
-                        return bytes(body)
+        except ClientDisconnect:
+            raise HTTPException(400, "The request was broken off.") from None
         except TimeoutError:
             raise HTTPException(408, "The request took too long.") from None
-
-
-def _replay(body: bytes, receive: Receive) -> Receive:
-    waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
-
-    async def replayed() -> Message:
-        return waiting.pop() if waiting else await receive()
-
-    return replayed
-
-
-def _hardened(send: Send) -> Send:
-    async def with_headers(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            MutableHeaders(scope=message).update(RESPONSE_HEADERS)
-        await send(message)
-
-    return with_headers
+        return bytes(body)

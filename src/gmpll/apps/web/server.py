@@ -20,10 +20,6 @@ KEEP_ALIVE_SECONDS = 30
 MAX_HEAD = 16 * 2**10
 
 
-class PortError(UserError):
-    """A port cannot be listened on; the text says which and why."""
-
-
 class ImpatientProtocol(H11Protocol):
     """HTTP that hangs up on whoever does not finish the head of a request in time.
 
@@ -81,7 +77,16 @@ def listen(
     app: ASGIApp, terms: Terms, host: str, port: int, token: str | None, max_connections: int
 ) -> LocalServer:
     """Listen, on a free port if it is 0; more connections at a time are answered with 503."""
-    listener = _listener(LOOPBACK if host == "localhost" else host, port)
+    host = LOOPBACK if host == "localhost" else host
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        listener = socket.create_server((host, port), family=family)
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UserError(
+            f"Port {port} on {host} cannot be used ({reason}): "
+            "name another with --port, or leave --port and --host out."
+        ) from error
     port = listener.getsockname()[1]
     token = token or new_token()
     config = uvicorn.Config(
@@ -98,25 +103,6 @@ def listen(
         h11_max_incomplete_event_size=MAX_HEAD,
         limit_concurrency=max_connections,
     )
-    address = f"http://{_name_in_address(host)}:{port}/"
+    name = socket.gethostname() if host in ("0.0.0.0", "::") else host
+    address = f"http://[{name}]:{port}/" if ":" in name else f"http://{name}:{port}/"
     return LocalServer(uvicorn.Server(config), listener, address, token)
-
-
-def _listener(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        return socket.create_server((host, port), family=family)
-    except (OSError, OverflowError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise PortError(
-            f"Port {port} on {host} cannot be used ({reason}): "
-            "name another with --port, or leave --port and --host out."
-        ) from error
-
-
-def _name_in_address(host: str) -> str:
-    if host in ("0.0.0.0", "::"):
-        return socket.gethostname()
-    if host == "localhost":
-        return LOOPBACK
-    return f"[{host}]" if ":" in host else host
