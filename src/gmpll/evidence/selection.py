@@ -41,10 +41,9 @@ __all__ = ["Gain", "Search", "Selection", "n_compared_rows", "select"]
 
 #: The views that are taken unless others are asked for: each is blind to something.
 ALL_VIEWS = ("cosine", "rank", "euclidean")
-#: Weights of the regression's norm, the stiffest first: the two named are compared, then the next
-#: beyond the better one.
-RIDGES = (3.0, 1.0, 0.3, 0.1, 0.03, 0.01)
-FIRST_RIDGES = (0.1, 0.03)
+#: Weights of the regression's norm, the stiffest first: those in the middle are compared, then the
+#: next beyond the better one.
+RIDGES = (0.3, 0.1, 0.03, 0.01)
 #: Penalties of stacking that are compared, none first.
 STACKING = (0.0, 10.0, 1.0)
 #: Shares of the forest that are compared once the rest is chosen, none first.
@@ -212,7 +211,7 @@ def _by_folds(
     ridges: Sequence[float | None] = (search.plain.ridge,)
     asked = ridges
     if search.plain.ridge is None and part.learner is None:
-        ridges, asked = RIDGES, FIRST_RIDGES
+        ridges, asked = RIDGES, RIDGES[1:3]
     found = _Comparison({})
     while asked:  # of the ridges next to the best one those that were not tried
         settings = [
