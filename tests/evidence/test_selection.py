@@ -9,7 +9,7 @@ from gmpll.evidence.forest import GrownForest
 from gmpll.evidence.pipeline import CandidateRows, Hyperparameters
 from gmpll.evidence.selection import (
     FOREST_SHARES,
-    N_STANDARD_ERRORS,
+    MIN_FOREST_GAIN,
     RIDGES,
     STACKING,
     Search,
@@ -105,6 +105,15 @@ def test_few_rows_and_fixed_predictions_choose_nothing():
     assert {setting.views for setting, _ in given.selection_.scores} == {("rank",)}
 
 
+def test_what_is_hardly_more_than_luck_or_not_worth_its_time_is_no_gain():
+    assert selection.Gain(0.02, 0.01).excess(0.005) == pytest.approx(0.01)
+    assert selection.Gain(0.02, 0.03).excess(0.005) < 0
+    assert selection.Gain(0.004, 0.001).excess(0.005) < 0 < selection.Gain(0.004, 0.001).excess(0)
+    gains = {0.0: selection.Gain(0.0, 0.0), 1.0: selection.Gain(0.004, 0.001)}
+    assert selection._one_standard_error_rule(gains) == 1.0
+    assert selection._one_standard_error_rule(gains, 0.005) == 0.0
+
+
 class TestForestShare:
     """A checkerboard of two features among noise: the work of trees, not of kernels."""
 
@@ -139,9 +148,7 @@ class TestForestShare:
         assert (model.labels_ == y).mean() >= (alone.labels_ == y).mean()
         gains = model.selection_.forest_gains
         assert gains[0.0] == (0.0, 0.0)
-        surest = max(
-            gains, key=lambda share: gains[share].mean - N_STANDARD_ERRORS * gains[share].error
-        )
+        surest = max(gains, key=lambda share: gains[share].excess(MIN_FOREST_GAIN) if share else 0)
         assert model.selected_["forest"] == surest
         assert alone.selection_.forest_gains == {}
 

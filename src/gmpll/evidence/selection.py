@@ -46,12 +46,14 @@ ALL_VIEWS = ("cosine", "rank", "euclidean")
 RIDGES = (0.3, 0.1, 0.03, 0.01)
 #: Penalties of stacking that are compared, none first.
 STACKING = (0.0, 10.0, 1.0)
-#: Shares of the forest that are compared once the rest is chosen, none first.
+#: Shares of the forest that are compared once the rest is chosen, none first; it makes fit and
+#: prediction slower, so that a gain of less than this is not worth it.
 FOREST_SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
+MIN_FOREST_GAIN = 0.005
 #: What adds a stage must gain more than nothing by so many standard errors of the gain.
 N_STANDARD_ERRORS = 1.0
-#: All trees are grown only if the first few gain so many.
-N_STANDARD_ERRORS_OF_FEW = 0.5
+#: All trees are grown only if the first few gain this part of what a forest must gain.
+PART_OF_FEW = 0.5
 #: Rows that are cut into folds: all up to so many, of many rows one in fifty, and at most so many.
 #: Few rows are cut again and again, until so many were held out, but not too often: on few rows a
 #: single comparison is mostly noise.
@@ -72,6 +74,10 @@ class Gain(NamedTuple):
 
     mean: float
     error: float
+
+    def excess(self, least: float) -> float:
+        """Return by how much it is above its standard error and the least that is worth it."""
+        return self.mean - max(N_STANDARD_ERRORS * self.error, least)
 
 
 @dataclass(frozen=True)
@@ -122,7 +128,7 @@ class Selection:
     ----------
     chosen : Hyperparameters
         The best ones; there is stacking, and a forest, only if it gains more than the standard
-        error of that.
+        error of that, and a forest only if that is worth its time.
     scores : list of (Hyperparameters, float)
         Every alternative with its held-out candidate lift, the best first; with stacking or a
         forest that of the regression and the gain.
@@ -183,7 +189,8 @@ def select(
         forest_gains = _forest_gains(pipeline, chosen, search.shares)
         for share, gain in forest_gains.items():
             found.scores[replace(chosen, forest=share)] = _mean_lift(trials) + gain.mean
-        chosen = replace(chosen, forest=_one_standard_error_rule(forest_gains))
+        best = _one_standard_error_rule(forest_gains, MIN_FOREST_GAIN)
+        chosen = replace(chosen, forest=best)
     if chosen.forest:
         trials = in_threads(partial(_with_trees, share=chosen.forest), trials)
     return Selection(
@@ -247,10 +254,10 @@ def _each(
     return in_threads(function, items)
 
 
-def _one_standard_error_rule(gains: dict[Value, Gain]) -> Value:
-    """Return what gains most, less its standard error; the first of equals."""
-    least = {value: gain.mean - N_STANDARD_ERRORS * gain.error for value, gain in gains.items()}
-    return max(least, key=lambda value: least[value])
+def _one_standard_error_rule(gains: dict[Value, Gain], least: float = 0.0) -> Value:
+    """Return what gains most, less its standard error or the least gain that is worth it."""
+    excess = {value: gain.excess(least) if value else 0.0 for value, gain in gains.items()}
+    return max(excess, key=lambda value: excess[value])  # the first of equals
 
 
 @dataclass(frozen=True)
@@ -343,7 +350,7 @@ def _forest_gains(
     """Compare shares of the forest by what regression and trees say of rows they have not seen.
 
     Both are trained on the confidences before the feedback, in which neither had a part. Most trees
-    are grown only if the first few gain half of the standard error that they must gain.
+    are grown only if the first few gain half of what a forest must gain.
     """
     stages = pipeline if pipeline.sample is None else pipeline.sample.stages
     P = stages.disambiguated.probabilities(chosen.tau)
@@ -363,8 +370,8 @@ def _forest_gains(
             share: _gain(lifts(blended(scores, of_trees, share)) - plain if share else 0.0 * plain)
             for share in shares
         }
-        least = N_STANDARD_ERRORS_OF_FEW * N_STANDARD_ERRORS
-        if all(gain.mean <= least * gain.error for gain in gains.values()):
+        few = [Gain(gain.mean / PART_OF_FEW, gain.error) for gain in gains.values()]
+        if all(gain.excess(MIN_FOREST_GAIN) <= 0.0 for gain in few):
             break
     return gains
 
