@@ -49,7 +49,7 @@ STACKING = (0.0, 10.0, 1.0)
 #: Shares of the forest that are compared once the rest is chosen, none first; it makes fit and
 #: prediction slower, so that a gain of less than this is not worth it.
 FOREST_SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
-MIN_FOREST_GAIN = 0.005
+MIN_FOREST_GAIN = 0.003
 #: What adds a stage must gain more than nothing by so many standard errors of the gain.
 N_STANDARD_ERRORS = 1.0
 #: All trees are grown only if the first few gain this part of what a forest must gain.
