@@ -349,8 +349,8 @@ def _forest_gains(
 ) -> dict[float, Gain]:
     """Compare shares of the forest by what regression and trees say of rows they have not seen.
 
-    Both are trained on the confidences before the feedback, in which neither had a part. Most trees
-    are grown only if the first few gain half of what a forest must gain.
+    Both are trained on the confidences before the feedback: those after it are the regression's
+    own. Most trees are grown only if the first few gain half of what a forest must gain.
     """
     stages = pipeline if pipeline.sample is None else pipeline.sample.stages
     P = stages.disambiguated.probabilities(chosen.tau)
