@@ -102,10 +102,10 @@ def confidences_within(scores: Array, mask: Array) -> Array:
 def _confidences_within(scores: Array, mask: Array) -> Array:
     xp = array_namespace(scores, mask)
     inside = xp.where(mask, scores, 0.0)
-    total = xp.sum(inside, axis=1, keepdims=True)
+    total = xp.sum(inside, axis=-1, keepdims=True)
     usable = (total > 0) & xp.isfinite(total)
     candidates = xp.astype(mask, xp.result_type(inside.dtype, default_float(xp)))
-    uniform = candidates / xp.clip(xp.sum(candidates, axis=1, keepdims=True), min=1.0)
+    uniform = candidates / xp.clip(xp.sum(candidates, axis=-1, keepdims=True), min=1.0)
     return xp.where(usable, inside / xp.where(usable, total, 1.0), uniform)
 
 

@@ -10,20 +10,22 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.neighbors import kneighbors_graph
 
 from gmpll.datasets.corruption import random_candidates
-from gmpll.evidence import set_model
-from gmpll.evidence.set_model import (
+from gmpll.evidence import relations, set_model
+from gmpll.evidence.relations import (
+    OtherSets,
     Relations,
     SampleModel,
+    SetsLeftOut,
+    set_numbers,
+)
+from gmpll.evidence.set_model import (
     Scores,
     SetModel,
-    SetsLeftOut,
     fit_outside,
     fit_set_model,
     held_out_log_likelihood,
     likeliest_tau,
     row_log_likelihood,
-    set_numbers,
-    without_equal_sets,
 )
 from gmpll.rounding import confidences_within
 
@@ -40,11 +42,8 @@ class Rows:
         self.sets = set_numbers(mask)
         graph = kneighbors_graph(X, 10)
         self.graph = sp.csr_array(graph.maximum(graph.T))
-        self.cut = without_equal_sets(self.graph, self.sets)
         self.regression = SetsLeftOut(self.inverse, self.sets, np.random.RandomState(0))
-
-    def without_own_set(self, P):
-        return Scores.without_own_set(self.cut, self.regression, self.sets, P)
+        self.without_own_set = OtherSets(self.graph, self.inverse, mask)
 
     def without_own_row(self, P):
         scores = P - self.inverse @ P / self.inverse.diagonal()[:, None]
@@ -82,7 +81,7 @@ def test_leaving_sets_out_is_training_without_them(digits):
 
 
 def test_large_groups_are_left_out_in_parts(monkeypatch):
-    monkeypatch.setattr(set_model, "MAX_GROUP", 4)
+    monkeypatch.setattr(relations, "MAX_GROUP", 4)
     inverse = np.linalg.inv(rbf_kernel(np.arange(10.0)[:, None]) + RIDGE * np.eye(10))
     regression = SetsLeftOut(inverse, np.zeros(10, dtype=np.intp), np.random.RandomState(0))
     assert regression(np.eye(10)[:, :2]).shape == (10, 2)
@@ -94,11 +93,10 @@ def test_shares_and_edges_are_of_rows_with_other_sets():
     sets = set_numbers(mask)
     assert sets[0] == sets[1] != sets[2]
     graph = sp.csr_array(np.ones((3, 3)) - np.eye(3))
-    cut = without_equal_sets(graph, sets)
+    cut = relations.without_equal_sets(graph, sets)
     np.testing.assert_array_equal(cut.toarray() > 0, sets[:, None] != sets)
     P = np.array([[1.0, 0, 0], [0, 1.0, 0], [0, 0, 1.0]])
-    regression = SetsLeftOut(np.eye(3), sets, np.random.RandomState(0))
-    shares = Scores.without_own_set(cut, regression, sets, P).shares
+    shares = OtherSets(graph, np.eye(3), mask)(P).shares
     np.testing.assert_allclose(shares[0], np.array([0.5, 0.5, 1.5]) / 2.5)
     np.testing.assert_allclose(shares[2], np.array([1.5, 1.5, 0.5]) / 3.5)
 
@@ -328,3 +326,72 @@ def test_known_shares_are_kept(digits):
     product = beforehand * ratios
     settled = product / product.sum(axis=1, keepdims=True)
     assert np.abs(settled - P).sum(axis=1).mean() < 0.01
+
+
+class TestOnADevice:
+    """Tensors, one problem and several at once, give what NumPy arrays give."""
+
+    @pytest.fixture
+    def folds(self, digits):
+        """Three parts of the same size, which share sets, and rows beside each."""
+        X, _, mask = digits
+        mask = mask[:, :6].copy()  # few labels, so that sets are shared
+        mask[~mask.any(axis=1), 0] = True
+        kernel = rbf_kernel(X[:150], gamma=0.2)
+        graph = sp.csr_array(Rows(X[:150], mask[:150]).graph)
+        train = [np.arange(150)[np.arange(150) % 3 != fold] for fold in range(3)]
+        held_out = [np.arange(150)[np.arange(150) % 3 == fold] for fold in range(3)]
+        related, beside = [], []
+        for rows, others in zip(train, held_out, strict=True):
+            inverse = np.linalg.inv(kernel[np.ix_(rows, rows)] + RIDGE * np.eye(len(rows)))
+            related.append(Relations(graph[rows][:, rows], inverse, mask[rows]))
+            beside.append((graph[others][:, rows], kernel[np.ix_(others, rows)], mask[others]))
+        return related, beside
+
+    @staticmethod
+    def tensors(torch, related):
+        dense = [each.graph.toarray() for each in related]
+        inverses, masks = [each.inverse for each in related], [each.mask for each in related]
+        return Relations(*(torch.as_tensor(np.array(each)) for each in (dense, inverses, masks)))
+
+    @pytest.mark.parametrize("largest", [4, 1500])
+    def test_other_sets_speak_alike(self, monkeypatch, folds, largest):
+        torch = pytest.importorskip("torch")
+        monkeypatch.setattr(relations, "MAX_GROUP", largest)
+        related, _ = folds
+        together = self.tensors(torch, related).without_own_set
+        P = np.random.RandomState(0).dirichlet(np.ones(6), size=(2, 3, 100))
+        found = together(torch.as_tensor(P))
+        for which in np.ndindex(2, 3):
+            alone = related[which[1]].without_own_set(P[which])
+            for name in ("support", "scores", "shares"):
+                of_all = np.broadcast_to(getattr(found, name), (2, 3, 100, 6))[which]
+                np.testing.assert_allclose(of_all, getattr(alone, name), atol=1e-8)
+
+    def test_likelihoods_are_those_of_one_problem_after_the_other(self, folds):
+        torch = pytest.importorskip("torch")
+        related, beside = folds
+        taus = set_model.TAUS
+        dense = [np.array([each.toarray() for each, *_ in beside])]
+        dense += [np.array(each) for each in list(zip(*beside, strict=True))[1:]]
+        found = self.tensors(torch, related).held_out_likelihoods(
+            taus, *(torch.as_tensor(each) for each in dense)
+        )
+        alone = [
+            each.held_out_likelihoods(taus, *b) for each, b in zip(related, beside, strict=True)
+        ]
+        for tau in taus:
+            wanted = np.concatenate([each[tau] for each in alone])
+            np.testing.assert_allclose(found[tau], wanted, atol=1e-6)
+
+    def test_a_sample_speaks_alike(self, folds):
+        torch = pytest.importorskip("torch")
+        related, ((edges, kernel, mask), *_) = folds
+        wanted = SampleModel(related[0], 0.5).posterior(mask, edges, kernel)
+        there = [torch.as_tensor(each) for each in (related[0].graph.toarray(), kernel, mask)]
+        of_tensors = Relations(
+            there[0], torch.as_tensor(related[0].inverse), torch.as_tensor(related[0].mask)
+        )
+        csr = torch.as_tensor(edges.toarray()).to_sparse_csr()
+        found = SampleModel(of_tensors, 0.5).posterior(there[2], csr, there[1])
+        np.testing.assert_allclose(found, wanted, atol=1e-8)

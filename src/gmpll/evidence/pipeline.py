@@ -30,6 +30,7 @@ from gmpll.arrays import (
 )
 from gmpll.engines import engine_of
 from gmpll.evidence.forest import FEW_TREES, N_TREES, Forest, GrownForest
+from gmpll.evidence.relations import Relations, SampleModel
 from gmpll.evidence.ridge import (
     EXACT_ROWS,
     KernelRidge,
@@ -37,7 +38,7 @@ from gmpll.evidence.ridge import (
     number_of_landmarks,
 )
 from gmpll.evidence.scikit import ScikitLearner
-from gmpll.evidence.set_model import Relations, SampleModel, SetModel
+from gmpll.evidence.set_model import SetModel
 from gmpll.evidence.stacking import Stacker, fit_stacker
 from gmpll.evidence.temperature import set_likelihood
 from gmpll.graph.local import LocalGraphs

@@ -35,32 +35,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from typing import Any
 
 import numpy as np
-import scipy.linalg
-import scipy.sparse as sp
 
 from gmpll._threads import one_blas_thread
 from gmpll._typing import Floats, Mask, Places
+from gmpll.arrays import Array, array_namespace, beside, device, to_host
 from gmpll.engines import engine_of
+from gmpll.matching import uniform_start
 from gmpll.rounding import confidences_within
 
 __all__ = [
     "MIDDLE_TAU",
     "TAUS",
-    "Relations",
-    "SampleModel",
     "Scores",
     "SetModel",
-    "SetsLeftOut",
     "fit_outside",
     "fit_set_model",
     "held_out_log_likelihood",
+    "label_shares",
     "likeliest_tau",
+    "model_with_weights",
     "row_log_likelihood",
-    "set_numbers",
-    "without_equal_sets",
 ]
 
 
@@ -78,8 +75,6 @@ SETTLED = 5e-3
 #: asked; where they did, the weights stay like this for some iterations in a second fit.
 FIRST_WEIGHT = 0.5
 BLIND_ITERATIONS = 2
-#: Rows of one set that are left out together at most; larger groups are cut at random.
-MAX_GROUP = 1500
 #: Rows that every label has beforehand where shares of labels are counted.
 HALF_A_ROW = 0.5
 #: Weight that a row's neighbours in the graph need to count as much as the shares of the labels.
@@ -109,180 +104,199 @@ FLAT = 1e-3
 TINY = 1e-300
 
 
-def set_numbers(mask: Mask) -> Places:
-    """Number the distinct candidate sets; rows with the same set have the same number."""
-    return np.unique(mask, axis=0, return_inverse=True)[1].ravel()
-
-
-def without_equal_sets(graph: sp.csr_array, sets: Places) -> sp.csr_array:
-    """Cut the edges between rows with the same set."""
-    edges = graph.tocoo()
-    kept = sets[edges.row] != sets[edges.col]
-    places = (edges.row[kept], edges.col[kept])
-    return sp.csr_array((edges.data[kept], places), shape=graph.shape)
-
-
-class SetsLeftOut:
-    r"""What a kernel ridge regression says of every row without rows of the same set.
-
-    With :math:`A = (K + \lambda I)^{-1}` and the rows G of one set,
-    :math:`f_{-G} = Y_G - A_{GG}^{-1} (A Y)_G`. ``inverse`` is A, ``sets`` are the numbers of the
-    rows' sets, and ``rng`` cuts large groups.
-    """
-
-    def __init__(self, inverse: Floats, sets: Places, rng: np.random.RandomState) -> None:
-        self._inverse = inverse
-        self._blocks: list[tuple[Places, Floats]] = []
-        order = np.argsort(sets, kind="stable")
-        by_size: dict[int, list[Places]] = {}
-        for rows in np.split(order, np.flatnonzero(np.diff(sets[order])) + 1):
-            n_parts = -(-len(rows) // MAX_GROUP)
-            for part in np.array_split(rng.permutation(rows) if n_parts > 1 else rows, n_parts):
-                by_size.setdefault(len(part), []).append(part)
-        for groups in by_size.values():  # groups of one size are inverted together
-            rows = np.array(groups)
-            blocks = inverse[rows[:, :, None], rows[:, None, :]]
-            self._blocks.append((rows, np.linalg.inv(blocks).astype(float, copy=False)))
-
-    def __call__(self, confidences: Floats) -> Floats:
-        """Return the scores of every row after training on the confidences of the others."""
-        residual = self._inverse @ confidences
-        scores = np.empty_like(confidences)
-        for rows, inverted in self._blocks:
-            scores[rows] = confidences[rows] - inverted @ residual[rows]
-        return scores
-
-
 @dataclass(frozen=True)
 class Scores:
-    """What is said of rows by others; all are (n_samples, n_classes)."""
+    """What is said of rows by others; all are (n_samples, n_classes), of any array library.
 
-    support: Floats  # summed confidences of the neighbours, weighted by the edges
-    scores: Floats  # of the regression
-    shares: Floats  # of the labels among those who say this; positive
+    Arrays may have further axes before these, for several problems of one size at once.
+    """
+
+    support: Array  # summed confidences of the neighbours, weighted by the edges
+    scores: Array  # of the regression
+    shares: Array  # of the labels among those who say this; positive
 
     def part(self, rows: Places) -> Scores:
         """Return what is said of some of the rows."""
-        return Scores(self.support[rows], self.scores[rows], self.shares[rows])
+        return Scores(*(_rows_of(each, rows) for each in self._arrays()))
 
-    @classmethod
-    def without_own_set(
-        cls, graph: sp.csr_array, regression: SetsLeftOut, sets: Places, P: Floats
-    ) -> Scores:
-        """Let rows with other sets speak; the graph has no edges between equal sets."""
-        n_rows = np.bincount(sets)[sets][:, None]
-        of_set = sp.csr_array((np.ones(len(P)), (sets, np.arange(len(P)))))
-        mass = P.sum(axis=0) - np.asarray(of_set @ P)[sets]
-        shares = label_shares(np.maximum(mass, 0.0), len(P) - n_rows)
-        return cls(graph @ P, regression(P), shares)
-
-    def terms(self) -> tuple[Floats, Floats]:
+    def terms(self) -> tuple[Array, Array]:
         """Return what enters the logarithm of the ratios."""
-        degree = self.support.sum(axis=1, keepdims=True)
-        near = (self.support + UNIT_OF_SUPPORT * self.shares) / (degree + UNIT_OF_SUPPORT)
-        return np.log(near / self.shares), np.maximum(self.scores, 0.0)
+        xp = array_namespace(self.support)
+        degree = xp.sum(self.support, axis=-1, keepdims=True) + UNIT_OF_SUPPORT
+        near = self.support / self.shares
+        near += UNIT_OF_SUPPORT
+        near /= degree
+        return xp.log(near), xp.clip(self.scores, min=0.0)
+
+    def _arrays(self) -> tuple[Array, Array, Array]:
+        return self.support, self.scores, self.shares
 
 
-def label_shares(mass: Floats, n_rows: Places | int) -> Floats:
+def label_shares(mass: Array, n_rows: Array | int) -> Array:
     """Return shares of the labels of which none is zero."""
     return (mass + HALF_A_ROW) / (n_rows + HALF_A_ROW * mass.shape[-1])
 
 
 @dataclass(frozen=True)
 class SetModel:
-    """How far features and sets are to be believed."""
+    """How far features and sets are to be believed; of several problems at once an array each."""
 
-    tau: float  # exponent of the class prior, see the module
-    class_prior: Floats  # shares of the labels, (n_classes,)
-    weights: Floats  # of graph and regression; both about 0 where features say nothing
+    tau: float | Floats  # exponent of the class prior, see the module
+    class_prior: Array  # shares of the labels, (n_classes,)
+    weights: Floats  # of graph and regression, on the host; both about 0 where features say nothing
     outside: float = STRAY  # share of the sets that lack the right label
 
-    def beforehand(self, mask: Mask, shares: Floats) -> Floats:
+    def within(self, mask: Array) -> Array:
+        """Return what the set says of its members."""
+        exponent = beside(1.0 - np.asarray(self.tau)[..., None], self.class_prior)
+        prior = (self.class_prior**exponent)[..., None, :]
+        xp = array_namespace(mask)
+        members = xp.where(mask, prior, 0.0)
+        return members / xp.sum(members, axis=-1, keepdims=True)
+
+    def beforehand(self, mask: Array, shares: Array) -> Array:
         """Return what the set says of every label, also of those outside."""
-        within = confidences_within(
-            np.broadcast_to(self.class_prior ** (1.0 - self.tau), mask.shape), mask
-        )
-        beyond = np.where(mask, 0.0, shares)
-        total = beyond.sum(axis=1, keepdims=True)
-        beyond = np.divide(beyond, total, out=np.zeros_like(beyond), where=total > 0)
-        rate = np.where(total > 0, self.outside, 0.0)
-        return (1.0 - rate) * within + rate * beyond
+        within = self.within(mask)
+        return within + self.outside * (_beyond(mask, shares, within) - within)
 
-    def ratios(self, scores: Scores) -> Floats:
+    def ratios(self, scores: Scores) -> Array:
         """Return p(l | x) / share of l."""
-        near, scored = scores.terms()
-        return _ratios(self.weights[0] * near + self.weights[1] * scored, scores.shares)
+        grown = _grown(scores.terms(), self.weights)
+        return grown / array_namespace(grown).sum(scores.shares * grown, axis=-1, keepdims=True)
 
-    def joint(self, scores: Scores, mask: Mask) -> Floats:
+    def joint(self, scores: Scores, mask: Array) -> Array:
         """Return the posterior over all labels, those outside of the set included."""
 
-        def of_block(mask: Mask, *scores: Floats) -> Floats:
-            said = Scores(*scores)
-            product = self.beforehand(mask, said.shares) * self.ratios(said)
-            return np.asarray(product / np.maximum(product.sum(axis=1, keepdims=True), TINY))
+        def of_block(mask: Array, *said: Array) -> Array:
+            scores = Scores(*said)
+            grown = _grown(scores.terms(), self.weights)
+            grown *= self.beforehand(mask, scores.shares)
+            xp = array_namespace(grown)
+            return grown / xp.clip(xp.sum(grown, axis=-1, keepdims=True), min=TINY)
 
-        arrays = (mask, scores.support, scores.scores, scores.shares)
-        return np.asarray(engine_of(mask).map_rows(of_block, *arrays))
+        return engine_of(mask).map_rows(of_block, mask, *scores._arrays())
 
-    def posterior(self, scores: Scores, mask: Mask) -> Floats:
+    def posterior(self, scores: Scores, mask: Array) -> Array:
         """Return the posterior if the right label is a candidate."""
-        return confidences_within(self.joint(scores, mask), mask)
+        product = self.within(mask)
+        product *= _grown(scores.terms(), self.weights)
+        return confidences_within(product, mask)
 
 
+def _beyond(mask: Array, shares: Array, within: Array) -> Array:
+    """Return what labels outside of the sets have beforehand; of full sets what is within."""
+    xp = array_namespace(mask)
+    beyond = xp.where(mask, 0.0, shares)
+    total = xp.sum(beyond, axis=-1, keepdims=True)
+    return xp.where(total > 0, beyond / xp.where(total > 0, total, 1.0), within)
+
+
+def _grown(terms: Sequence[Array], weights: Floats) -> Array:
+    """Return the ratios but for a factor of every row, the largest being 1."""
+    near, scored = terms
+    xp = array_namespace(near)
+    a, b = (beside(weights[..., i, None, None], near) for i in range(2))
+    logits = a * near
+    logits += b * scored
+    logits -= xp.max(logits, axis=-1, keepdims=True)
+    return xp.exp(logits)
+
+
+# The arrays are small: threads would wait for each other.
 @one_blas_thread()
 def fit_set_model(
-    score: Callable[[Floats], Scores],
-    mask: Mask,
-    tau: float,
+    score: Callable[[Array], Scores],
+    mask: Array,
+    tau: float | Floats,
     *,
-    start: tuple[SetModel, Floats] | None = None,
+    start: tuple[SetModel, Array] | None = None,
     class_prior: Floats | None = None,
-) -> tuple[SetModel, Floats]:
+) -> tuple[SetModel, Array]:
     """Estimate everything but tau; return the model and the posterior of the candidates.
 
     ``score`` maps confidences to what rows with other sets say then, ``start`` is what was found
     with another exponent, ``class_prior`` are the shares of the labels if they are known. The share
-    of sets that lack the right label is taken to be negligible.
+    of sets that lack the right label is taken to be negligible. Several problems of one size are
+    fitted at once if the arrays, and what ``score`` returns, have a further axis before the others;
+    each of them ends as it would alone.
     """
-    n_classes = mask.shape[1]
+    n_classes = mask.shape[-1]
+    shape = mask.shape[:-2]
     if start is not None:
-        model, P = start
-        return _fitted(score, mask, replace(model, tau=tau), P, NEXT_ITERATIONS, 0, class_prior)
-    P = confidences_within(np.ones(mask.shape), mask)
+        before, P = start
+        tau = np.asarray(tau)
+        shape = np.broadcast_shapes(tau.shape, shape)
+        weights = np.broadcast_to(before.weights, (*shape, 2))
+        shares = array_namespace(P).broadcast_to(before.class_prior, (*shape, n_classes))
+        P = array_namespace(P).broadcast_to(P, (*shape, *P.shape[-2:]))
+        model = SetModel(np.broadcast_to(tau, shape) if shape else tau, shares, weights)
+        return _fitted(score, mask, model, P, NEXT_ITERATIONS, 0, class_prior)
+    P = uniform_start(mask, array_namespace(mask).float64)
     first = np.full(n_classes, 1.0 / n_classes) if class_prior is None else class_prior
-    model = SetModel(tau, first, np.full(2, FIRST_WEIGHT))
-    found = _fitted(score, mask, model, P, N_ITERATIONS, 0, class_prior)
-    if found[0].weights.any():
-        return found
-    return _fitted(score, mask, model, P, N_ITERATIONS, BLIND_ITERATIONS, class_prior)
+    shares = array_namespace(P).broadcast_to(beside(first, P), (*shape, n_classes))
+    model = SetModel(np.full(shape, tau), shares, np.full((*shape, 2), FIRST_WEIGHT))
+    found, Q = _fitted(score, mask, model, P, N_ITERATIONS, 0, class_prior)
+    faded = ~found.weights.any(axis=-1)
+    if not faded.any():
+        return found, Q
+    again = _fitted(score, mask, model, P, N_ITERATIONS, BLIND_ITERATIONS, class_prior)
+    return _chosen(faded, again, (found, Q))
 
 
 def _fitted(
-    score: Callable[[Floats], Scores],
-    mask: Mask,
+    score: Callable[[Array], Scores],
+    mask: Array,
     model: SetModel,
-    P: Floats,
+    P: Array,
     n_iterations: int,
     n_blind: int,
     class_prior: Floats | None,
-) -> tuple[SetModel, Floats]:
+) -> tuple[SetModel, Array]:
     """Make scores and posterior anew until they settle; the weights not before some iterations."""
+    xp = array_namespace(P)
+    n_rows = P.shape[-2]
+    settled = np.zeros(P.shape[:-2], dtype=bool)
     for iteration in range(n_iterations):
         scores = score(P)
+        new = model
         if iteration >= n_blind:
-            model = model_with_weights(model, scores, mask, n_steps=STEPS_BETWEEN)
+            new = model_with_weights(model, scores, mask, n_steps=STEPS_BETWEEN)
         if class_prior is None:
-            model = replace(model, class_prior=label_shares(P.sum(axis=0), len(P)))
-        before, P = P, model.posterior(scores, mask)
-        if np.abs(P - before).sum(axis=1).mean() < SETTLED and iteration > n_blind:
+            new = replace(new, class_prior=label_shares(xp.sum(P, axis=-2), n_rows))
+        after = new.posterior(scores, mask)
+        moved = to_host(xp.sum(xp.abs(after - P), axis=(-2, -1))) / n_rows
+        model, P = _chosen(settled, (model, P), (new, after))
+        settled = settled | ((moved < SETTLED) & (iteration > n_blind))
+        if settled.all():
             break
     return model, P
+
+
+def _chosen(
+    which: Any, these: tuple[SetModel, Array], others: tuple[SetModel, Array]
+) -> tuple[SetModel, Array]:
+    """Return these models and posteriors for some of the problems, the others for the rest."""
+    if not which.any():
+        return others
+    if which.all():
+        return these
+    (model, P), (other, Q) = these, others
+    xp = array_namespace(P)
+    there = xp.asarray(which, device=device(P))
+    return (
+        replace(
+            model,
+            class_prior=xp.where(there[..., None], model.class_prior, other.class_prior),
+            weights=np.where(which[..., None], model.weights, other.weights),
+        ),
+        xp.where(there[..., None, None], P, Q),
+    )
 
 
 def model_with_weights(
     model: SetModel,
     scores: Scores,
-    mask: Mask,
+    mask: Array,
     *,
     outside: bool = False,
     n_steps: int = NEWTON_STEPS,
@@ -291,9 +305,9 @@ def model_with_weights(
 
     These few numbers are fitted to some of the rows where there are many.
     """
-    some = _telling_rows(*mask.shape)
+    some = _telling_rows(*mask.shape[-2:])
     if some is not None:
-        scores, mask = scores.part(some), mask[some]
+        scores, mask = scores.part(some), _rows_of(mask, some)
     likelihood = _SetLikelihood(model, scores, mask)
     if not outside:
         found, _ = likelihood.maximised(model.weights, n_steps)
@@ -315,94 +329,124 @@ def _telling_rows(n_rows: int, n_labels: int) -> Places | None:
     return np.sort(np.random.RandomState(0).permutation(n_rows)[:n_telling])
 
 
+def _rows_of(array: Array, rows: Places) -> Array:
+    """Return some of the rows, the last axis but one."""
+    return array[..., beside(rows, array), :]
+
+
 class _SetLikelihood:
     r"""The mean of -log P(S | x) / P(S) as a function of few numbers, minimised by Newton's method.
 
     The numbers are the two weights and, perhaps, the logarithm of the share of sets without the
-    right label. With :math:`p_l \propto` share times ratio, and w the same within the set, the
-    gradient of a row's log-likelihood in the weights is :math:`E_w t - E_p t`, and its second
-    derivatives are :math:`\operatorname{Cov}_w t - \operatorname{Cov}_p t`.
+    right label; they are on the host, whatever holds the arrays. With :math:`p_l \propto` share
+    times ratio, and w the same within the set, the gradient of a row's log-likelihood in the
+    weights is :math:`E_w t - E_p t`, and its second derivatives are
+    :math:`\operatorname{Cov}_w t - \operatorname{Cov}_p t`.
     """
 
-    def __init__(self, model: SetModel, scores: Scores, mask: Mask) -> None:
-        self._outside = model.outside
+    def __init__(self, model: SetModel, scores: Scores, mask: Array) -> None:
+        self._xp = xp = array_namespace(mask)
         self._shares = scores.shares
-        self._sure = replace(model, outside=0.0).beforehand(mask, scores.shares)
-        self._beyond = replace(model, outside=1.0).beforehand(mask, scores.shares)
-        self._terms = near, scored = scores.terms()
-        self._products = near * near, near * scored, scored * scored
+        self._sure = model.within(mask)
+        self._excess = _beyond(mask, scores.shares, self._sure) - self._sure
+        self._before = self._sure + model.outside * self._excess
+        near, scored = scores.terms()
+        shape = np.broadcast_shapes(near.shape, scored.shape)
+        near, scored = (xp.broadcast_to(term, shape) for term in (near, scored))
+        # The terms, and their products: sums over labels, and over everything, are made at once.
+        self._terms = xp.stack([near, scored])
+        products = (near, scored, near * near, near * scored, scored * scored)
+        self._moments = xp.stack([self._flat(term) for term in products])
 
-    def __call__(self, x: Floats) -> tuple[float, Floats, Floats]:
+    def _flat(self, values: Array) -> Array:
+        return self._xp.reshape(values, (*values.shape[:-2], -1))
+
+    def __call__(self, x: Floats) -> tuple[Floats, Floats, Floats]:
         """Return value, gradient and second derivatives."""
-        has_rate = len(x) > 2
-        rate = np.exp(x[2]) if has_rate else self._outside
-        near, scored = self._terms
-        r = _ratios(x[0] * near + x[1] * scored, self._shares)
-        w = ((1.0 - rate) * self._sure + rate * self._beyond) * r
-        likelihood = np.maximum(w.sum(axis=1, keepdims=True), TINY)
-        w /= likelihood
-        value = -float(np.log(likelihood).mean())
-        p = self._shares * r
-        of_w, of_p = self._expected(w), self._expected(p)
-        slope = (of_p - of_w).mean(axis=1)
-        p -= w
-        a, b, c = (np.vdot(p, product) for product in self._products)
-        curvature = (np.array([[a, b], [b, c]]) - of_p @ of_p.T + of_w @ of_w.T) / len(w)
-        if not has_rate:
-            return value, slope, curvature
-        u = rate * (self._beyond - self._sure) * r / likelihood
-        s = u.sum(axis=1)
-        across = (of_w @ s - np.array([np.vdot(u, term) for term in self._terms])) / len(s)
+        xp, n_rows = self._xp, self._terms.shape[-2]
+        rate = np.exp(x[..., 2]) if x.shape[-1] > 2 else None
+        before = self._before if rate is None else self._sure + float(rate) * self._excess
+        r = _grown(self._terms, x[..., :2])
+        p, w = self._shares * r, before * r
+        total, inside = xp.sum(p, axis=-1, keepdims=True), xp.sum(w, axis=-1, keepdims=True)
+        likelihood = xp.clip(inside / total, min=TINY)
+        p = p / total
+        w = w / (likelihood * total)
+        of_p, of_w = xp.linalg.vecdot(p, self._terms), xp.linalg.vecdot(w, self._terms)
+        sums = xp.linalg.vecdot(self._flat(p - w), self._moments)
+        numbers = [-xp.sum(xp.log(likelihood), axis=(-2, -1))[None], sums]
+        pairs = [of_w[0] * of_w - of_p[0] * of_p, (of_w[1] ** 2 - of_p[1] ** 2)[None]]
+        numbers += [xp.sum(pair, axis=-1) for pair in pairs]
+        if rate is not None:
+            u = float(rate) * self._excess * r / (likelihood * total)
+            s = xp.sum(u, axis=-1)
+            across = xp.linalg.vecdot(of_w, s) - xp.linalg.vecdot(self._flat(u), self._moments[:2])
+            numbers += [xp.sum(s, axis=-1)[None], across, xp.sum(s * s - s, axis=-1)[None]]
+        value, a, b, *second = np.asarray(to_host(xp.concat(numbers)), dtype=np.float64) / n_rows
+        aa, ab, bb = second[0] + second[3], second[1] + second[4], second[2] + second[5]
+        if rate is None:
+            curvature = [[aa, ab], [ab, bb]]
+            return (
+                value,
+                np.stack([a, b], axis=-1),
+                np.moveaxis(np.array(curvature), (0, 1), (-2, -1)),
+            )
+        s, ar, br, rr = second[6:]
         return (
             value,
-            np.append(slope, -s.mean()),
-            np.block([[curvature, across[:, None]], [across, (s * s - s).mean()]]),
+            np.array([a, b, -s]),
+            np.array([[aa, ab, ar], [ab, bb, br], [ar, br, rr]]),
         )
 
-    def _expected(self, p: Floats) -> Floats:
-        """Return the means of the two terms in every row, (2, n_samples)."""
-        return np.array([np.einsum("il,il->i", p, term) for term in self._terms])
-
-    def maximised(self, start: Floats, n_steps: int = NEWTON_STEPS) -> tuple[Floats, float]:
+    def maximised(self, start: Floats, n_steps: int = NEWTON_STEPS) -> tuple[Floats, Floats]:
         """Return where the likelihood is largest within the bounds, and the value there."""
         bounds = np.array([*((0.0, most) for most in MAX_WEIGHTS), np.log(OUTSIDE_BOUNDS)])
-        low, high = bounds[: len(start)].T
+        low, high = bounds[: start.shape[-1]].T
         x = np.clip(start, low, high)
         value, slope, curvature = self(x)
+        moves = np.ones(x.shape[:-1], dtype=bool)  # of several problems those that are not over
         for _ in range(n_steps):
             free = ~(((x <= low) & (slope > 0)) | ((x >= high) & (slope < 0)))
-            step = np.zeros(len(x))
-            step[free] = _newton_step(slope[free], curvature[np.ix_(free, free)])
-            if -slope @ step < NEWTON_GAIN:
+            step = _newton_step(slope, curvature, free & moves[..., None])
+            moves = moves & (-(slope * step).sum(axis=-1) >= NEWTON_GAIN)
+            if not moves.any():
                 break
+            step = np.where(moves[..., None], step, 0.0)
             for _ in range(HALVINGS):
                 new = np.clip(x + step, low, high)
                 trial = self(new)
-                if trial[0] < value:
+                worse = moves & (trial[0] >= value)
+                if not worse.any():
                     break
-                step /= 2.0
+                step = np.where(worse[..., None], step / 2.0, step)
             else:
-                break
-            x, (value, slope, curvature) = new, trial
+                moves = moves & ~worse
+            better = moves[..., None]
+            x = np.where(better, new, x)
+            value = np.where(moves, trial[0], value)
+            slope = np.where(better, trial[1], slope)
+            curvature = np.where(better[..., None], trial[2], curvature)
         return x, value
 
 
-def _newton_step(slope: Floats, curvature: Floats) -> Floats:
-    """Return the step to the minimum; downhill too where the function is not convex."""
-    values, vectors = np.linalg.eigh(curvature)
+def _newton_step(slope: Floats, curvature: Floats, free: Mask) -> Floats:
+    """Return the step of the free numbers to the minimum; downhill where it is not convex, too."""
+    both = free[..., :, None] & free[..., None, :]
+    values, vectors = np.linalg.eigh(np.where(both, curvature, np.eye(slope.shape[-1])))
     size = np.maximum(np.abs(values), FLAT)
-    return np.asarray(-vectors @ ((vectors.T @ slope) / size))
+    down = -np.where(free, slope, 0.0)[..., None]
+    return np.asarray(vectors @ (np.swapaxes(vectors, -2, -1) @ down / size[..., None]))[..., 0]
 
 
 @one_blas_thread()
 def fit_outside(
-    score: Callable[[Floats], Scores],
-    mask: Mask,
+    score: Callable[[Array], Scores],
+    mask: Array,
     model: SetModel,
-    P: Floats,
+    P: Array,
     *,
     n_iterations: int = OUTSIDE_ITERATIONS,
-) -> tuple[SetModel, Floats]:
+) -> tuple[SetModel, Array]:
     """Estimate which sets lack the right label, after labels were found within the sets.
 
     Here ``score`` maps confidences to what all other rows say then, those with the same set too: a
@@ -437,19 +481,20 @@ def likeliest_tau(likelihoods: dict[float, Floats]) -> tuple[float, dict[float, 
     return min(open_ones, key=lambda tau: (abs(tau - MIDDLE_TAU), behind[tau])), behind
 
 
-def row_log_likelihood(model: SetModel, scores: Scores, mask: Mask) -> Floats:
+def row_log_likelihood(model: SetModel, scores: Scores, mask: Array) -> Array:
     """Return log P(S | x) / P(S) of every row; 0 if features say nothing of the set."""
-    likelihood = (model.beforehand(mask, scores.shares) * model.ratios(scores)).sum(axis=1)
-    return np.asarray(np.log(np.maximum(likelihood, TINY)))
+    xp = array_namespace(mask)
+    likelihood = xp.sum(model.beforehand(mask, scores.shares) * model.ratios(scores), axis=-1)
+    return xp.log(xp.clip(likelihood, min=TINY))
 
 
 def held_out_log_likelihood(
     model: SetModel,
     in_sample: Scores,
-    mask: Mask,
+    mask: Array,
     unseen: Scores,
-    unseen_mask: Mask,
-) -> Floats:
+    unseen_mask: Array,
+) -> Array:
     """Return the log-likelihood of the sets of rows that the model has not seen.
 
     Of these, all training rows may speak, as they do in ``unseen``. The weights are fitted once
@@ -457,104 +502,3 @@ def held_out_log_likelihood(
     """
     refitted = model_with_weights(model, in_sample, mask)
     return row_log_likelihood(refitted, unseen, unseen_mask)
-
-
-def _ratios(logarithms: Floats, shares: Floats) -> Floats:
-    """Let the ratios be 1 in the mean over the labels' shares."""
-    r = np.exp(logarithms - logarithms.max(axis=1, keepdims=True))
-    return r / (shares * r).sum(axis=1, keepdims=True)
-
-
-@dataclass(frozen=True)
-class Relations:
-    """How rows speak of each other: the graph, and the inverse A of a kernel ridge regression."""
-
-    graph: sp.csr_array
-    inverse: Floats
-    mask: Mask
-    class_prior: Floats | None = None  # shares of the labels, if they are known
-
-    @cached_property
-    def _without_own_set(self) -> Callable[[Floats], Scores]:
-        sets = set_numbers(self.mask)
-        regression = SetsLeftOut(self.inverse, sets, np.random.RandomState(0))
-        graph = without_equal_sets(self.graph, sets)
-        return lambda P: Scores.without_own_set(graph, regression, sets, P)
-
-    def fit(
-        self, tau: float, start: tuple[SetModel, Floats] | None = None
-    ) -> tuple[SetModel, Floats]:
-        """Fit the model, every row being judged by rows with other sets."""
-        prior = self.class_prior
-        if prior is not None:  # none of them is zero
-            prior = label_shares(prior * len(self.mask), len(self.mask))
-        return fit_set_model(self._without_own_set, self.mask, tau, start=start, class_prior=prior)
-
-    def held_out_likelihoods(
-        self, taus: Sequence[float], edges: sp.csr_array, kernel: Floats, mask: Mask
-    ) -> dict[float, Floats]:
-        """Return the log-likelihood of the sets of other rows for every exponent.
-
-        ``edges`` and ``kernel`` lead from them to these rows, ``mask`` holds their candidates. The
-        model of the middle exponent is fitted first; those of the others start from it.
-        """
-        likelihoods, start = {}, None
-        to_rows = kernel @ self.inverse
-        for tau in sorted(taus, key=lambda tau: abs(tau - MIDDLE_TAU)):
-            model, P = found = self.fit(tau, start)
-            start = found if start is None else start
-            shares = label_shares(P.sum(axis=0), len(P))
-            left_out = P - (self.inverse @ P) / self.inverse.diagonal()[:, None]
-            seen = Scores(self.graph @ P, left_out, np.broadcast_to(shares, P.shape))
-            said = Scores(edges @ P, to_rows @ P, np.broadcast_to(shares, mask.shape))
-            likelihoods[tau] = held_out_log_likelihood(model, seen, self.mask, said, mask)
-        return likelihoods
-
-
-class SampleModel:
-    """The ``model`` of a sample of rows, which speaks of all other rows."""
-
-    def __init__(self, related: Relations, tau: float) -> None:
-        self._inverse = related.inverse
-        self.model, self._P = related.fit(tau)
-        self._coefficients = self._inverse @ self._P
-        self._sets = set_numbers(related.mask)
-        order = np.argsort(self._sets, kind="stable")
-        self._groups = np.split(order, np.flatnonzero(np.diff(self._sets[order])) + 1)
-        self._numbers = {related.mask[own[0]].tobytes(): n for n, own in enumerate(self._groups)}
-        # What the rows of a set add to the coefficients, in terms of those rows.
-        self._parts = [
-            scipy.linalg.solve(
-                self._inverse[np.ix_(own, own)], self._coefficients[own], assume_a="pos"
-            )
-            for own in self._groups
-        ]
-        of_sets = np.array([self._P[own].sum(axis=0) for own in self._groups])
-        rest = np.maximum(self._P.sum(axis=0) - of_sets, 0.0)
-        n_rest = len(self._P) - np.array([len(own) for own in self._groups])
-        self._shares = label_shares(rest, n_rest[:, None])
-
-    def posterior(self, mask: Mask, edges: sp.csr_array, kernel: Floats) -> Floats:
-        """Return the posterior of rows by those of the sample that have another set.
-
-        ``mask`` holds their candidates; ``edges``, of the graph, and ``kernel`` lead from them to
-        the sample, (n_rows, n_sample).
-        """
-        distinct, which = np.unique(mask, axis=0, return_inverse=True)
-        numbers = np.array([self._numbers.get(candidates.tobytes(), -1) for candidates in distinct])
-        number = numbers[which.ravel()]  # of the row's set, -1 if the sample has none such
-        own = self._sets[edges.indices] == np.repeat(number, np.diff(edges.indptr))
-        others = (np.where(own, 0.0, edges.data), edges.indices, edges.indptr)
-        support = sp.csr_array(others, shape=edges.shape) @ self._P
-        inverse = self._inverse.astype(kernel.dtype, copy=False)
-        scores = np.asarray(kernel @ self._coefficients.astype(kernel.dtype), dtype=np.float64)
-        for present in np.unique(number[number >= 0]):
-            rows, group = np.flatnonzero(number == present), self._groups[present]
-            part = self._parts[present].astype(kernel.dtype)
-            scores[rows] -= np.linalg.multi_dot([kernel[rows], inverse[:, group], part])
-        shares = np.where(
-            (number >= 0)[:, None],
-            self._shares[number],
-            label_shares(self._P.sum(axis=0), len(self._P)),
-        )
-        return self.model.posterior(Scores(support, scores, shares), mask)

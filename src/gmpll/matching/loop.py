@@ -63,7 +63,7 @@ def uniform_start(mask: Array, dtype: Any = None) -> Array:
     """
     xp = array_namespace(mask)
     candidates = xp.astype(mask, default_float(xp) if dtype is None else dtype)
-    return candidates / xp.sum(candidates, axis=1, keepdims=True)
+    return candidates / xp.sum(candidates, axis=-1, keepdims=True)
 
 
 def support_of(affinity: Operator, P: Array) -> Array:
