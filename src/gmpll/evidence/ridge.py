@@ -30,8 +30,8 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 
+from gmpll import _lapack
 from gmpll._threads import balanced_blocks, in_threads, one_blas_thread
 from gmpll._typing import Floats, Places
 from gmpll.arrays import Array, array_namespace, beside, device, to_host
@@ -147,13 +147,13 @@ class KernelRidge:
     def inverse(self) -> Array:
         """A, of the rows or of the features."""
         if isinstance(self._gram, np.ndarray):
-            return _inverse_of(self._factor)
+            return _inverse_of(_factor_of(self._gram, self.ridge))
         xp = array_namespace(self._gram)
         return xp.linalg.inv(self._gram + self.ridge * _identity(self._gram))
 
     @cached_property
     def _factor(self) -> Floats:
-        """The upper triangle U with :math:`A^{-1} = U^T U`, of NumPy arrays."""
+        """The upper triangle U with :math:`A^{-1} = U^T U`, of NumPy arrays; below is no zero."""
         return _factor_of(self._gram, self.ridge)
 
     @cached_property
@@ -186,7 +186,9 @@ class KernelRidge:
         (target,) = self._engine.small(target)
         with one_blas_thread():
             if self._features is not None and isinstance(self._gram, np.ndarray):
-                return scipy.linalg.cho_solve((self._factor, False), _double(target))
+                solution = np.array(target, dtype=np.float64, order="F")
+                _lapack.solve(self._factor, solution)
+                return solution
             return self.inverse @ _double(target)
 
     def leave_one_out(self, confidences: Array, some: Places | slice = slice(None)) -> Array:
@@ -259,9 +261,9 @@ def _cross_product(rows: Array, values: Array) -> Array:
 def _product_with_itself(rows: Array) -> Array:
     """Return ``rows.T @ rows`` in double precision; of NumPy arrays one triangle is computed."""
     if isinstance(rows, np.ndarray):
-        syrk = scipy.linalg.blas.get_blas_funcs("syrk", (rows,))
         blocks = balanced_blocks(len(rows), GRAM_ROWS)
-        return _mirrored(sum(in_threads(lambda part: _double(syrk(1.0, rows[part].T)), blocks)))
+        product = _lapack.product_with_transpose
+        return _mirrored(sum(in_threads(lambda part: _double(product(rows[part].T)), blocks)))
     (gram,) = engine_of(rows).small(rows.T @ rows)
     return _double(gram)
 
@@ -269,9 +271,10 @@ def _product_with_itself(rows: Array) -> Array:
 def _cholesky(kernel: Array) -> Array:
     """Return the root L of the kernel between landmarks, of which some may be equal."""
     if isinstance(kernel, np.ndarray):
-        return scipy.linalg.cholesky(
-            _shifted(kernel, JITTER), lower=True, overwrite_a=True, check_finite=False
-        )
+        root = _shifted(kernel, JITTER)
+        if not _lapack.factorise(root, lower=True):
+            raise np.linalg.LinAlgError("The kernel between landmarks is not positive definite.")
+        return np.tril(root)
     return array_namespace(kernel).linalg.cholesky(kernel + JITTER * _identity(kernel))
 
 
@@ -282,11 +285,12 @@ def _identity(like: Array) -> Array:
 def _solved(triangle: Array, right: Array, *, lower: bool) -> Array:
     """Solve a triangular system of equations."""
     if isinstance(right, np.ndarray):
-        if triangle.flags.c_contiguous:  # LAPACK would copy it
-            return scipy.linalg.solve_triangular(
-                triangle.T, right, trans="T", lower=not lower, check_finite=False
-            )
-        return scipy.linalg.solve_triangular(triangle, right, lower=lower, check_finite=False)
+        solution = np.array(right, order="F")
+        if triangle.flags.f_contiguous:
+            _lapack.solve_triangle(triangle, solution, lower=lower)
+        else:
+            _lapack.solve_triangle(triangle.T, solution, lower=not lower, transposed=True)
+        return solution
     return array_namespace(right).linalg.solve_triangular(triangle, right, upper=not lower)
 
 
@@ -299,18 +303,18 @@ def _products_with_themselves(inverse: Array, rows: Array) -> Array:
 
 
 def _factor_of(matrix: Floats, diagonal: float) -> Floats:
-    """Factorise a positive semi-definite matrix with a positive number added to its diagonal."""
-    shifted = _shifted(matrix, diagonal)
-    factor, failed = scipy.linalg.lapack.dpotrf(shifted, lower=False, overwrite_a=True)
-    if failed:  # rounding made it indefinite: a larger shift is needed
-        return _factor_of(matrix, 100.0 * max(diagonal, TINY_SHIFT))
-    return np.asarray(factor)
+    """Return the upper factor of a positive semi-definite matrix, its diagonal raised."""
+    factor = _shifted(matrix, diagonal)
+    if _lapack.factorise(factor):
+        return factor
+    # Rounding made it indefinite: a larger shift is needed.
+    return _factor_of(matrix, 100.0 * max(diagonal, TINY_SHIFT))
 
 
 def _inverse_of(factor: Floats) -> Floats:
-    """Return the inverse of the matrix that an upper triangle is a factor of."""
-    inverse, _ = scipy.linalg.lapack.dpotri(factor, lower=False)
-    return _mirrored(inverse)
+    """Turn an upper triangle into the inverse of the matrix that it is a factor of, in place."""
+    _lapack.invert(factor)
+    return _mirrored(factor)
 
 
 def _shifted(matrix: Floats, diagonal: float) -> Floats:
