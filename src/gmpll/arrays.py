@@ -20,6 +20,7 @@ __all__ = [
     "from_host",
     "is_dask_array",
     "is_torch_array",
+    "submatrix",
     "to_host",
 ]
 
@@ -70,3 +71,9 @@ def to_host(array: Array) -> NDArray[Any]:
     if is_dask_array(array):
         array = array.compute()
     return np.asarray(array)
+
+
+def submatrix(matrix: Array, rows: NDArray[Any], columns: NDArray[Any]) -> Array:
+    """Return the entries of some rows and columns; (n, k) places of them give n such matrices."""
+    rows, columns = beside(rows, matrix), beside(columns, matrix)
+    return matrix[rows[..., :, None], columns[..., None, :]]

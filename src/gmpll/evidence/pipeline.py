@@ -26,6 +26,7 @@ from gmpll.arrays import (
     from_host,
     is_dask_array,
     is_torch_array,
+    submatrix,
     to_host,
 )
 from gmpll.engines import engine_of
@@ -62,6 +63,7 @@ __all__ = [
     "learning_rows",
     "set_regression",
     "shared_scores",
+    "some_rows",
     "tree_view",
 ]
 
@@ -174,7 +176,10 @@ class CandidateRows:
         return CandidateRows(self.X_on_host(rows), mask, self.labels, prior, self.similarity)
 
     def sample(self, rows: Places) -> CandidateRows:
-        """Return some of the rows where they are, those of Dask arrays as NumPy arrays."""
+        """Return some of the rows where they are, those of Dask arrays as NumPy arrays.
+
+        Of tensors, ``rows`` of several problems, (n_problems, n_rows), give arrays for all of them.
+        """
         prior = self.prior
         if prior.candidates is not None:
             prior = replace(prior, candidates=some_rows(prior.candidates, rows))
@@ -192,7 +197,7 @@ class CandidateRows:
     @property
     def n_samples(self) -> int:
         """Number of rows."""
-        return self.mask.shape[0]
+        return self.mask.shape[-2]
 
     @property
     def expected_mass(self) -> Floats | None:
@@ -202,7 +207,7 @@ class CandidateRows:
 
 def some_rows(array: Array, rows: Places) -> Array:
     """Return some rows of an array on its device; those of a Dask array as a NumPy array."""
-    (found,) = engine_of(array).small(array[rows, :])
+    (found,) = engine_of(array).small(array[beside(rows, array), :])
     return found
 
 
@@ -297,10 +302,15 @@ class GraphMatching:
         self._exponents: dict[float | None, float] = {}
 
     def part(self, rows: Places, regression: KernelRidge | None) -> GraphMatching:
-        """Return the same of some rows alone: the edges to others are cut."""
+        """Return the same of some rows alone, on the host: the edges to others are cut."""
         assert regression is not None
         cut = SimpleNamespace(weights=self.weights[rows][:, rows])
         return GraphMatching(self.rows.part(rows), (), cut, regression, self.options)
+
+    def parts(self, rows: Places, regression: KernelRidge) -> GraphMatching:
+        """Return the same of some rows of tensors, or of several parts of them at once."""
+        cut = SimpleNamespace(weights=submatrix(self.dense_weights, rows, rows))
+        return GraphMatching(self.rows.sample(rows), (), cut, regression, self.options)
 
     @cached_property
     def weights(self) -> sp.csr_array:
@@ -311,11 +321,21 @@ class GraphMatching:
         there = [to_host(view.rows) for view in self._views[:N_GRAPH_VIEWS]]
         return self.options.graph(there, self._seed).weights
 
+    @property
+    def dense_weights(self) -> Array:
+        """The weights of the graph of tensors, as a matrix."""
+        weights = self.graph.weights
+        return weights.to_dense() if weights.is_sparse_csr else weights
+
     @cached_property
     def relations(self) -> Relations:
-        """Graph and regression between the rows, on the host."""
-        inverse = to_host(self._regression.inverse)
-        return Relations(self.weights, inverse, to_host(self.rows.mask), self.rows.prior.classes)
+        """Graph and regression between the rows, those of Dask arrays on the host."""
+        rows, inverse = self.rows, self._regression.inverse
+        if is_dask_array(rows.mask):
+            return Relations(self.weights, to_host(inverse), to_host(rows.mask), rows.prior.classes)
+        is_tensor = is_torch_array(rows.mask)
+        weights = self.dense_weights.to(inverse.dtype) if is_tensor else self.weights
+        return Relations(weights, inverse, rows.mask, rows.prior.classes)
 
     def set_model(self, tau: float) -> tuple[SetModel, Array]:
         """Return the model of the candidate sets, and the posterior that it gives the rows."""
@@ -324,32 +344,31 @@ class GraphMatching:
                 found = self._set_model_of_sample(tau)
             else:
                 model, posterior = self.relations.fit(tau)
-                found = model, from_host(posterior, self.rows.mask)
+                if is_dask_array(self.rows.mask):
+                    posterior = from_host(posterior, self.rows.mask)
+                found = model, posterior
             self._set_models[tau] = found
         return self._set_models[tau]
 
     def _set_model_of_sample(self, tau: float) -> tuple[SetModel, Array]:
-        """Model the sets of some rows, which then speak of all."""
+        """Model the sets of some rows, which then speak of all; of Dask arrays on the host."""
         rng = np.random.RandomState(self._seed)
         n_modelled = number_of_landmarks(self.rows.n_samples)
         some = np.sort(rng.permutation(self.rows.n_samples)[:n_modelled])
-        views = [engine_of(view.rows).rows_on_host(view.rows, some) for view in self._views]
+        rows = self.rows.sample(some)
+        views = [some_rows(view.rows, some) for view in self._views]
         variances = self._views[-1].variances
         regression = KernelRidge(views, ridge=SET_RIDGE, variances=variances, rng=rng)
         graph = LocalGraphs(views[:N_GRAPH_VIEWS], GRAPH_NEIGHBORS)
         kernel = replace(regression.kernel, is_double=False)
-        mask = self.rows.mask_on_host(some)
-        related = Relations(graph.weights, regression.inverse, mask, self.rows.prior.classes)
-        sample = SampleModel(related, tau)
+        of_sample = GraphMatching(rows, (), graph, regression, self.options)
+        sample = SampleModel(of_sample.relations, tau)
 
         def posterior(mask: Mask, *rows: NDArray[Any]) -> Floats:
             return sample.posterior(mask, graph.to_queries(rows[:N_GRAPH_VIEWS]), kernel(*rows))
 
-        everything = (self.rows.mask, *(view.rows for view in self._views))
-        if is_torch_array(self.rows.mask):
-            found = engine_of(views[0]).map_rows(posterior, *map(to_host, everything))
-            return sample.model, from_host(found, self.rows.mask)
         engine = engine_of(self.rows.mask)
+        everything = (self.rows.mask, *(view.rows for view in self._views))
         (found,) = engine.keep(engine.map_rows(posterior, *everything))
         return sample.model, found
 
@@ -369,7 +388,9 @@ class GraphMatching:
             return {"expected_mass": known}
         if tau is None:
             return {"balance": SIMILAR_BALANCE}
-        (mass,) = engine_of(self.rows.mask).small(self.posterior(tau).sum(axis=0))
+        posterior = self.posterior(tau)
+        mass = array_namespace(posterior).sum(posterior, axis=-2)
+        (mass,) = engine_of(self.rows.mask).small(mass)
         return {"expected_mass": mass}
 
     def matching(self, tau: float | None) -> Matching:
@@ -556,6 +577,23 @@ class Pipeline:
             None if self.learner is None else self.learner.part(rows),
         )
 
+    def parts(self, rows: Places) -> Pipeline:
+        """Return the stages on some rows of tensors, or on several parts of them at once.
+
+        Only those of the matching and the regression, see :meth:`GraphMatching.parts`.
+        """
+        assert self._regression is not None
+        assert isinstance(self.disambiguated, GraphMatching)
+        regression = self._regression.parts(rows)
+        return Pipeline(
+            self.rows.sample(rows),
+            (),
+            self.disambiguated.parts(rows, regression),
+            regression,
+            self._seed,
+            lambda: SimpleNamespace(rows=self.table.rows[rows]),
+        )
+
     def confidences(self, chosen: Hyperparameters) -> Array:
         """Disambiguate, then feed the learner's out-of-sample predictions back."""
         P = self.disambiguated.probabilities(chosen.tau)
@@ -601,11 +639,13 @@ class Pipeline:
         scores = ridge.predictor(P)([view.rows for view in self.views])
         return engine_of(scores).with_rows(scores, self.sample.rows, ridge.leave_one_out(P))
 
-    def support_on_host(self, P: Floats) -> Floats:
-        """Return the support that confidences get by the graph, all of them on the host."""
-        graph = self.disambiguated.graph  # type: ignore[attr-defined]
-        there = from_host(P.astype(to_host(self.rows.X[:1]).dtype), self.rows.X)
-        return to_host(graph.weights @ there).astype(np.float64)
+    def support(self, P: Array) -> Array:
+        """Return the support that confidences get by the graph; of Dask arrays on the host."""
+        assert isinstance(self.disambiguated, GraphMatching)
+        weights = self.disambiguated.graph.weights
+        xp, dtype = array_namespace(P), self.rows.X.dtype
+        (support,) = engine_of(P).small(weights @ xp.astype(P, dtype))
+        return array_namespace(support).astype(support, xp.float64)
 
     def predictor(self, chosen: Hyperparameters, P: Array) -> Scorer:
         """Return a function that scores the labels of unseen rows."""
@@ -697,10 +737,11 @@ class Pipeline:
             self._forests[tau] = GrownForest.of(*of_rows, first=first)
         return self._forests[tau]
 
-    def trees_on(self, rows: Floats, P: Floats) -> Floats:
-        """Grow a few trees on confidences, in one thread, and score other rows of the table."""
-        grown = GrownForest.of(self.table.rows, P, self._seed, FEW_TREES, n_jobs=1)
-        return shared_scores(grown.forest(rows), self.rows.similarity)
+    def trees_on(self, train: Places, P: Floats, others: Places) -> Floats:
+        """Grow a few trees on confidences of some rows, in one thread, and score other rows."""
+        rows = self.table.rows
+        grown = GrownForest.of(rows[train], P, self._seed, FEW_TREES, n_jobs=1)
+        return shared_scores(grown.forest(rows[others]), self.rows.similarity)
 
     def _fed_back(
         self,

@@ -34,7 +34,7 @@ import numpy as np
 from gmpll import _lapack
 from gmpll._threads import balanced_blocks, in_threads, one_blas_thread
 from gmpll._typing import Floats, Places
-from gmpll.arrays import Array, array_namespace, beside, device, to_host
+from gmpll.arrays import Array, array_namespace, beside, device, submatrix, to_host
 from gmpll.engines import engine_of
 
 __all__ = [
@@ -126,9 +126,13 @@ class KernelRidge:
         return self if ridge == self.ridge else self._changed(ridge=ridge)
 
     def part(self, rows: Places) -> KernelRidge:
-        """Return the regression on some of the rows, where all carry a coefficient."""
-        gram = self.between(rows, rows)
+        """Return the regression on some of the rows, where all carry a coefficient, on the host."""
+        gram = to_host(self.between(rows, rows))
         return self._changed(_gram=gram, _engine=engine_of(gram))
+
+    def parts(self, rows: Places) -> KernelRidge:
+        """Return the same where the rows are; (n_parts, n_rows) places are several regressions."""
+        return self._changed(_gram=self.between(rows, rows))
 
     def _changed(self, **changes: Any) -> KernelRidge:
         other = copy.copy(self)
@@ -137,11 +141,11 @@ class KernelRidge:
         vars(other).update(changes)
         return other
 
-    def between(self, some: Places, others: Places) -> Floats:
-        """Return the kernel between training rows, on the host, where all carry a coefficient."""
+    def between(self, some: Places, others: Places) -> Array:
+        """Return the kernel between training rows, where all carry a coefficient."""
         if self._features is not None:
             raise ValueError("Only some of the rows are landmarks.")
-        return to_host(self._gram)[np.ix_(some, others)]
+        return submatrix(self._gram, some, others)
 
     @cached_property
     def inverse(self) -> Array:
@@ -195,8 +199,8 @@ class KernelRidge:
         """Return the scores of every training row, or of some, by the regression without it."""
         coefficients = self.coefficients(confidences)
         if self._features is None:
-            left_out = confidences - coefficients / _diagonal(self.inverse)[:, None]
-            return left_out[some]
+            left_out = confidences - coefficients / _diagonal(self.inverse)[..., None]
+            return left_out if isinstance(some, slice) else left_out[some]
         every = isinstance(some, slice)
         rows = self._features if every else self._features[some, :]
         own = (self.leverage if every else self._leverage(rows))[:, None]
@@ -279,7 +283,7 @@ def _cholesky(kernel: Array) -> Array:
 
 
 def _identity(like: Array) -> Array:
-    return array_namespace(like).eye(like.shape[0], dtype=like.dtype, device=device(like))
+    return array_namespace(like).eye(like.shape[-1], dtype=like.dtype, device=device(like))
 
 
 def _solved(triangle: Array, right: Array, *, lower: bool) -> Array:

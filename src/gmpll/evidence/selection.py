@@ -15,15 +15,15 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
-from typing import Any, NamedTuple, TypeVar
+from functools import cache, cached_property, partial
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from sklearn.model_selection import KFold
 
 from gmpll._threads import in_threads, one_blas_thread
 from gmpll._typing import Floats, Mask, Places
-from gmpll.arrays import to_host
+from gmpll.arrays import Array, is_torch_array, submatrix, to_host
 from gmpll.evidence.forest import FEW_TREES, N_TREES
 from gmpll.evidence.pipeline import (
     SET_RIDGE,
@@ -32,8 +32,10 @@ from gmpll.evidence.pipeline import (
     Pipeline,
     blended,
     shared_scores,
+    some_rows,
 )
 from gmpll.evidence.set_model import TAUS, likeliest_tau
+from gmpll.evidence.stacking import fit_stacker
 from gmpll.metrics import chance_of_covering, row_lifts
 from gmpll.rounding import as_probabilities
 
@@ -168,13 +170,13 @@ def select(
     pipeline : Pipeline
         The stages of all rows.
     part : Pipeline
-        Those of the rows that are cut into folds, on the host.
+        Those of the rows that are cut into folds: of tensors where they are, else on the host.
     search : Search
         What to compare.
     rng : RandomState
         Draws the folds.
     """
-    chosen, found = search.first, _Comparison({})
+    chosen, found = search.first, _Comparison()
     is_compared = search.is_open and part.rows.n_samples >= MIN_ROWS
     if is_compared:
         chosen, found = _by_folds(part, search, rng)
@@ -192,7 +194,7 @@ def select(
         best = _one_standard_error_rule(forest_gains, MIN_FOREST_GAIN)
         chosen = replace(chosen, forest=best)
     if chosen.forest:
-        trials = in_threads(partial(_with_trees, share=chosen.forest), trials)
+        trials = in_threads(partial(_with_trees, part=part, share=chosen.forest), trials)
     return Selection(
         chosen,
         sorted(found.scores.items(), key=lambda pair: -pair[1]),
@@ -209,26 +211,23 @@ def _by_folds(
     part: Pipeline, search: Search, rng: np.random.RandomState
 ) -> tuple[Hyperparameters, _Comparison]:
     """Choose tau, ridge, feedback and stacking on rows that are held out."""
-    folds = _each(lambda rows: _Fold(part, *rows), _parts(part.rows.n_samples, rng), part)
+    cuts = list(_parts(part.rows.n_samples, rng))
+    on_device = is_torch_array(part.rows.mask)
+    folds: _Folds = _FoldsAtOnce(part, cuts) if on_device else _FoldsInThreads(part, cuts)
     tau = search.taus[0]
     if len(search.taus) > 1:
-        likelihoods = _each(_Fold.set_likelihoods, folds, part)
-        of_taus = {tau: np.concatenate([each[tau] for each in likelihoods]) for tau in TAUS}
-        tau, _ = likeliest_tau(of_taus)
+        tau, _ = likeliest_tau(folds.set_likelihoods())
     ridges: Sequence[float | None] = (search.plain.ridge,)
     asked = ridges
     if search.plain.ridge is None and part.learner is None:
         ridges, asked = RIDGES, RIDGES[1:3]
-    found = _Comparison({})
+    found = _Comparison(folds)
     while asked:  # of the ridges next to the best one those that were not tried
         settings = [
             replace(search.plain, ridge=ridge, feedback=fed_back, tau=tau)
             for ridge, fed_back in itertools.product(asked, search.feedback)
         ]
-        pairs = list(itertools.product(settings, folds))
-        trials = _each(lambda pair: pair[1].trial(pair[0]), pairs, part)
-        for (setting, _), trial in zip(pairs, trials, strict=True):
-            found.trials.setdefault(setting, []).append(trial)
+        found.trials |= dict(zip(settings, folds.trials(settings), strict=True))
         found.scores |= {setting: _mean_lift(found.trials[setting]) for setting in settings}
         chosen = max(
             found.scores, key=lambda setting: (found.scores[setting], setting.ridge or 0.0)
@@ -245,15 +244,6 @@ def _mean_lift(trials: Sequence[_Trial]) -> float:
     return float(np.concatenate([trial.lifts() for trial in trials]).mean())
 
 
-def _each(
-    function: Callable[[Any], Value], items: Iterable[Any], pipeline: Pipeline
-) -> list[Value]:
-    """Apply a function to all folds, in parallel unless a learner of the user draws numbers."""
-    if pipeline.learner is not None:
-        return [function(item) for item in items]
-    return in_threads(function, items)
-
-
 def _one_standard_error_rule(gains: dict[Value, Gain], least: float = 0.0) -> Value:
     """Return what gains most, less its standard error or the least gain that is worth it."""
     excess = {value: gain.excess(least) if value else 0.0 for value, gain in gains.items()}
@@ -262,52 +252,111 @@ def _one_standard_error_rule(gains: dict[Value, Gain], least: float = 0.0) -> Va
 
 @dataclass(frozen=True)
 class _Trial:
-    """What hyperparameters say of rows that were held out.
+    """What hyperparameters say of rows that were held out, on the host.
 
     ``candidates`` are theirs, ``chance`` is how often a wrong prediction of a label is covered;
-    ``confidences`` were found for the other rows.
+    ``confidences`` were found for the rows that were fitted on, ``own_scores`` are what the
+    regression says of these without having seen them.
     """
 
+    train: Places
     rows: Places
     candidates: Mask
     chance: Floats
     scores: Floats
-    fitted: Pipeline
-    table: Any
     confidences: Floats
+    own_scores: Callable[[], Floats]
 
     def lifts(self) -> Floats:
         """Return the candidate lift of every row."""
         return row_lifts(self.candidates, self.scores.argmax(axis=1), self.chance)
 
+    def stacked(self, penalty: float) -> _Trial:
+        """Stack a logistic regression on the scores."""
+        stacker = fit_stacker(self.own_scores(), self.confidences, penalty)
+        return replace(self, scores=stacker(self.scores))
+
+
+class _Folds(Protocol):
+    """Rows that are fitted on and rows that are held out, again and again."""
+
+    def set_likelihoods(self) -> dict[float, Floats]:
+        """Return the log-likelihoods of all held-out sets for every tau."""
+
+    def trials(self, settings: Sequence[Hyperparameters]) -> list[list[_Trial]]:
+        """Try settings on all folds."""
+
+
+class _FoldsInThreads:
+    """One fold after the other on the host, several at a time."""
+
+    def __init__(self, whole: Pipeline, cuts: Sequence[tuple[Places, Places]]) -> None:
+        self._is_given = whole.learner is not None
+        self._folds = self._each(lambda rows: _Fold(whole, *rows), cuts)
+
+    def set_likelihoods(self) -> dict[float, Floats]:
+        found = self._each(_Fold.set_likelihoods, self._folds)
+        return {tau: np.concatenate([each[tau] for each in found]) for tau in TAUS}
+
+    def trials(self, settings: Sequence[Hyperparameters]) -> list[list[_Trial]]:
+        pairs = itertools.product(settings, self._folds)
+        found = iter(self._each(lambda pair: pair[1].trial(pair[0]), pairs))
+        return [list(itertools.islice(found, len(self._folds))) for _ in settings]
+
+    def _each(self, function: Callable[[Any], Value], items: Iterable[Any]) -> list[Value]:
+        """Apply a function in parallel unless a learner of the user draws numbers."""
+        return [function(item) for item in items] if self._is_given else in_threads(function, items)
+
 
 class _Fold:
-    """Rows that are fitted on and rows that are held out."""
+    """Rows that are fitted on and rows that are held out; or those of several folds at once."""
 
     def __init__(self, whole: Pipeline, train: Places, held_out: Places) -> None:
         self._whole, self._train, self.held_out = whole, train, held_out
-        self._fitted = whole.part(train)
-        self._candidates = whole.rows.mask[held_out]
+        self._fitted = self._cut()
+        self._candidates = some_rows(whole.rows.mask, held_out)
+
+    def _cut(self) -> Pipeline:
+        return self._whole.part(self._train)
 
     @cached_property
-    def kernel(self) -> Floats:
+    def kernel(self) -> Array:
         """The regression's kernel from the rows that are fitted on to those that are held out."""
         return self._whole.regression(Hyperparameters()).between(self.held_out, self._train)
+
+    def _edges(self) -> Any:
+        """Return the edges of the graph from the held-out rows to those that are fitted on."""
+        matching = self._whole.disambiguated
+        assert isinstance(matching, GraphMatching)
+        return matching.weights[self.held_out][:, self._train]
 
     def trial(self, setting: Hyperparameters) -> _Trial:
         """Fit on some rows and score the others."""
         P = self._fitted.confidences(setting)
-        return _Trial(
-            rows=self.held_out,
-            candidates=self._candidates,
-            chance=chance_of_covering(self._fitted.rows.mask.mean(axis=0), P.mean(axis=0)),
-            scores=self.scores(setting, P),
-            fitted=self._fitted,
-            table=lambda: self._whole.table.rows[self.held_out],
-            confidences=P,
+        return self._trial(
+            self._train,
+            self.held_out,
+            self._candidates,
+            self._fitted.rows.mask,
+            self.scores(setting, P),
+            P,
+            lambda: self._fitted.out_of_sample_scores(setting, P),
         )
 
-    def scores(self, setting: Hyperparameters, P: Floats) -> Floats:
+    @staticmethod
+    def _trial(
+        train: Places,
+        rows: Places,
+        candidates: Mask,
+        mask: Mask,
+        scores: Floats,
+        P: Floats,
+        own_scores: Callable[[], Floats],
+    ) -> _Trial:
+        chance = chance_of_covering(mask.mean(axis=0), P.mean(axis=0))
+        return _Trial(train, rows, candidates, chance, scores, P, own_scores)
+
+    def scores(self, setting: Hyperparameters, P: Array) -> Array:
         """Score the held-out rows by the user's learner or the regression."""
         if self._fitted.learner is not None:
             return self._fitted.learner.fit(P)(self._whole.rows.X[self.held_out])
@@ -316,30 +365,63 @@ class _Fold:
 
     def set_likelihoods(self) -> dict[float, Floats]:
         """Return the log-likelihoods of the held-out sets for every tau."""
-        whole, fitted = self._whole.disambiguated, self._fitted.disambiguated
-        assert isinstance(whole, GraphMatching)
+        fitted = self._fitted.disambiguated
         assert isinstance(fitted, GraphMatching)
-        edges = whole.weights[self.held_out][:, self._train]
-        return fitted.relations.held_out_likelihoods(TAUS, edges, self.kernel, self._candidates)
+        of_rows = self._edges(), self.kernel, self._candidates
+        return fitted.relations.held_out_likelihoods(TAUS, *of_rows)
+
+
+class _FoldsAtOnce(_Fold):
+    """All folds together, which have one size, as further axes of tensors."""
+
+    def __init__(self, whole: Pipeline, cuts: Sequence[tuple[Places, Places]]) -> None:
+        train, held_out = (np.array(rows) for rows in zip(*cuts, strict=True))
+        super().__init__(whole, train, held_out)
+        self._masks = [to_host(mask) for mask in (self._candidates, self._fitted.rows.mask)]
+
+    def _cut(self) -> Pipeline:
+        return self._whole.parts(self._train)
+
+    def _edges(self) -> Array:
+        matching = self._whole.disambiguated
+        assert isinstance(matching, GraphMatching)
+        return submatrix(matching.dense_weights, self.held_out, self._train)
+
+    def trials(self, settings: Sequence[Hyperparameters]) -> list[list[_Trial]]:
+        return [self._on_host(setting) for setting in settings]
+
+    def _on_host(self, setting: Hyperparameters) -> list[_Trial]:
+        P = self._fitted.confidences(setting)
+        scores, found = to_host(self.scores(setting, P)), to_host(P)
+        own = cache(lambda: to_host(self._fitted.out_of_sample_scores(setting, P)))
+        of_folds = zip(self._train, self.held_out, *self._masks, scores, found, strict=True)
+        return [
+            self._trial(*each, lambda fold=fold: own()[fold])  # type: ignore[call-arg, misc]
+            for fold, each in enumerate(of_folds)
+        ]
 
 
 @dataclass
 class _Comparison:
     """The trials of all that is compared on the same folds, and their mean candidate lift."""
 
-    trials: dict[Hyperparameters, list[_Trial]]
+    folds: _Folds | None = None
+    trials: dict[Hyperparameters, list[_Trial]] = field(default_factory=dict)
     scores: dict[Hyperparameters, float] = field(default_factory=dict)
     stacking_gains: dict[float, Gain] = field(default_factory=dict)
 
     def best_stacking(self, plain: Hyperparameters, penalties: Sequence[float]) -> float:
         """Stack on the scores of a setting with all penalties; return the best of them."""
-        for penalty in penalties:
-            setting = replace(plain, stacking=penalty)
-            if penalty:
-                stacked = partial(_stacked, setting=setting)
-                self.trials[setting] = in_threads(stacked, self.trials[plain])
+        settings = [replace(plain, stacking=penalty) for penalty in penalties]
+        pairs = [
+            (trial, s.stacking) for s in settings if s.stacking for trial in self.trials[plain]
+        ]
+        stacked = iter(in_threads(lambda pair: pair[0].stacked(pair[1]), pairs))
+        for setting in settings:
+            if setting.stacking:
+                self.trials[setting] = list(itertools.islice(stacked, len(self.trials[plain])))
             gain = _gain_of_trials(self.trials[setting], self.trials[plain])
-            self.stacking_gains[penalty] = gain
+            self.stacking_gains[setting.stacking] = gain
             self.scores[setting] = self.scores[plain] + gain.mean
         return _one_standard_error_rule(self.stacking_gains)
 
@@ -376,15 +458,10 @@ def _forest_gains(
     return gains
 
 
-def _with_trees(trial: _Trial, share: float) -> _Trial:
+def _with_trees(trial: _Trial, part: Pipeline, share: float) -> _Trial:
     """Let a few trees on the confidences that were fitted have their share in the scores."""
-    of_trees = trial.fitted.trees_on(trial.table(), trial.confidences)
+    of_trees = part.trees_on(trial.train, trial.confidences, trial.rows)
     return replace(trial, scores=blended(trial.scores, of_trees, share))
-
-
-def _stacked(trial: _Trial, setting: Hyperparameters) -> _Trial:
-    stacker = trial.fitted.stacker(setting, trial.confidences)
-    return replace(trial, scores=stacker(trial.scores))
 
 
 def _gain_of_trials(trials: Sequence[_Trial], others: Sequence[_Trial]) -> Gain:
@@ -414,10 +491,11 @@ def n_compared_rows(n_samples: int) -> int:
     --------
     >>> from gmpll.evidence.selection import n_compared_rows
     >>> [n_compared_rows(n_samples) for n_samples in (500, 50_000, 100_000, 10**6)]
-    [500, 1000, 2000, 3000]
+    [498, 999, 1998, 3000]
     """
     of_many = min(n_samples // ROWS_FOR_ONE_COMPARED, MAX_SELECTION_ROWS)
-    return min(n_samples, max(SELECTION_ROWS, of_many))
+    n_compared = min(n_samples, max(SELECTION_ROWS, of_many))
+    return n_compared - n_compared % SELECTION_FOLDS  # folds of one size
 
 
 def _n_repetitions(n_rows: int) -> int:

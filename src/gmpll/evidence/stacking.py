@@ -13,14 +13,13 @@ or large :math:`\lambda`, the order of the labels hardly changes.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
 
 from gmpll._threads import one_blas_thread
 from gmpll._typing import Floats
-from gmpll.arrays import Array, array_namespace, beside
+from gmpll.arrays import Array, array_namespace, beside, to_host
 from gmpll.engines import engine_of
 
 __all__ = ["Stacker", "fit_stacker", "is_stackable"]
@@ -77,7 +76,7 @@ def fit_stacker(scores: Array, confidences: Array, penalty: float) -> Stacker:
     Parameters
     ----------
     scores : array of shape (n_samples, n_classes)
-        Out-of-sample scores; so many rows as are needed are brought to the host.
+        Out-of-sample scores; those of Dask arrays are brought to the host.
     confidences : array of shape (n_samples, n_classes)
         What is believed of the labels; rows sum to one.
     penalty : float
@@ -97,34 +96,50 @@ def fit_stacker(scores: Array, confidences: Array, penalty: float) -> Stacker:
     (False, True)
     """
     n_samples = scores.shape[0]
-    some: Any = slice(None)
     if n_samples > MAX_ROWS:
         some = np.linspace(0, n_samples - 1, MAX_ROWS).astype(np.intp)
+        scores, confidences = scores[some], confidences[some]
+    scores, confidences = engine_of(scores).small(scores, confidences)
+    xp = array_namespace(scores)
     scores, confidences = (
-        engine_of(array).rows_on_host(array, some).astype(np.float64, copy=False)
-        for array in (scores, confidences)
+        xp.astype(array, xp.float64, copy=False) for array in (scores, confidences)
     )
     q = scores.shape[1]
-    unit = float(scores.std())
-    if unit <= MIN_SPREAD * np.abs(scores).max():  # they say nothing
-        unit = float(np.abs(scores).max()) or 1.0
+    unit, largest = float(xp.std(scores)), float(xp.max(xp.abs(scores)))
+    if unit <= MIN_SPREAD * largest:  # they say nothing
+        unit = largest or 1.0
     F = scores / unit
-    asked = np.hstack([F, np.ones((len(F), 1))])  # the rows of W are those of D, then b
+    asked = xp.concat([F, xp.ones_like(F[:, :1])], axis=1)  # the rows of W are those of D, then b
 
     def objective(flat: Floats) -> tuple[float, Floats]:
         scale, W = flat[0], flat[1:].reshape(-1, q)
-        logits = asked @ W
-        logits += scale * F
-        logits -= logits.max(axis=1, keepdims=True)
-        excess = np.exp(logits)
-        total = excess.sum(axis=1, keepdims=True)
-        value = np.log(total).sum() - np.vdot(confidences, logits) + 0.5 * penalty * np.vdot(W, W)
+        logits = asked @ beside(W, asked)
+        logits += float(scale) * F
+        logits -= xp.max(logits, axis=1, keepdims=True)
+        excess = xp.exp(logits)
+        total = xp.sum(excess, axis=1, keepdims=True)
+        value = xp.sum(xp.log(total)) - _inner(confidences, logits)
         excess /= total
         excess -= confidences
-        of_W = asked.T @ excess + penalty * W
-        return float(value), np.concatenate([[np.vdot(excess, F)], of_W.ravel()])
+        found = xp.concat(
+            [
+                xp.reshape(value, (1,)),
+                xp.reshape(_inner(excess, F), (1,)),
+                xp.reshape(asked.T @ excess, (-1,)),
+            ]
+        )
+        found = to_host(found)
+        found[0] += 0.5 * penalty * np.vdot(W, W)
+        found[2:] += penalty * W.ravel()
+        return float(found[0]), found[1:]
 
     start = np.concatenate([[1.0], np.zeros((q + 1) * q)])
     found = minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": MAX_ITER}).x
     W = found[1:].reshape(-1, q)
     return Stacker((found[0] * np.eye(q) + W[:q]) / unit, W[-1])
+
+
+def _inner(first: Array, second: Array) -> Array:
+    """Return the sum of the products of all entries."""
+    xp = array_namespace(first)
+    return xp.linalg.vecdot(xp.reshape(first, (-1,)), xp.reshape(second, (-1,)))

@@ -19,7 +19,7 @@ from gmpll._parameters import Jobs, Learner, Seed, Switch, Verbosity, with_param
 from gmpll._progress import UNKNOWN, begin, plan, revise
 from gmpll._sklearn import HasMethods, Real, StrOptions, fit_context
 from gmpll._typing import Floats, Mask, Places
-from gmpll.arrays import Array, from_host, to_host
+from gmpll.arrays import Array, array_namespace, from_host, is_dask_array, to_host
 from gmpll.base import BasePartialLabelClassifier, DecisionMixin, ProbabilityMixin
 from gmpll.candidates import CandidateSets, VotedCandidates
 from gmpll.engines import engine_of
@@ -454,9 +454,14 @@ class PartialLabelClassifier(
         rng = np.random.RandomState(seed)
         n_compared = n_compared_rows(rows.n_samples)
         compared = np.sort(rng.permutation(rows.n_samples)[:n_compared])
+        own = self._learner is None and self._disambiguator is None
+        on_device = self._library == "torch" and own and rows.prior.candidates is None
         part = pipeline
         if rows.n_samples > EXACT_ROWS:
-            part = self._pipeline(rows.part(compared), search.plain.views, seed)
+            some = rows.sample(compared) if on_device else rows.part(compared)
+            part = self._pipeline(some, search.plain.views, seed)
+        elif on_device:
+            part = pipeline.parts(compared)
         elif len(compared) < rows.n_samples or self._library != "numpy":
             part = pipeline.part(compared)  # on the host
         found = select(pipeline, part, search, rng)
@@ -619,28 +624,36 @@ class PartialLabelClassifier(
 
         The support of the neighbours stays that of their candidates.
         """
-        P, mask = to_host(confidences), to_host(pipeline.rows.mask)
+        here = to_host if is_dask_array(confidences) else lambda array: array
+        P, mask = here(confidences), here(pipeline.rows.mask)
         if mask.shape[1] == 1:
-            return P
+            return to_host(P)
+        xp = array_namespace(P)
+        P = xp.astype(P, xp.float64, copy=False)
         on_graph = isinstance(pipeline.disambiguated, GraphMatching)
+        support = pipeline.support(confidences) if on_graph else xp.zeros_like(P)
         sample = pipeline.sample
         stages, some = (pipeline, slice(None)) if sample is None else (sample.stages, sample.rows)
 
-        support = pipeline.support_on_host(P) if on_graph else np.zeros(P.shape)
+        def said(support: Array, predicted: Array, joint: Array) -> Scores:
+            """Return it of some rows, by others with these probabilities."""
+            shares = label_shares(xp.sum(joint, axis=0, keepdims=True), len(joint))
+            shares = xp.broadcast_to(shares, support.shape)
+            return Scores(support, xp.astype(here(predicted), P.dtype, copy=False), shares)
 
-        def score(joint: Floats) -> Scores:
+        def score(joint: Array) -> Scores:
             predicted = stages.out_of_sample(chosen, from_host(joint, stages.rows.mask))
-            return _scores(support[some], predicted, joint, len(joint))
+            return said(support[some], predicted, joint)
 
-        shares = label_shares(P.sum(axis=0), len(P))
+        shares = label_shares(xp.sum(P, axis=0), len(P))
         tau = MIDDLE_TAU if chosen.tau is None else chosen.tau
         model = SetModel(tau, shares, np.full(2, FIRST_WEIGHT))
         model, joint = fit_outside(score, mask[some], model, P[some])
-        if sample is None:
-            return joint
-        predicted = pipeline.scores_by_sample(chosen, from_host(joint, stages.rows.mask))
-        predicted = shared_scores(predicted, pipeline.rows.similarity)
-        return model.joint(_scores(support, predicted, joint, len(P)), mask)
+        if sample is not None:
+            predicted = pipeline.scores_by_sample(chosen, from_host(joint, stages.rows.mask))
+            predicted = shared_scores(predicted, pipeline.rows.similarity)
+            joint = model.joint(said(support, predicted, joint), mask)
+        return to_host(joint)
 
     def _keep_matching(
         self,
@@ -750,13 +763,6 @@ class PartialLabelClassifier(
             ``-inf``.
         """
         return super().decision_function(X)
-
-
-def _scores(support: Floats, predicted: Array, P: Floats, n_rows: int) -> Scores:
-    """Return what is said of so many rows by others whose confidences are P."""
-    shares = label_shares(P.sum(axis=0), len(P))
-    scores = to_host(predicted).astype(np.float64, copy=False)
-    return Scores(support, scores, np.broadcast_to(shares, (n_rows, P.shape[1])))
 
 
 def _are_ordinal(rows: CandidateRows) -> bool:
