@@ -136,6 +136,10 @@ def test_masses_and_values_of_labels_are_those_of_the_dense_layout():
     np.testing.assert_allclose(layout.class_mass(layout.pack(P)), P.sum(axis=0))
     values = np.random.RandomState(0).random_sample(mask.shape[1])
     np.testing.assert_array_equal(layout.unpack(layout.per_label(values)), mask * values)
+    values = np.random.RandomState(1).random_sample(len(mask))
+    of_instances = layout.unpack(layout.per_instance(values))
+    np.testing.assert_array_equal(of_instances, mask * values[:, None])
+    np.testing.assert_array_equal(layout.matrix(layout.pack(P)).toarray(), P)
 
 
 @pytest.mark.parametrize("unsupported", [[], [2, 5]])

@@ -7,9 +7,12 @@ takes p and returns K p. Arrays are of the library that the affinity was made fr
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol, Self
 
 import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from gmpll._typing import AnyFloats, Floats, Mask, Places
 from gmpll.arrays import Array, array_namespace, to_host
@@ -68,16 +71,37 @@ class DenseLayout:
     def normalise(self, support: Array, fallback: Array) -> Array:
         """Let instances sum to one; one without any support keeps its ``fallback``."""
         xp = array_namespace(support)
-        total = xp.sum(support, axis=1, keepdims=True)
-        return xp.where(total > 0, support / xp.where(total > 0, total, 1.0), fallback)
+        total = _sum(support, axis=1)[:, None]
+        supported = total > 0
+        if isinstance(support, np.ndarray) and supported.all():
+            return support / total
+        return xp.where(supported, support / xp.where(supported, total, 1.0), fallback)
 
     def class_mass(self, p: Array) -> Array:
         """Return the sum of the probabilities of every label, (n_classes,)."""
-        return array_namespace(p).sum(p, axis=0)
+        return _sum(p, axis=0)
+
+    def fixed_mass(self, p: Array) -> Array | float:
+        """Return what :meth:`class_mass` counts besides p: what it says of no instance."""
+        return self.class_mass(p[:0])
 
     def per_label(self, values: Array) -> Array:
         """Turn (n_classes,) values of the labels into what broadcasts against p."""
         return values
+
+    def per_instance(self, values: Array) -> Array:
+        """Turn (n_samples,) values of the instances into what broadcasts against p."""
+        return values[:, None]
+
+    def matrix(self, p: Array) -> Any:
+        """Return p as an (n_samples, n_classes) matrix to be multiplied with vectors."""
+        return p
+
+
+def _sum(p: Array, axis: int) -> Array:
+    if isinstance(p, np.ndarray):  # whose own sum takes several times as long with few labels
+        return np.einsum("ij->i" if axis else "ij->j", p)
+    return array_namespace(p).sum(p, axis=axis)
 
 
 class PackedLayout(DenseLayout):
@@ -128,9 +152,29 @@ class PackedLayout(DenseLayout):
             mass[self._present] = np.add.reduceat(p, self._starts)
         return mass
 
+    def fixed_mass(self, p: AnyFloats) -> float:
+        """Return that there is none."""
+        return 0.0
+
     def per_label(self, values: AnyFloats) -> AnyFloats:
         """Return for every assignment the value of its label."""
         return np.repeat(values, self.counts)
+
+    def per_instance(self, values: AnyFloats) -> AnyFloats:
+        """Return for every assignment the value of its instance."""
+        return values.take(self.instance)
+
+    def matrix(self, p: AnyFloats) -> sp.csc_array:
+        """Return p as a sparse matrix; no copy of it."""
+        return sp.csc_array((p, *self._places), shape=self.shape)
+
+    @cached_property
+    def _places(self) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
+        """Where the assignments stand in a sparse matrix, in numbers as narrow as it has them."""
+        ends = np.cumsum(np.concatenate([[0], self.counts]))
+        values = np.zeros(len(self.instance), dtype=bool)
+        matrix = sp.csc_array((values, self.instance, ends), shape=self.shape)
+        return matrix.indices, matrix.indptr
 
 
 @dataclass(frozen=True)

@@ -46,11 +46,11 @@ def feedback(
     """
     xp = array_namespace(P)
     layout = DenseLayout()
+    weights = xp.astype(mask, P.dtype)
+    if priors is not None:
+        weights = weights * priors
     for _ in range(n_iterations):
-        support = xp.clip(predict(P), min=0.0) ** SHARPNESS + FLOOR
-        if priors is not None:
-            support = support * priors
-        support = xp.where(mask, support, 0.0)
+        support = (xp.clip(predict(P), min=0.0) ** SHARPNESS + FLOOR) * weights
         new = normalise_masses(layout, support, P, balance=balance, expected_mass=expected_mass)
         P, moved = evaluated(new, xp.sum(xp.abs(new - P)))
         if float(moved) < SETTLED * P.shape[0]:

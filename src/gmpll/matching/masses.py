@@ -8,8 +8,17 @@ The mass of a label is the sum of its probabilities over all instances. Two thin
   is to be :math:`n \pi_l`. In every iteration labels are scaled to these masses and instances to
   sum to one, in turn (Sinkhorn steps). It is the many-to-one constraint of the paper with the ones
   counted, and takes the place of the balance.
+
+All steps together multiply every label by one number and divide every instance by another, and
+each of these numbers follows from products of the probabilities before the steps with vectors:
+they are rewritten only once.
 """
 
+from contextlib import nullcontext
+
+import numpy as np
+
+from gmpll._threads import one_blas_thread
 from gmpll.arrays import Array, array_namespace, device
 from gmpll.matching.affinity import DenseLayout
 
@@ -17,6 +26,8 @@ from gmpll.matching.affinity import DenseLayout
 N_STEPS = 5
 #: Added to both masses, in instances: a label that is not expected at all stays possible.
 HALF_AN_INSTANCE = 0.5
+#: Added to the sums of instances, for those that have no probabilities at all: less than rounding.
+TINY = 2.0**-126
 
 
 def normalise_masses(
@@ -36,12 +47,26 @@ def normalise_masses(
         mass = array_namespace(mass).where(mass > 0, mass, 1.0)
         support = support / layout.per_label(mass**balance)
     new = layout.normalise(support, fallback=p)
-    if expected_mass is None:
-        return new
-    for _ in range(N_STEPS):
-        mass = layout.class_mass(new)
-        xp = array_namespace(mass)
-        wanted = xp.reshape(xp.asarray(expected_mass, dtype=mass.dtype, device=device(mass)), (-1,))
-        scale = (wanted + HALF_AN_INSTANCE) / (mass + HALF_AN_INSTANCE)
-        new = layout.normalise(new * layout.per_label(scale), fallback=new)
+    return new if expected_mass is None else _drawn(layout, new, expected_mass)
+
+
+def _drawn(layout: DenseLayout, p: Array, expected_mass: Array) -> Array:
+    """Draw the masses of probabilities towards those that are expected."""
+    mass = layout.class_mass(p)
+    xp = array_namespace(mass)
+    wanted = xp.reshape(xp.asarray(expected_mass, dtype=mass.dtype, device=device(mass)), (-1,))
+    wanted = wanted + HALF_AN_INSTANCE
+    fixed = layout.fixed_mass(p) + HALF_AN_INSTANCE
+    matrix = layout.matrix(p)
+    by_label = matrix.T
+    with one_blas_thread() if isinstance(matrix, np.ndarray) else nullcontext():
+        factor = wanted / (mass + HALF_AN_INSTANCE)  # of every label
+        total = matrix @ factor + TINY  # of every instance
+        for _ in range(N_STEPS - 1):
+            # The mass is factor * (by_label @ (1 / total)); the next factor is this one times
+            # wanted / (mass + fixed).
+            factor = wanted / (by_label @ (1.0 / total) + fixed / factor)
+            total = matrix @ factor + TINY
+    new = p * layout.per_label(factor)
+    new /= layout.per_instance(total)
     return new
