@@ -37,9 +37,9 @@ def beside(values: NDArray[Any], reference: Array) -> Array:
     """Bring a small NumPy array to where it can be combined with an array.
 
     Tensors get a tensor of their precision on their device; Dask arrays take NumPy arrays as they
-    are.
+    are. What is a tensor already stays as it is.
     """
-    if not is_torch_array(reference):
+    if not is_torch_array(reference) or is_torch_array(values):
         return values
     tensor = array_namespace(reference).asarray(values, device=device(reference))
     both_float = values.dtype.kind == "f" and reference.is_floating_point()

@@ -50,6 +50,8 @@ class Affinity(Operator, Protocol):
 class DenseLayout:
     """Probabilities as an (n_samples, n_classes) array of any library; the base of other layouts.
 
+    Tensors may have further axes before these: several problems of one size at once.
+
     Examples
     --------
     >>> import numpy as np
@@ -71,7 +73,7 @@ class DenseLayout:
     def normalise(self, support: Array, fallback: Array) -> Array:
         """Let instances sum to one; one without any support keeps its ``fallback``."""
         xp = array_namespace(support)
-        total = _sum(support, axis=1)[:, None]
+        total = _sum(support, axis=-1)[..., None]
         supported = total > 0
         if isinstance(support, np.ndarray) and supported.all():
             return support / total
@@ -79,19 +81,19 @@ class DenseLayout:
 
     def class_mass(self, p: Array) -> Array:
         """Return the sum of the probabilities of every label, (n_classes,)."""
-        return _sum(p, axis=0)
+        return _sum(p, axis=-2)
 
     def fixed_mass(self, p: Array) -> Array | float:
         """Return what :meth:`class_mass` counts besides p: what it says of no instance."""
-        return self.class_mass(p[:0])
+        return self.class_mass(p[..., :0, :])
 
     def per_label(self, values: Array) -> Array:
         """Turn (n_classes,) values of the labels into what broadcasts against p."""
-        return values
+        return values[..., None, :]
 
     def per_instance(self, values: Array) -> Array:
         """Turn (n_samples,) values of the instances into what broadcasts against p."""
-        return values[:, None]
+        return values[..., None]
 
     def matrix(self, p: Array) -> Any:
         """Return p as an (n_samples, n_classes) matrix to be multiplied with vectors."""
@@ -100,7 +102,7 @@ class DenseLayout:
 
 def _sum(p: Array, axis: int) -> Array:
     if isinstance(p, np.ndarray):  # whose own sum takes several times as long with few labels
-        return np.einsum("ij->i" if axis else "ij->j", p)
+        return np.einsum("ij->i" if axis == -1 else "ij->j", p)
     return array_namespace(p).sum(p, axis=axis)
 
 

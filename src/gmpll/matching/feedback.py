@@ -14,7 +14,9 @@ known of the assignments besides, the priors of the matching, multiplies the pre
 
 from collections.abc import Callable
 
-from gmpll.arrays import Array, array_namespace, evaluated
+import numpy as np
+
+from gmpll.arrays import Array, array_namespace, device, evaluated, to_host
 from gmpll.matching.affinity import DenseLayout
 from gmpll.matching.masses import normalise_masses
 
@@ -49,10 +51,14 @@ def feedback(
     weights = xp.astype(mask, P.dtype)
     if priors is not None:
         weights = weights * priors
+    settled = np.zeros(P.shape[:-2], dtype=bool)
     for _ in range(n_iterations):
         support = (xp.clip(predict(P), min=0.0) ** SHARPNESS + FLOOR) * weights
         new = normalise_masses(layout, support, P, balance=balance, expected_mass=expected_mass)
-        P, moved = evaluated(new, xp.sum(xp.abs(new - P)))
-        if float(moved) < SETTLED * P.shape[0]:
+        if settled.any():  # of several problems at once those that are over
+            new = xp.where(xp.asarray(settled, device=device(P))[..., None, None], P, new)
+        P, moved = evaluated(new, xp.sum(xp.abs(new - P), axis=(-2, -1)))
+        settled = settled | (to_host(moved) < SETTLED * P.shape[-2])
+        if settled.all():
             break
     return P

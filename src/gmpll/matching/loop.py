@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmpll._progress import reach
-from gmpll.arrays import Array, array_namespace, default_float, device, evaluated
+from gmpll.arrays import Array, array_namespace, default_float, device, evaluated, to_host
 from gmpll.matching.affinity import Operator
 from gmpll.matching.masses import normalise_masses
 
@@ -94,7 +94,8 @@ def match(
     affinity : Operator
         Affinity between assignments; it takes and returns arrays of the mask's library.
     mask : array of shape (n_samples, n_classes), bool
-        Candidates; none but those that the affinity was made for.
+        Candidates; none but those that the affinity was made for. A tensor may have a further axis
+        before these: several problems of one size, each of which ends as it would alone.
     balance : float, default=0.0
         Exponent g of the class-mass correction: before it is normalised, the new confidence of a
         label is divided by :math:`(\sum_j p_{jl})^g`, which keeps frequent labels from
@@ -123,8 +124,9 @@ def match(
     (p,) = evaluated(layout.pack(_start(mask, start)))
     prior = None if priors is None else layout.pack(priors)
     objective: list[Array] = []
-    converged = False
-    while len(objective) < max_iter and not converged:
+    several = (-2, -1) if mask.ndim > 2 else None
+    converged = np.zeros(mask.shape[:-2], dtype=bool)
+    while len(objective) < max_iter and not converged.all():
         grown = p * affinity.apply(p)  # Eq. (7), and Eq. (9) by the factor p
         value = xp.sum(grown)
         if prior is not None:
@@ -132,14 +134,17 @@ def match(
         new = normalise_masses(  # Eq. (8)
             layout, grown, p, balance=balance, expected_mass=expected_mass
         )
-        p, value, moved = evaluated(new, value, xp.linalg.vector_norm(new - p))
+        if several and converged.any():  # of several problems at once those that are over
+            new = xp.where(xp.asarray(converged, device=device(p))[..., None, None], p, new)
+        p, value, moved = evaluated(new, value, xp.linalg.vector_norm(new - p, axis=several))
         p = p if keep is None else keep(p)
         objective.append(value)
         reach("matching", len(objective) / max_iter)
         # Asking for the norm makes the host wait for the device: not where no norm is below tol.
-        converged = tol > 0 and bool(moved < tol)
+        if tol > 0:
+            converged = converged | (to_host(moved) < tol)
     path = np.array([float(value) for value in objective])
-    return Matching(layout.unpack(p), len(objective), converged, path)
+    return Matching(layout.unpack(p), len(objective), bool(converged.all()), path)
 
 
 def _start(mask: Array, start: Array | None) -> Array:

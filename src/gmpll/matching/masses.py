@@ -15,6 +15,7 @@ they are rewritten only once.
 """
 
 from contextlib import nullcontext
+from typing import Any
 
 import numpy as np
 
@@ -54,19 +55,24 @@ def _drawn(layout: DenseLayout, p: Array, expected_mass: Array) -> Array:
     """Draw the masses of probabilities towards those that are expected."""
     mass = layout.class_mass(p)
     xp = array_namespace(mass)
-    wanted = xp.reshape(xp.asarray(expected_mass, dtype=mass.dtype, device=device(mass)), (-1,))
-    wanted = wanted + HALF_AN_INSTANCE
+    wanted = xp.asarray(expected_mass, dtype=mass.dtype, device=device(mass)) + HALF_AN_INSTANCE
+    wanted = xp.reshape(wanted, (-1,)) if mass.ndim == 1 else wanted
     fixed = layout.fixed_mass(p) + HALF_AN_INSTANCE
     matrix = layout.matrix(p)
-    by_label = matrix.T
+    by_label = matrix.T if matrix.ndim == 2 else matrix.mT
     with one_blas_thread() if isinstance(matrix, np.ndarray) else nullcontext():
         factor = wanted / (mass + HALF_AN_INSTANCE)  # of every label
-        total = matrix @ factor + TINY  # of every instance
+        total = _times(matrix, factor) + TINY  # of every instance
         for _ in range(N_STEPS - 1):
             # The mass is factor * (by_label @ (1 / total)); the next factor is this one times
             # wanted / (mass + fixed).
-            factor = wanted / (by_label @ (1.0 / total) + fixed / factor)
-            total = matrix @ factor + TINY
+            factor = wanted / (_times(by_label, 1.0 / total) + fixed / factor)
+            total = _times(matrix, factor) + TINY
     new = p * layout.per_label(factor)
     new /= layout.per_instance(total)
     return new
+
+
+def _times(matrix: Any, vector: Array) -> Array:
+    """Return the product of a matrix and a vector, or those of several."""
+    return matrix @ vector if vector.ndim == 1 else (matrix @ vector[..., None])[..., 0]
