@@ -323,9 +323,9 @@ class GraphMatching:
 
     @property
     def dense_weights(self) -> Array:
-        """The weights of the graph of tensors, as a matrix."""
+        """The weights of the graph of tensors, as a matrix in double precision."""
         weights = self.graph.weights
-        return weights.to_dense() if weights.is_sparse_csr else weights
+        return (weights.to_dense() if weights.is_sparse_csr else weights).double()
 
     @cached_property
     def relations(self) -> Relations:
@@ -334,7 +334,7 @@ class GraphMatching:
         if is_dask_array(rows.mask):
             return Relations(self.weights, to_host(inverse), to_host(rows.mask), rows.prior.classes)
         is_tensor = is_torch_array(rows.mask)
-        weights = self.dense_weights.to(inverse.dtype) if is_tensor else self.weights
+        weights = self.dense_weights if is_tensor else self.weights
         return Relations(weights, inverse, rows.mask, rows.prior.classes)
 
     def set_model(self, tau: float) -> tuple[SetModel, Array]:
