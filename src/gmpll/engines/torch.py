@@ -30,7 +30,7 @@ BLOCK_BYTES = 2**26
 CUDA_BLOCK_BYTES = 2**31
 #: Fewer rows than this are searched in full.
 MIN_GROUPED_ROWS = 2**15
-#: Rows that are mapped at a time: to the kernel with landmarks, for instance, of 8 KB a row and more.
+#: Rows that are mapped at a time: to the kernel with landmarks, for instance, of 8 KB a row.
 MAP_ROWS = 2**15
 #: Groups that are looked into beyond those that must be, so that the result can be certified.
 SPARE_GROUPS = 14

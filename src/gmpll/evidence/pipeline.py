@@ -7,7 +7,6 @@ that do not depend on what changes are shared.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -558,7 +557,7 @@ class Pipeline:
 
     def _table_of(self, some: Places) -> Any:
         """Return the view of trees with some of its rows."""
-        if is_dask_array(self.rows.X):  # all of them may be more than fits
+        if not isinstance(self.rows.X, np.ndarray):  # all of them may be more than fits
             return tree_view(some_rows(self.rows.X, some))
         table = copy.copy(self.table)
         table.rows = table.rows[some]
@@ -622,10 +621,10 @@ class Pipeline:
         stages = self.sample.stages
         own = stages.out_of_bag(chosen, P)
         forest = stages.forest(P)
-        if is_dask_array(self.rows.X):
-            of_trees = forest(self.rows.X)
+        if isinstance(self.rows.X, np.ndarray):
+            of_trees = forest.forest(self.table.rows)
         else:
-            of_trees = from_host(forest.forest(self.table.rows), scores)
+            of_trees = forest(self.rows.X)
         of_trees = engine_of(of_trees).with_rows(of_trees, self.sample.rows, from_host(own, P))
         return blended(scores, of_trees, chosen.forest)
 
@@ -683,12 +682,14 @@ class Pipeline:
         P = self.disambiguated.probabilities(chosen.tau)
         rng = np.random.RandomState(self._seed)
         some = np.sort(rng.permutation(self.rows.n_samples)[:RIDGE_ROWS])
-        mask = self.rows.mask_on_host(some)
+        mask = some_rows(self.rows.mask, some)
 
         def likelihood(setting: Hyperparameters) -> float:
             scores = self.regression(setting).leave_one_out(P, some)
             scores = shared_scores(scores, self.rows.similarity)
-            return set_likelihood(to_host(scores).astype(np.float64), mask)
+            (scores,) = engine_of(scores).small(scores)
+            xp = array_namespace(scores)
+            return set_likelihood(xp.astype(scores, xp.float64), mask)
 
         best = likelihood(chosen)
         for _ in range(n_steps):

@@ -15,7 +15,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -255,8 +255,7 @@ class _Trial:
     """What hyperparameters say of rows that were held out, on the host.
 
     ``candidates`` are theirs, ``chance`` is how often a wrong prediction of a label is covered;
-    ``confidences`` were found for the rows that were fitted on, ``own_scores`` are what the
-    regression says of these without having seen them.
+    ``confidences`` were found for the rows that were fitted on.
     """
 
     train: Places
@@ -265,16 +264,10 @@ class _Trial:
     chance: Floats
     scores: Floats
     confidences: Floats
-    own_scores: Callable[[], Floats]
 
     def lifts(self) -> Floats:
         """Return the candidate lift of every row."""
         return row_lifts(self.candidates, self.scores.argmax(axis=1), self.chance)
-
-    def stacked(self, penalty: float) -> _Trial:
-        """Stack a logistic regression on the scores."""
-        stacker = fit_stacker(self.own_scores(), self.confidences, penalty)
-        return replace(self, scores=stacker(self.scores))
 
 
 class _Folds(Protocol):
@@ -285,6 +278,11 @@ class _Folds(Protocol):
 
     def trials(self, settings: Sequence[Hyperparameters]) -> list[list[_Trial]]:
         """Try settings on all folds."""
+
+    def stacked(
+        self, plain: Hyperparameters, trials: list[_Trial], penalties: Sequence[float]
+    ) -> list[list[_Trial]]:
+        """Stack logistic regressions with these penalties on the trials of a setting."""
 
 
 class _FoldsInThreads:
@@ -302,6 +300,17 @@ class _FoldsInThreads:
         pairs = itertools.product(settings, self._folds)
         found = iter(self._each(lambda pair: pair[1].trial(pair[0]), pairs))
         return [list(itertools.islice(found, len(self._folds))) for _ in settings]
+
+    def stacked(
+        self, plain: Hyperparameters, trials: list[_Trial], penalties: Sequence[float]
+    ) -> list[list[_Trial]]:
+        def stack(asked: tuple[float, tuple[_Fold, _Trial]]) -> _Trial:
+            penalty, (fold, trial) = asked
+            return replace(trial, scores=fold.stacked(plain, trial, penalty))
+
+        pairs = itertools.product(penalties, zip(self._folds, trials, strict=True))
+        found = iter(in_threads(stack, pairs))
+        return [list(itertools.islice(found, len(trials))) for _ in penalties]
 
     def _each(self, function: Callable[[Any], Value], items: Iterable[Any]) -> list[Value]:
         """Apply a function in parallel unless a learner of the user draws numbers."""
@@ -333,28 +342,14 @@ class _Fold:
     def trial(self, setting: Hyperparameters) -> _Trial:
         """Fit on some rows and score the others."""
         P = self._fitted.confidences(setting)
-        return self._trial(
-            self._train,
-            self.held_out,
-            self._candidates,
-            self._fitted.rows.mask,
-            self.scores(setting, P),
-            P,
-            lambda: self._fitted.out_of_sample_scores(setting, P),
-        )
+        scores, mask = self.scores(setting, P), self._fitted.rows.mask
+        return _trial(self._train, self.held_out, self._candidates, mask, scores, P)
 
-    @staticmethod
-    def _trial(
-        train: Places,
-        rows: Places,
-        candidates: Mask,
-        mask: Mask,
-        scores: Floats,
-        P: Floats,
-        own_scores: Callable[[], Floats],
-    ) -> _Trial:
-        chance = chance_of_covering(mask.mean(axis=0), P.mean(axis=0))
-        return _Trial(train, rows, candidates, chance, scores, P, own_scores)
+    def stacked(self, plain: Hyperparameters, trial: _Trial, penalty: float) -> Floats:
+        """Return the scores of the held-out rows after stacking."""
+        P = trial.confidences
+        stacker = fit_stacker(self._fitted.out_of_sample_scores(plain, P), P, penalty)
+        return stacker(trial.scores)
 
     def scores(self, setting: Hyperparameters, P: Array) -> Array:
         """Score the held-out rows by the user's learner or the regression."""
@@ -371,13 +366,22 @@ class _Fold:
         return fitted.relations.held_out_likelihoods(TAUS, *of_rows)
 
 
+def _trial(
+    train: Places, rows: Places, candidates: Mask, mask: Mask, scores: Floats, P: Floats
+) -> _Trial:
+    chance = chance_of_covering(mask.mean(axis=0), P.mean(axis=0))
+    return _Trial(train, rows, candidates, chance, scores, P)
+
+
 class _FoldsAtOnce(_Fold):
     """All folds together, which have one size, as further axes of tensors."""
 
     def __init__(self, whole: Pipeline, cuts: Sequence[tuple[Places, Places]]) -> None:
         train, held_out = (np.array(rows) for rows in zip(*cuts, strict=True))
         super().__init__(whole, train, held_out)
-        self._masks = [to_host(mask) for mask in (self._candidates, self._fitted.rows.mask)]
+        masks = self._candidates, self._fitted.rows.mask
+        self._on_host = train, held_out, *map(to_host, masks)
+        self._found: dict[Hyperparameters, tuple[Array, Array]] = {}
 
     def _cut(self) -> Pipeline:
         return self._whole.parts(self._train)
@@ -388,16 +392,24 @@ class _FoldsAtOnce(_Fold):
         return submatrix(matching.dense_weights, self.held_out, self._train)
 
     def trials(self, settings: Sequence[Hyperparameters]) -> list[list[_Trial]]:
-        return [self._on_host(setting) for setting in settings]
+        return [self._trials(setting) for setting in settings]
 
-    def _on_host(self, setting: Hyperparameters) -> list[_Trial]:
+    def _trials(self, setting: Hyperparameters) -> list[_Trial]:
         P = self._fitted.confidences(setting)
-        scores, found = to_host(self.scores(setting, P)), to_host(P)
-        own = cache(lambda: to_host(self._fitted.out_of_sample_scores(setting, P)))
-        of_folds = zip(self._train, self.held_out, *self._masks, scores, found, strict=True)
+        scores = self.scores(setting, P)
+        self._found[setting] = P, scores
+        folds = zip(*self._on_host, to_host(scores), to_host(P), strict=True)
+        return [_trial(*fold) for fold in folds]
+
+    def stacked(  # type: ignore[override]
+        self, plain: Hyperparameters, trials: list[_Trial], penalties: Sequence[float]
+    ) -> list[list[_Trial]]:
+        P, scores = self._found[plain]
+        own = self._fitted.out_of_sample_scores(plain, P)
+        stacker = fit_stacker(own, P, np.array(penalties)[:, None])
         return [
-            self._trial(*each, lambda fold=fold: own()[fold])  # type: ignore[call-arg, misc]
-            for fold, each in enumerate(of_folds)
+            [replace(trial, scores=of_fold) for trial, of_fold in zip(trials, each, strict=True)]
+            for each in to_host(stacker(scores))
         ]
 
 
@@ -411,16 +423,14 @@ class _Comparison:
     stacking_gains: dict[float, Gain] = field(default_factory=dict)
 
     def best_stacking(self, plain: Hyperparameters, penalties: Sequence[float]) -> float:
-        """Stack on the scores of a setting with all penalties; return the best of them."""
-        settings = [replace(plain, stacking=penalty) for penalty in penalties]
-        pairs = [
-            (trial, s.stacking) for s in settings if s.stacking for trial in self.trials[plain]
-        ]
-        stacked = iter(in_threads(lambda pair: pair[0].stacked(pair[1]), pairs))
-        for setting in settings:
-            if setting.stacking:
-                self.trials[setting] = list(itertools.islice(stacked, len(self.trials[plain])))
-            gain = _gain_of_trials(self.trials[setting], self.trials[plain])
+        """Stack on the scores of a setting without, with all penalties; return the best one."""
+        settings = [replace(plain, stacking=penalty) for penalty in penalties if penalty]
+        assert self.folds is not None
+        trials = self.trials[plain]
+        found = self.folds.stacked(plain, trials, [setting.stacking for setting in settings])
+        self.trials |= dict(zip(settings, found, strict=True))
+        for setting in (plain, *settings):
+            gain = _gain_of_trials(self.trials[setting], trials)
             self.stacking_gains[setting.stacking] = gain
             self.scores[setting] = self.scores[plain] + gain.mean
         return _one_standard_error_rule(self.stacking_gains)

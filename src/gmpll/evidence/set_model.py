@@ -226,7 +226,7 @@ def fit_set_model(
         before, P = start
         tau = np.asarray(tau)
         shape = np.broadcast_shapes(tau.shape, shape)
-        weights = np.broadcast_to(before.weights, (*shape, 2))
+        weights = np.broadcast_to(before.weights, (*shape, 2)).copy()
         shares = array_namespace(P).broadcast_to(before.class_prior, (*shape, n_classes))
         P = array_namespace(P).broadcast_to(P, (*shape, *P.shape[-2:]))
         model = SetModel(np.broadcast_to(tau, shape) if shape else tau, shares, weights)

@@ -15,12 +15,12 @@ or large :math:`\lambda`, the order of the labels hardly changes.
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize
 
 from gmpll._threads import one_blas_thread
 from gmpll._typing import Floats
 from gmpll.arrays import Array, array_namespace, beside, to_host
 from gmpll.engines import engine_of
+from gmpll.evidence.lbfgs import minimised
 
 __all__ = ["Stacker", "fit_stacker", "is_stackable"]
 
@@ -62,15 +62,16 @@ class Stacker:
 
     def __call__(self, scores: Array) -> Array:
         """Return probabilities, (n_rows, n_classes)."""
-        logits = scores @ beside(self.weights, scores) + beside(self.shift, scores)
+        shift = beside(self.shift[..., None, :], scores)
+        logits = scores @ beside(self.weights, scores) + shift
         xp = array_namespace(logits)
-        grown = xp.exp(logits - xp.max(logits, axis=1, keepdims=True))
-        return grown / xp.sum(grown, axis=1, keepdims=True)
+        grown = xp.exp(logits - xp.max(logits, axis=-1, keepdims=True))
+        return grown / xp.sum(grown, axis=-1, keepdims=True)
 
 
 # The products are small: threads would wait for each other.
 @one_blas_thread()
-def fit_stacker(scores: Array, confidences: Array, penalty: float) -> Stacker:
+def fit_stacker(scores: Array, confidences: Array, penalty: float | Floats) -> Stacker:
     """Learn what scores mean.
 
     Parameters
@@ -81,6 +82,9 @@ def fit_stacker(scores: Array, confidences: Array, penalty: float) -> Stacker:
         What is believed of the labels; rows sum to one.
     penalty : float
         Weight of the squared differences from the scores as they are.
+
+    Tensors may have a further axis before these, and penalties two, (n_penalties, 1): all these
+    problems are solved at once.
 
     Examples
     --------
@@ -95,51 +99,50 @@ def fit_stacker(scores: Array, confidences: Array, penalty: float) -> Stacker:
     >>> 1 in scores.argmax(axis=1), 1 in stacker(scores).argmax(axis=1)
     (False, True)
     """
-    n_samples = scores.shape[0]
+    n_samples = scores.shape[-2]
     if n_samples > MAX_ROWS:
         some = np.linspace(0, n_samples - 1, MAX_ROWS).astype(np.intp)
-        scores, confidences = scores[some], confidences[some]
+        scores, confidences = (
+            array[..., beside(some, array), :] for array in (scores, confidences)
+        )
     scores, confidences = engine_of(scores).small(scores, confidences)
     xp = array_namespace(scores)
     scores, confidences = (
         xp.astype(array, xp.float64, copy=False) for array in (scores, confidences)
     )
-    q = scores.shape[1]
-    unit, largest = float(xp.std(scores)), float(xp.max(xp.abs(scores)))
-    if unit <= MIN_SPREAD * largest:  # they say nothing
-        unit = largest or 1.0
+    q = scores.shape[-1]
+    spread = xp.std(scores, axis=(-2, -1), keepdims=True)
+    largest = xp.max(xp.abs(scores), axis=(-2, -1), keepdims=True)
+    unit = xp.where(spread <= MIN_SPREAD * largest, largest, spread)  # they may say nothing
+    unit = xp.where(unit > 0, unit, 1.0)
     F = scores / unit
-    asked = xp.concat([F, xp.ones_like(F[:, :1])], axis=1)  # the rows of W are those of D, then b
+    asked = xp.concat(
+        [F, xp.ones_like(F[..., :1])], axis=-1
+    )  # the rows of W are those of D, then b
+    transposed = asked.T if asked.ndim == 2 else asked.mT
+    shape = np.broadcast_shapes(np.shape(penalty), scores.shape[:-2])
+    weight = beside(np.broadcast_to(np.asarray(penalty, dtype=float), shape).copy(), F)
 
-    def objective(flat: Floats) -> tuple[float, Floats]:
-        scale, W = flat[0], flat[1:].reshape(-1, q)
-        logits = asked @ beside(W, asked)
-        logits += float(scale) * F
-        logits -= xp.max(logits, axis=1, keepdims=True)
+    def objective(flat: Array) -> tuple[Array, Array]:
+        W = flat[..., 1:]
+        logits = asked @ xp.reshape(W, (*shape, q + 1, q))
+        logits += flat[..., :1, None] * F
+        logits -= xp.max(logits, axis=-1, keepdims=True)
         excess = xp.exp(logits)
-        total = xp.sum(excess, axis=1, keepdims=True)
-        value = xp.sum(xp.log(total)) - _inner(confidences, logits)
+        total = xp.sum(excess, axis=-1, keepdims=True)
+        likelihood = xp.sum(confidences * logits, axis=(-2, -1)) - xp.sum(
+            xp.log(total), axis=(-2, -1)
+        )
+        value = 0.5 * weight * xp.linalg.vecdot(W, W) - likelihood
         excess /= total
         excess -= confidences
-        found = xp.concat(
-            [
-                xp.reshape(value, (1,)),
-                xp.reshape(_inner(excess, F), (1,)),
-                xp.reshape(asked.T @ excess, (-1,)),
-            ]
-        )
-        found = to_host(found)
-        found[0] += 0.5 * penalty * np.vdot(W, W)
-        found[2:] += penalty * W.ravel()
-        return float(found[0]), found[1:]
+        of_scale = xp.sum(excess * F, axis=(-2, -1))[..., None]
+        of_W = xp.reshape(transposed @ excess, W.shape) + weight[..., None] * W
+        return value, xp.concat([of_scale, of_W], axis=-1)
 
-    start = np.concatenate([[1.0], np.zeros((q + 1) * q)])
-    found = minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": MAX_ITER}).x
-    W = found[1:].reshape(-1, q)
-    return Stacker((found[0] * np.eye(q) + W[:q]) / unit, W[-1])
-
-
-def _inner(first: Array, second: Array) -> Array:
-    """Return the sum of the products of all entries."""
-    xp = array_namespace(first)
-    return xp.linalg.vecdot(xp.reshape(first, (-1,)), xp.reshape(second, (-1,)))
+    start = np.zeros((*shape, 1 + (q + 1) * q))
+    start[..., 0] = 1.0
+    found = to_host(minimised(objective, beside(start, F), max_iter=MAX_ITER))
+    W = found[..., 1:].reshape(*shape, q + 1, q)
+    weights = found[..., :1, None] * np.eye(q) + W[..., :q, :]
+    return Stacker(weights / to_host(unit), W[..., q, :])

@@ -76,22 +76,25 @@ def candidate_temperature(
     return float(np.exp(minimize_scalar(loss, bounds=LOG_TEMPERATURES, method="bounded").x))
 
 
-def set_likelihood(scores: Floats, mask: Mask) -> float:
+def set_likelihood(scores: Array, mask: Array) -> float:
     r"""Return the mean log-likelihood of candidate sets by scores of rows that are not their own.
 
     The probabilities are :math:`\text{softmax}(a f)` of the scores f with the scale a that makes
-    the sets likeliest. Scores that tell nothing have the likelihood of equal probabilities.
+    the sets likeliest. Scores that tell nothing have the likelihood of equal probabilities. Scores
+    and sets may be of any array library.
     """
-    telling = ~mask.all(axis=1)
-    if not telling.any():
+    xp = array_namespace(scores)
+    telling = ~xp.all(mask, axis=1)
+    if not bool(xp.any(telling)):
         return 0.0
-    scores = scores[telling]
-    scores = scores / max(float(np.abs(scores).max()), TINY)
-    inside = np.where(mask[telling], 0.0, -np.inf)
+    scores, mask = scores[telling], mask[telling]
+    scores = scores / max(float(xp.max(xp.abs(scores))), TINY)
+    scores = scores - xp.max(scores, axis=1, keepdims=True)
 
     def loss(log_scale: float) -> float:
-        logits = np.exp(log_scale) * scores
-        return float((logsumexp(logits, axis=1) - logsumexp(logits + inside, axis=1)).mean())
+        grown = xp.exp(float(np.exp(log_scale)) * scores)
+        inside = xp.sum(xp.where(mask, grown, 0.0), axis=1) / xp.sum(grown, axis=1)
+        return -float(xp.mean(xp.log(xp.clip(inside, min=TINY))))
 
     return -float(minimize_scalar(loss, bounds=LOG_SCALES, method="bounded").fun)
 
