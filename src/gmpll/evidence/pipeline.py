@@ -7,6 +7,7 @@ that do not depend on what changes are shared.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
