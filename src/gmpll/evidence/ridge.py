@@ -188,25 +188,26 @@ class KernelRidge:
         if self._features is not None:
             target = _cross_product(self._features, _like(confidences, self._features))
         (target,) = self._engine.small(target)
-        with one_blas_thread():
-            if self._features is not None and isinstance(self._gram, np.ndarray):
-                solution = np.array(target, dtype=np.float64, order="F")
-                _lapack.solve(self._factor, solution)
-                return solution
-            return self.inverse @ _double(target)
+        if self._features is not None and isinstance(self._gram, np.ndarray):
+            solution = np.array(target, dtype=np.float64, order="F")
+            _lapack.solve(self._factor, solution)
+            return solution
+        return self.inverse @ _double(target)
 
     def leave_one_out(self, confidences: Array, some: Places | slice = slice(None)) -> Array:
         """Return the scores of every training row, or of some, by the regression without it."""
-        coefficients = self.coefficients(confidences)
-        if self._features is None:
-            left_out = confidences - coefficients / _diagonal(self.inverse)[..., None]
-            return left_out if isinstance(some, slice) else left_out[some]
         every = isinstance(some, slice)
+        if self._features is None:
+            scale = _diagonal(self.inverse)[..., None]  # made by all cores
+            with one_blas_thread():  # few columns: threads would wait for each other
+                left_out = confidences - self.coefficients(confidences) / scale
+            return left_out if every else left_out[some]
         rows = self._features if every else self._features[some, :]
         own = (self.leverage if every else self._leverage(rows))[:, None]
         rest = array_namespace(own).clip(1.0 - own, min=float(np.finfo(float).eps))
-        weights = _like(coefficients, rows)
-        fitted = self._engine.map_rows(lambda block: block @ weights, rows)
+        with one_blas_thread():
+            weights = _like(self.coefficients(confidences), rows)
+            fitted = self._engine.map_rows(lambda block: block @ weights, rows)
         return (fitted - own * confidences[some]) / rest
 
     def predictor(self, confidences: Array) -> RidgePredictor:
