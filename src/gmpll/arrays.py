@@ -18,6 +18,7 @@ __all__ = [
     "device",
     "evaluated",
     "from_host",
+    "inverse_of_positive",
     "is_dask_array",
     "is_torch_array",
     "submatrix",
@@ -77,3 +78,10 @@ def submatrix(matrix: Array, rows: NDArray[Any], columns: NDArray[Any]) -> Array
     """Return the entries of some rows and columns; (n, k) places of them give n such matrices."""
     rows, columns = beside(rows, matrix), beside(columns, matrix)
     return matrix[rows[..., :, None], columns[..., None, :]]
+
+
+def inverse_of_positive(matrix: Array) -> Array:
+    """Return the inverse of a positive definite tensor, or of several."""
+    import torch
+
+    return torch.cholesky_inverse(torch.linalg.cholesky(matrix))

@@ -129,7 +129,7 @@ def test_joint_posterior_is_bayes_rule(some_scores):
 def test_weights_maximise_the_likelihood(some_scores):
     scores, mask = some_scores
     start = SetModel(0.5, np.full(4, 0.25), np.full(2, 0.5))
-    best = set_model.model_with_weights(start, scores, mask, outside=True)
+    best = set_model.model_with_weights(start, scores, mask, outside=set_model.OUTSIDE_STARTS)
     top = row_log_likelihood(best, scores, mask).mean()
     assert top >= row_log_likelihood(start, scores, mask).mean()
     for change in ([0.05, 0.0], [0.0, 0.05]):

@@ -23,7 +23,7 @@ import scipy.linalg
 import scipy.sparse as sp
 
 from gmpll._typing import Floats, Mask, Places
-from gmpll.arrays import Array, array_namespace, beside, to_host
+from gmpll.arrays import Array, array_namespace, beside, inverse_of_positive, to_host
 from gmpll.evidence.set_model import (
     MIDDLE_TAU,
     Scores,
@@ -55,14 +55,19 @@ def set_numbers(mask: Mask) -> Places:
     return np.unique(set_codes(mask), return_inverse=True)[1]
 
 
-def left_out_together(sets: Places, rng: np.random.RandomState) -> list[Places]:
-    """Return the rows of every set, of large ones in parts."""
-    order = np.argsort(sets, kind="stable")
-    groups = []
-    for rows in np.split(order, np.flatnonzero(np.diff(sets[order])) + 1):
-        n_parts = -(-len(rows) // MAX_GROUP)
-        groups += np.array_split(rng.permutation(rows) if n_parts > 1 else rows, n_parts)
-    return groups
+def left_out_together(sets: Places, rng: np.random.RandomState) -> Places:
+    """Number the rows that are left out together: those of a set, large ones in parts."""
+    parts, n_parts = sets.copy(), sets.max(initial=-1) + 1
+    for large in np.flatnonzero(np.bincount(sets) > MAX_GROUP):
+        rows = rng.permutation(np.flatnonzero(sets == large))
+        for part in np.array_split(rows, -(-len(rows) // MAX_GROUP))[1:]:
+            parts[part], n_parts = n_parts, n_parts + 1
+    return parts
+
+
+def _members(numbers: Places) -> list[Places]:
+    """Return the rows that have each number."""
+    return np.split(np.argsort(numbers, kind="stable"), np.cumsum(np.bincount(numbers))[:-1])
 
 
 def without_equal_sets(graph: sp.csr_array, sets: Places) -> sp.csr_array:
@@ -83,7 +88,7 @@ class SetsLeftOut:
         self._inverse = inverse
         self._blocks: list[tuple[Places, Floats]] = []
         by_size: dict[int, list[Places]] = {}
-        for group in left_out_together(sets, rng):
+        for group in _members(left_out_together(sets, rng)):
             by_size.setdefault(len(group), []).append(group)
         for groups in by_size.values():  # groups of one size are inverted together
             rows = np.array(groups)
@@ -124,14 +129,10 @@ class DenseOtherSets:
         xp = array_namespace(inverse)
         masks = to_host(mask).reshape(-1, *mask.shape[-2:])
         sets = np.array([set_numbers(each) for each in masks])
-        parts = np.empty_like(sets)
-        for numbers, part in zip(sets, parts, strict=True):
-            groups = left_out_together(numbers, np.random.RandomState(0))
-            for number, rows in enumerate(groups):
-                part[rows] = number
+        parts = np.array([left_out_together(each, np.random.RandomState(0)) for each in sets])
         same, together = (_are_equal(each, inverse) for each in (sets, parts))
         self._n_rows = mask.shape[-2]
-        self._blocks = xp.linalg.inv(xp.where(together, inverse, 0.0))
+        self._blocks = inverse_of_positive(xp.where(together, inverse, 0.0))
         one = xp.astype(same, inverse.dtype)
         # The product with all three at once.
         self._relations = xp.concat([inverse, xp.where(same, 0.0, graph), one], axis=-2)
@@ -263,12 +264,10 @@ class SampleModel:
     @cached_property
     def _parts(self) -> list[tuple[Places, Floats]]:
         """The rows of every set, and what they add to the coefficients in terms of themselves."""
-        sizes = np.bincount(self._sets)
-        groups = np.split(np.argsort(self._sets, kind="stable"), np.cumsum(sizes)[:-1])
+        A, C = self._inverse, self._coefficients
         return [
             (rows, scipy.linalg.solve(A[np.ix_(rows, rows)], C[rows], assume_a="pos"))
-            for A, C in [(self._inverse, self._coefficients)]
-            for rows in groups
+            for rows in _members(self._sets)
         ]
 
     def _of_other_sets(

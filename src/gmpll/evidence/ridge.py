@@ -34,7 +34,15 @@ import numpy as np
 from gmpll import _lapack
 from gmpll._threads import balanced_blocks, in_threads, one_blas_thread
 from gmpll._typing import Floats, Places
-from gmpll.arrays import Array, array_namespace, beside, device, submatrix, to_host
+from gmpll.arrays import (
+    Array,
+    array_namespace,
+    beside,
+    device,
+    inverse_of_positive,
+    submatrix,
+    to_host,
+)
 from gmpll.engines import engine_of
 
 __all__ = [
@@ -152,8 +160,7 @@ class KernelRidge:
         """A, of the rows or of the features."""
         if isinstance(self._gram, np.ndarray):
             return _inverse_of(_factor_of(self._gram, self.ridge))
-        xp = array_namespace(self._gram)
-        return xp.linalg.inv(self._gram + self.ridge * _identity(self._gram))
+        return inverse_of_positive(self._gram + self.ridge * _identity(self._gram))
 
     @cached_property
     def _factor(self) -> Floats:

@@ -195,9 +195,9 @@ def _grown(terms: Sequence[Array], weights: Floats) -> Array:
     """Return the ratios but for a factor of every row, the largest being 1."""
     near, scored = terms
     xp = array_namespace(near)
-    a, b = (beside(weights[..., i, None, None], near) for i in range(2))
-    logits = a * near
-    logits += b * scored
+    there = beside(weights[..., None, None], near)
+    logits = there[..., 0, :, :] * near
+    logits += there[..., 1, :, :] * scored
     logits -= xp.max(logits, axis=-1, keepdims=True)
     return xp.exp(logits)
 
@@ -298,12 +298,13 @@ def model_with_weights(
     scores: Scores,
     mask: Array,
     *,
-    outside: bool = False,
+    outside: Sequence[tuple[float, float]] = (),
     n_steps: int = NEWTON_STEPS,
 ) -> SetModel:
-    """Fit the weights, and the share of sets that lack the right label if wanted.
+    """Fit the weights, and the share of sets that lack the right label if it is to be found.
 
-    These few numbers are fitted to some of the rows where there are many.
+    Then ``outside`` says where the search starts: with how many times the weights, and which share.
+    All these few numbers are fitted to some of the rows where there are many.
     """
     some = _telling_rows(*mask.shape[-2:])
     if some is not None:
@@ -312,10 +313,9 @@ def model_with_weights(
     if not outside:
         found, _ = likelihood.maximised(model.weights, n_steps)
         return replace(model, weights=found)
-    # Unsure features and no stray set explain much the same as the opposite.
     starts = [
         np.append(np.minimum(sureness * model.weights, MAX_WEIGHTS), np.log(rate))
-        for sureness, rate in OUTSIDE_STARTS
+        for sureness, rate in outside
     ]
     found, _ = min((likelihood.maximised(start) for start in starts), key=lambda end: end[1])
     return replace(model, weights=found[:2], outside=float(np.exp(found[2])))
@@ -457,9 +457,12 @@ def fit_outside(
     outside of the candidates is the probability that none of them is right.
     """
     model = replace(model, outside=FIRST_OUTSIDE)
+    # Unsure features and no stray set explain much the same as the opposite.
+    starts: list[Sequence[tuple[float, float]]] = [()] * n_iterations + [OUTSIDE_STARTS]
     for iteration in range(2 * n_iterations):
         scores = score(P)
-        model = model_with_weights(model, scores, mask, outside=iteration >= n_iterations)
+        start = starts[iteration] if iteration < len(starts) else [(1.0, model.outside)]
+        model = model_with_weights(model, scores, mask, outside=start)
         P = model.joint(scores, mask)
     return model, P
 
