@@ -2,7 +2,7 @@ import pickle
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_digits, load_iris
+from sklearn.datasets import load_iris
 from sklearn.ensemble import ExtraTreesRegressor
 
 from gmpll.evidence import forest as module
@@ -35,77 +35,37 @@ def scikit_learn_forest(rows, confidences, seed, n_trees):
     return forest.fit(rows, confidences)
 
 
-def shares(key, numbers):
-    """What is drawn for the features of a node, from 0 to 1."""
-    mixed = module._mixed(np.uint32(key) + module.STEP * (numbers + 1).astype(np.uint32))
-    return (mixed >> np.uint32(8)).astype(np.float32) / np.float32(2**24)
+@pytest.mark.parametrize("q", [2, 7])
+def test_packed_trees_say_what_scikit_learns_say(q):
+    rows, confidences = confident(q=q)
+    confidences = confidences.round(module.TARGET_DECIMALS)
+    forest = grow_forest(rows, confidences, seed=3)
+    prediction = oob_prediction(rows, confidences, seed=3)
+    reference = scikit_learn_forest(rows, confidences, 3, module.N_TREES)
+    unseen = np.random.RandomState(1).randn(40, rows.shape[1])
+    for asked in (unseen, rows):
+        np.testing.assert_allclose(forest(asked), reference.predict(asked), atol=1e-6)
+    np.testing.assert_allclose(prediction, reference.oob_prediction_, atol=1e-12)
 
 
-def child(key, side):
-    return module._mixed(np.array([key], dtype=np.uint32) + module.SIDES[side])[0]
-
-
-def grow_literally(table, whole, drawn, times, key):
-    """Return a function from a row to the drawn rows of its leaf: one node after the other."""
-    w, best = times[drawn], (-1.0, None)
-    if len(np.unique(whole[drawn], axis=0)) > 1:
-        low, high = table[drawn].min(axis=0), table[drawn].max(axis=0)
-        u = shares(key, np.arange(table.shape[1]))
-        for f, threshold in enumerate((1 - u) * low + u * high):
-            right = table[drawn, f] > threshold
-            sides = [(w * right) @ whole[drawn], (w * ~right) @ whole[drawn]]
-            if min(right.sum(), (~right).sum()) >= module.LEAF_ROWS:
-                weights = [(w * right).sum(), (w * ~right).sum()]
-                gain = sum((s**2).sum() / n for s, n in zip(sides, weights, strict=True))
-                best = max(best, (gain, (f, threshold)), key=lambda found: found[0])
-    if best[1] is None:
-        return lambda row: drawn
-    f, threshold = best[1]
-    is_right = table[drawn, f] > threshold
-    parts = [
-        grow_literally(table, whole, drawn[is_right == side], times, child(key, side))
-        for side in (0, 1)
-    ]
-    return lambda row: parts[int(row[f] > threshold)](row)
-
-
-@pytest.mark.parametrize("q", [1, 2, 7])
-def test_trees_and_their_values_node_by_node(q):
-    """Values are means over the drawn rows of a leaf, also those of other confidences."""
-    rows, confidences = confident(n=60, q=q)
-    other = confident(n=60, q=q, seed=1)[1]
-    table, unseen = rows.astype(np.float32), np.random.RandomState(1).randn(20, 5).astype("f4")
-    times = module._times_drawn(60, 9, seed=3)
-    np.testing.assert_array_equal(times.sum(axis=1), 60)
-    keys = module._mixed(np.uint32(3) + module.STEP * np.arange(9, dtype=np.uint32))
-    expected, left_out = np.zeros((20, q)), [[] for _ in rows]
-    for w, key in zip(times, keys, strict=True):
-        tree = grow_literally(table, np.rint(1000 * confidences), np.flatnonzero(w), w, key)
-        found = [tree(row) for row in unseen]
-        expected += [w[leaf] @ confidences[leaf].round(3) / w[leaf].sum() / 9 for leaf in found]
-        for i in np.flatnonzero(w == 0):
-            leaf = tree(table[i])
-            left_out[i].append(w[leaf] @ other[leaf] / w[leaf].sum())
-    grown = GrownForest.of(rows, confidences, 3, n_trees=9)
-    np.testing.assert_allclose(grown.forest(unseen), expected, atol=1e-6)
-    means = [np.mean(of_row, axis=0) if of_row else np.zeros(q) for of_row in left_out]
-    np.testing.assert_allclose(grown.out_of_bag(other), means, atol=1e-12)
-
-
-def test_they_are_as_good_as_scikit_learns():
-    X, y = load_digits(return_X_y=True)
-    confidences = np.eye(10)[y]
-    reference = scikit_learn_forest(X, confidences, 0, module.N_TREES).oob_prediction_
-    found = oob_prediction(X, confidences, seed=0)
-    ours, theirs = ((P.argmax(axis=1) == y).mean() for P in (found, reference))
-    assert ours > theirs - 0.01
-
-
-def test_rows_went_where_the_forest_leads_them():
-    rows, confidences = confident(n=200, q=3)
+@pytest.mark.parametrize("q", [1, 4])
+def test_leaves_get_the_values_of_other_confidences(q):
+    """Row by row and tree by tree: the mean over the rows of the leaf that the tree drew."""
+    rows, confidences = confident(n=50, q=q)
+    other = confident(q=q, n=50, seed=1)[1]
     grown = GrownForest.of(rows, confidences, seed=0)
-    of_rows = grown.forest.values[grown.leaves].mean(axis=0)
-    np.testing.assert_allclose(grown.forest(rows), of_rows, atol=1e-6)
+    trees = ExtraTreesRegressor(
+        module.N_TREES, min_samples_leaf=module.LEAF_ROWS, bootstrap=True, max_samples=len(rows),
+        random_state=0,
+    ).fit(rows, module._target(confidences))  # fmt: skip
+    left_out = [[] for _ in rows]
+    for tree, drawn in zip(trees.estimators_, trees.estimators_samples_, strict=True):
+        leaf = tree.apply(rows[drawn])
+        for i in set(range(len(rows))) - set(drawn):
+            place = tree.apply(rows[i : i + 1])
+            left_out[i].append(other[drawn[leaf == place]].mean(axis=0))
+    expected = [np.mean(of_row, axis=0) for of_row in left_out]
+    np.testing.assert_allclose(grown.out_of_bag(other), expected, atol=1e-12)
 
 
 def test_a_row_that_every_tree_drew_is_told_nothing():
@@ -149,34 +109,10 @@ def test_rows_of_any_size_are_scored():
     assert np.isfinite(oob_prediction(rows, confidences, seed=0)).all()
 
 
-@pytest.mark.parametrize(("n_features", "searched"), [(1, 1), (128, 128), (129, 64), (4000, 64)])
+@pytest.mark.parametrize(("n_features", "searched"), [(1, 1), (10, 10), (64, 64), (4000, 64)])
 def test_a_split_looks_at_a_part_of_many_features(n_features, searched):
-    assert module._n_searched(n_features) == searched
-
-
-@pytest.mark.parametrize("n_features", [131, 420])
-def test_the_only_feature_that_tells_rows_apart_is_found(n_features):
-    rows = np.zeros((60, n_features))
-    rows[::2, 77] = 1.0
-    confidences = np.eye(2)[np.arange(60) % 2]
-    forest = grow_forest(rows, confidences, seed=0)
-    np.testing.assert_array_equal(forest(rows), confidences)
-    assert forest.depth == 1
-
-
-def test_equal_rows_are_not_split():
-    confidences = np.eye(2)[np.arange(60) % 2]
-    assert grow_forest(np.ones((60, 300)), confidences, seed=0).depth == 0
-
-
-def test_neither_threads_nor_sizes_of_blocks_change_trees(monkeypatch):
-    rows, confidences = confident(n=200, d=150)
-    one = GrownForest.of(rows, confidences, 0, n_jobs=1)
-    for n_jobs, name, value in [(3, "BLOCK_VALUES", 500), (100, "SIMILAR", 1.0)]:
-        monkeypatch.setattr(module, name, value)
-        other = GrownForest.of(rows, confidences, 0, n_jobs=n_jobs)
-        np.testing.assert_array_equal(other.forest(rows), one.forest(rows))
-        np.testing.assert_array_equal(other.out_of_bag(confidences), one.out_of_bag(confidences))
+    rows, _ = confident(d=n_features)
+    assert module._trees(rows, seed=0, n_jobs=1).max_features == searched
 
 
 def test_first_trees_are_not_grown_again():

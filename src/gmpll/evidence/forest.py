@@ -8,25 +8,22 @@ Where confidences change in the feedback, the trees stay and their leaves get ne
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
-from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.ensemble import ExtraTreesRegressor
 
-from gmpll._threads import balanced_blocks, in_threads, n_threads, one_blas_thread
-from gmpll._typing import Floats, Mask
+from gmpll._threads import balanced_blocks, in_threads, n_threads
+from gmpll._typing import Floats
 
 __all__ = ["FEW_TREES", "N_TREES", "Forest", "GrownForest", "is_forest_feasible"]
 
 #: Trees of a forest; the first few of them tell whether the others are worth growing.
 N_TREES = 60
 FEW_TREES = 15
-#: A split is searched among so many features where there are more than twice as many; to pick them
-#: costs as much as to search all of fewer.
+#: A split is searched among so many features at most.
 MAX_FEATURES = 64
 #: Fewest rows in a leaf.
 LEAF_ROWS = 2
@@ -35,21 +32,12 @@ TREE_ROWS = 5000
 #: No forest is grown on fewer rows, or where a tree would have more values to keep.
 MIN_ROWS = 40
 MAX_VALUES = 200_000
-#: Up to so many values of the features further threads cost more than they bring.
+#: Up to so many values of the features further threads cost more than they bring, and so do
+#: threads that would grow fewer trees.
 ONE_THREAD_SIZE = 5000
-#: Trees are grown on confidences in whole thousandths, and on the digits of their squares.
-WHOLE = 1000
-DIGIT = 1024
-#: Behind the confidences of a row: one by which it is weighed, one by which it is counted, and two
-#: digits of the sum of squares.
-WEIGHT, COUNT, SQUARES = -4, -3, -2
-#: Nodes are split together if one has up to so many times the rows of the other, and as long as
-#: their rows have about so many values.
-SIMILAR = 1.5
-BLOCK_VALUES = 2**19
-#: From the key of a node to those of its thresholds and its children.
-STEP = np.uint32(0x9E3779B9)
-SIDES = np.array([0x7F4A7C15, 0x85EBCA77], dtype=np.uint32)
+TREES_OF_A_THREAD = 4
+#: Decimals of the confidences that trees are grown on.
+TARGET_DECIMALS = 3
 #: Unseen rows are led down the trees in blocks of this many.
 BLOCK_ROWS = 8192
 
@@ -69,7 +57,7 @@ def is_forest_feasible(n_samples: int, n_classes: int) -> bool:
 
 @dataclass(frozen=True)
 class Forest:
-    """Grown trees: the nodes of all trees in a few arrays, the children of a leaf are the leaf.
+    """Grown trees: nodes of all trees one after the other, the children of a leaf are the leaf.
 
     Attributes
     ----------
@@ -87,7 +75,7 @@ class Forest:
 
     roots: NDArray[np.int32]
     feature: NDArray[np.int32]
-    threshold: NDArray[np.float32]
+    threshold: Floats
     left: NDArray[np.int32]
     right: NDArray[np.int32]
     leaf: NDArray[np.int32]
@@ -133,19 +121,19 @@ class GrownForest:
     ----------
     forest : Forest
         With the values of the confidences that it was grown on.
-    leaves : ndarray of shape (n_trees, n_samples)
-        Where the rows went, those that a tree did not draw too.
     drawn : sparse matrix of shape (n_leaves, n_samples)
         Its product with confidences is their mean over the rows that were drawn, in every leaf.
     left_out : sparse matrix of shape (n_samples, n_leaves)
         Its product with the values of the leaves is their mean over the trees that did not draw a
         row; nothing if all trees did.
+    trees : ExtraTreesRegressor
+        What it was made of, to which more trees can be added.
     """
 
     forest: Forest
-    leaves: NDArray[np.int32]
-    drawn: sp.csc_array
+    drawn: sp.csr_array
     left_out: sp.csr_array
+    trees: ExtraTreesRegressor
 
     @classmethod
     def of(
@@ -189,26 +177,52 @@ class GrownForest:
         array([[1., 0.],
                [0., 1.]])
         """
+        table = _single_precision(rows)
         if n_jobs is None:
-            n_jobs = n_threads() if rows.size > ONE_THREAD_SIZE else 1
-        table, values = _single_precision(rows), _whole_numbers(confidences)
-        times = _times_drawn(len(rows), n_trees, seed)
-        keys = _mixed(np.uint32(seed % 2**32) + STEP * np.arange(n_trees, dtype=np.uint32))
-        done = [] if first is None else [(first.forest, first.leaves)]
-        n_done = sum(len(leaves) for _, leaves in done)
-
-        def grow(some: NDArray[np.int64]) -> tuple[Forest, NDArray[np.int32]]:
-            return _grown(table, values, times[some], keys[some])
-
-        parts = np.array_split(np.arange(n_done, n_trees), min(n_jobs, n_trees - n_done))
-        with one_blas_thread():  # the products are small
-            done += in_threads(grow, parts)
-        forest, leaves = _joined(done)
-        return cls(forest, leaves, *_averages(leaves, times, len(forest.values)))
+            n_new = n_trees - (0 if first is None else len(first.forest.roots))
+            several = min(n_threads(), max(1, n_new // TREES_OF_A_THREAD))
+            n_jobs = several if rows.size > ONE_THREAD_SIZE else 1
+        trees = _trees(rows, seed) if first is None else first.trees
+        trees.set_params(n_estimators=n_trees, n_jobs=n_jobs)
+        grown = trees.fit(table, _target(confidences))
+        forest = _packed([tree.tree_ for tree in grown.estimators_])
+        shape = (n_trees, len(rows))
+        leaves, times = np.empty(shape, dtype=np.int32), np.empty(shape, dtype=np.int32)
+        pairs = zip(grown.estimators_, grown.estimators_samples_, strict=True)
+        for number, (tree, drawn) in enumerate(pairs):
+            leaves[number] = forest.leaf[forest.roots[number] + tree.tree_.apply(table)]
+            times[number] = np.bincount(drawn, minlength=len(rows))
+        everyone = np.broadcast_to(np.arange(len(rows)), shape)
+        n_leaves, is_drawn = len(forest.values), times > 0
+        rows_of_leaf = np.bincount(leaves[is_drawn], times[is_drawn], n_leaves)
+        shares = times[is_drawn] / rows_of_leaf[leaves[is_drawn]]
+        seen = (shares, (leaves[is_drawn], everyone[is_drawn]))
+        out = ~is_drawn
+        of_trees = 1.0 / np.maximum(out.sum(axis=0), 1)
+        unseen = (of_trees[everyone[out]], (everyone[out], leaves[out]))
+        return cls(
+            forest,
+            sp.csr_array(seen, shape=(n_leaves, len(rows))),
+            sp.csr_array(unseen, shape=(len(rows), n_leaves)),
+            grown,
+        )
 
     def out_of_bag(self, confidences: Floats) -> Floats:
         """Return what the trees that did not draw a row say of it, (n_samples, n_classes)."""
         return self.left_out @ (self.drawn @ confidences)
+
+
+def _trees(rows: Floats, seed: int) -> ExtraTreesRegressor:
+    """Return a forest to be grown."""
+    n_rows, n_features = rows.shape
+    return ExtraTreesRegressor(
+        max_features=min(n_features, MAX_FEATURES),
+        min_samples_leaf=LEAF_ROWS,
+        bootstrap=True,
+        max_samples=min(TREE_ROWS, n_rows),
+        random_state=seed,
+        warm_start=True,
+    )
 
 
 def _single_precision(rows: Floats) -> NDArray[np.float32]:
@@ -217,251 +231,34 @@ def _single_precision(rows: Floats) -> NDArray[np.float32]:
     return np.clip(rows, -largest, largest).astype(np.float32)
 
 
-def _whole_numbers(confidences: Floats) -> NDArray[np.float32]:
-    """Return rounded confidences, ones to weigh and to count rows by, and the sum of squares.
+def _target(confidences: Floats) -> Floats:
+    """Return rounded confidences, those of a single label as scikit-learn wants them.
 
-    Sums of whole numbers are exact in any order, even in single precision (hence two digits of the
-    squares): which of two equally good splits is taken would else depend on the last digits, in
-    which engines differ.
+    Which of two equally good splits is taken would else depend on the last digits, in which
+    engines differ.
     """
-    rounded = np.rint(confidences * WHOLE)
-    squares, ones = (rounded**2).sum(axis=1), np.ones(len(rounded))
-    return np.column_stack([rounded, ones, ones, *np.divmod(squares, DIGIT)]).astype(np.float32)
+    rounded = np.round(confidences, TARGET_DECIMALS)
+    return rounded[:, 0] if rounded.shape[1] == 1 else rounded
 
 
-def _times_drawn(n_rows: int, n_trees: int, seed: int) -> NDArray[np.float32]:
-    """Return how often every tree draws every row, (n_trees, n_rows)."""
-    shape = (n_trees, min(TREE_ROWS, n_rows))
-    drawn = np.random.RandomState(seed).randint(0, n_rows, shape)
-    places = drawn + n_rows * np.arange(n_trees)[:, None]
-    times = np.bincount(places.ravel(), minlength=n_trees * n_rows)
-    return times.reshape(n_trees, n_rows).astype(np.float32)
+def _packed(trees: list[object]) -> Forest:
+    """Lay scikit-learn's trees into a few arrays of less than a third of their size."""
+    sizes = np.array([tree.node_count for tree in trees])  # type: ignore[attr-defined]
+    roots = np.concatenate([[0], np.cumsum(sizes)[:-1]])
 
+    def joined(name: str) -> NDArray[np.int64]:
+        return np.concatenate([getattr(tree, name) for tree in trees])
 
-def _mixed(keys: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    """Return numbers that look random, of each key its own: the second half of MurmurHash3."""
-    keys = keys ^ (keys >> np.uint32(16))
-    keys *= np.uint32(0x85EBCA6B)
-    keys ^= keys >> np.uint32(13)
-    keys *= np.uint32(0xC2B2AE35)
-    keys ^= keys >> np.uint32(16)
-    return keys
-
-
-def _grown(
-    table: NDArray[np.float32],
-    values: NDArray[np.float32],
-    times: NDArray[np.float32],
-    keys: NDArray[np.uint32],
-) -> tuple[Forest, NDArray[np.int32]]:
-    """Grow trees side by side, level by level; also return the leaf of every row in every tree.
-
-    Every node has a key, from which its thresholds and the keys of its children follow: a tree does
-    not depend on those beside it.
-    """
-    n_trees, n_rows = times.shape
-    # Places in ``times``, node by node: of the rows that were drawn, and of those that were not.
-    seen, unseen = np.flatnonzero(times), np.flatnonzero(times == 0)
-    row_of = np.tile(np.arange(n_rows), n_trees)
-    n_unseen = n_rows - np.count_nonzero(times, axis=1)
-    sums = times.astype(np.float64) @ values
-    sums[:, COUNT] = np.count_nonzero(times, axis=1)
-    leaves = np.empty(times.size, dtype=np.int32)
-    levels, of_leaves, n_nodes, n_leaves = [], [], 0, 0
-    while len(keys):
-        n_seen = sums[:, COUNT].astype(np.intp)
-        level = _Level(row_of.take(seen), times.take(seen), n_seen.cumsum() - n_seen, sums, keys)
-        feature, threshold, of_right = _splits(table, values, level)
-        is_leaf = feature < 0
-        inner = np.flatnonzero(~is_leaf)
-        itself = n_nodes + np.arange(len(keys))
-        children = np.stack([itself, itself], axis=1)
-        children[inner] = n_nodes + len(keys) + np.arange(2 * len(inner)).reshape(2, -1).T
-        leaf = n_leaves + np.cumsum(is_leaf) - 1
-        levels.append((np.maximum(feature, 0), threshold, *children.T, leaf))
-        of_leaves.append(sums[is_leaf])
-        n_leaves += len(of_leaves[-1])
-        n_nodes += len(keys)
-        crowds = []
-        for places, sizes in ((seen, n_seen), (unseen, n_unseen)):
-            node = np.repeat(np.arange(len(keys)), sizes)
-            stays = is_leaf.take(node)
-            stay, go = np.flatnonzero(stays), np.flatnonzero(~stays)
-            leaves[places.take(stay)] = leaf.take(node.take(stay))
-            places, node = places.take(go), node.take(go)
-            asked = table.take(row_of.take(places) * table.shape[1] + feature.take(node))
-            is_right = asked > threshold.take(node)
-            right = np.flatnonzero(is_right)
-            crowds.append(places.take(np.concatenate([np.flatnonzero(~is_right), right])))
-            n_right = np.bincount(node.take(right), minlength=len(keys))[inner]
-        seen, unseen = crowds
-        n_unseen = np.concatenate([n_unseen[inner] - n_right, n_right])
-        of_right = of_right[inner]
-        sums = np.concatenate([sums[inner] - of_right, of_right])
-        keys = _mixed(np.concatenate([keys[inner] + SIDES[0], keys[inner] + SIDES[1]]))
-    feature, threshold, left, right, leaf = map(np.concatenate, zip(*levels, strict=True))
-    sums = np.concatenate(of_leaves)
-    forest = Forest(
-        roots=np.arange(n_trees, dtype=np.int32),
-        feature=feature.astype(np.int32),
-        threshold=threshold,
-        left=left.astype(np.int32),
-        right=right.astype(np.int32),
-        leaf=leaf.astype(np.int32),
-        values=(sums[:, :WEIGHT] / (WHOLE * sums[:, WEIGHT, None])).astype(np.float32),
-        depth=len(levels) - 1,
+    itself, offset = np.arange(sizes.sum()), np.repeat(roots, sizes)
+    is_leaf = joined("children_left") < 0
+    values = np.concatenate([tree.value[:, :, 0] for tree in trees])  # type: ignore[attr-defined]
+    return Forest(
+        roots=roots.astype(np.int32),
+        feature=np.where(is_leaf, 0, joined("feature")).astype(np.int32),
+        threshold=joined("threshold").astype(np.float64),
+        left=np.where(is_leaf, itself, offset + joined("children_left")).astype(np.int32),
+        right=np.where(is_leaf, itself, offset + joined("children_right")).astype(np.int32),
+        leaf=(np.cumsum(is_leaf) - 1).astype(np.int32),
+        values=values[is_leaf].astype(np.float32),
+        depth=max(tree.max_depth for tree in trees),  # type: ignore[attr-defined]
     )
-    return forest, leaves.reshape(times.shape)
-
-
-class _Level(NamedTuple):
-    """Nodes that may be split: rows, how often each was drawn, where those of a node begin."""
-
-    rows: NDArray[np.intp]
-    times: NDArray[np.float32]
-    begins: NDArray[np.intp]
-    sums: Floats  # of values
-    keys: NDArray[np.uint32]
-
-
-def _splits(
-    table: NDArray[np.float32], values: NDArray[np.float32], level: _Level
-) -> tuple[NDArray[np.int32], NDArray[np.float32], Floats]:
-    """Return feature (-1 for a leaf), threshold and sums of values on the right for all nodes."""
-    sums = level.sums
-    feature = np.full(len(sums), -1, dtype=np.int32)
-    threshold = np.zeros(len(sums), dtype=np.float32)
-    of_right = np.zeros_like(sums)
-    squares = sums[:, WEIGHT] * (DIGIT * sums[:, SQUARES] + sums[:, SQUARES + 1])
-    is_pure = squares <= np.einsum("nq,nq->n", sums[:, :WEIGHT], sums[:, :WEIGHT])
-    pending = np.flatnonzero((sums[:, COUNT] >= 2 * LEAF_ROWS) & ~is_pure)
-    pending = pending[np.argsort(sums[pending, COUNT], kind="stable")]
-    n_searched = _n_searched(table.shape[1])
-    for window in range(0, table.shape[1], n_searched):  # the next if nothing splits a node
-        for some in _of_similar_size(sums[pending, COUNT], n_searched):
-            nodes = pending[some]
-            found = _best_of(table, values, level, nodes, window)
-            feature[nodes], threshold[nodes], of_right[nodes] = found
-        pending = pending[feature[pending] < 0]
-    return feature, threshold, of_right
-
-
-def _n_searched(n_features: int) -> int:
-    """Return among how many features a split is searched."""
-    return n_features if n_features <= 2 * MAX_FEATURES else MAX_FEATURES
-
-
-def _of_similar_size(sizes: Floats, n_features: int) -> Iterator[slice]:
-    """Cut rising sizes into parts that can be stacked without much waste."""
-    first = 0
-    while first < len(sizes):
-        last = int(np.searchsorted(sizes, SIMILAR * sizes[first], side="right"))
-        at_once = int(BLOCK_VALUES / (sizes[last - 1] * n_features))
-        last = min(last, first + max(1, at_once))
-        yield slice(first, last)
-        first = last
-
-
-def _best_of(
-    table: NDArray[np.float32],
-    values: NDArray[np.float32],
-    level: _Level,
-    nodes: NDArray[np.intp],
-    window: int,
-) -> tuple[NDArray[np.int32], NDArray[np.float32], Floats]:
-    """Draw one threshold for each of some features and take the best, for nodes of similar size."""
-    n_features = table.shape[1]
-    n_searched = _n_searched(n_features)
-    sums, sizes, keys = (
-        level.sums[nodes],
-        level.sums[nodes, COUNT].astype(np.intp),
-        level.keys[nodes],
-    )
-    # Smaller nodes repeat a row, which does not count.
-    step = np.arange(sizes.max())[:, None]
-    places = level.begins[nodes] + np.minimum(step, sizes - 1)
-    rows, is_there = level.rows.take(places), step < sizes
-    number = window + np.arange(n_searched)
-    if n_searched == n_features:
-        features = np.broadcast_to(number, (len(nodes), n_features))
-        seen = table.take(rows, axis=0)
-    else:
-        # A walk through the features that begins anywhere and comes to all of them.
-        strides = _strides(n_features)
-        stride = strides.take(_mixed(keys) % np.uint32(len(strides)))
-        features = (keys[:, None] + stride[:, None] * number) % n_features
-        seen = table.take(rows[:, :, None] * n_features + features)
-    low, high = seen.min(axis=0), seen.max(axis=0)
-    random = _mixed(keys[:, None] + STEP * (number + 1).astype(np.uint32)) >> np.uint32(8)
-    share = random.astype(np.float32) / np.float32(2**24)
-    threshold = (1 - share) * low + share * high
-    threshold = np.where(threshold < high, np.maximum(threshold, low), low)
-    weighed = values.take(rows, axis=0)
-    weighed *= (level.times.take(places) * is_there)[:, :, None]
-    weighed[:, :, COUNT] = is_there
-    is_right = np.greater(seen, threshold, out=seen)
-    right = np.matmul(weighed.transpose(1, 2, 0), is_right.transpose(1, 0, 2)).astype(np.float64)
-    # The sum of squared errors is least where that of squared sums by weight is largest.
-    of_all, of_right = sums[:, :WEIGHT], right[:, :WEIGHT]
-    squares = np.einsum("nqf,nqf->nf", of_right, of_right)
-    products = np.matmul(of_all[:, None], of_right)[:, 0]
-    on_left = np.einsum("nq,nq->n", of_all, of_all)[:, None] - 2 * products + squares
-    weight, count = right[:, WEIGHT], right[:, COUNT]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        gain = squares / weight + on_left / (sums[:, WEIGHT, None] - weight)
-    few = np.minimum(count, sums[:, COUNT, None] - count) < LEAF_ROWS
-    np.copyto(gain, -1.0, where=few)
-    best, each = gain.argmax(axis=1), np.arange(len(nodes))
-    feature = np.where(gain[each, best] < 0, -1, features[each, best])
-    return feature.astype(np.int32), threshold[each, best], right[each, :, best]
-
-
-@cache
-def _strides(n_features: int) -> NDArray[np.intp]:
-    """Return steps by which one comes to all features, round and round."""
-    return np.flatnonzero(np.gcd(np.arange(n_features), n_features) == 1)
-
-
-def _joined(
-    parts: list[tuple[Forest, NDArray[np.int32]]],
-) -> tuple[Forest, NDArray[np.int32]]:
-    """Return one forest of several on the same rows, and the leaves of these."""
-    forests = [forest for forest, _ in parts]
-    nodes = np.cumsum([0] + [len(forest.feature) for forest in forests], dtype=np.int32)
-    leaves = np.cumsum([0] + [len(forest.values) for forest in forests], dtype=np.int32)
-
-    def joined(name: str, offsets: NDArray[np.int32] | None = None) -> NDArray[Any]:
-        arrays = [getattr(forest, name) for forest in forests]
-        if offsets is not None:
-            arrays = [array + offset for array, offset in zip(arrays, offsets, strict=False)]
-        return np.concatenate(arrays)
-
-    forest = Forest(
-        roots=joined("roots", nodes),
-        feature=joined("feature"),
-        threshold=joined("threshold"),
-        left=joined("left", nodes),
-        right=joined("right", nodes),
-        leaf=joined("leaf", leaves),
-        values=joined("values"),
-        depth=max(forest.depth for forest in forests),
-    )
-    found = [of_rows + offset for (_, of_rows), offset in zip(parts, leaves, strict=False)]
-    return forest, np.concatenate(found)
-
-
-def _averages(
-    leaves: NDArray[np.int32], times: NDArray[np.float32], n_leaves: int
-) -> tuple[sp.csc_array, sp.csr_array]:
-    """Return what averages confidences in leaves, and values of leaves over trees."""
-    leaves, times = leaves.T, times.T
-    shape, is_drawn = (len(leaves), n_leaves), times > 0
-
-    def by_row(is_there: Mask, weights: Floats) -> sp.csr_array:
-        ends = np.concatenate([[0], is_there.sum(axis=1).cumsum()])
-        return sp.csr_array((weights, leaves[is_there], ends), shape=shape)
-
-    of_leaf = np.bincount(leaves[is_drawn], times[is_drawn], n_leaves)
-    n_out = leaves.shape[1] - is_drawn.sum(axis=1)
-    drawn = by_row(is_drawn, times[is_drawn] / of_leaf[leaves[is_drawn]])
-    return drawn.T, by_row(~is_drawn, np.repeat(1.0 / np.maximum(n_out, 1), n_out))
