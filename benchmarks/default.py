@@ -234,7 +234,7 @@ def measured_on_device(name, device, repeats):
         return np.asarray(model.labels_.cpu() if hasattr(model.labels_, "cpu") else model.labels_)
 
     first, labels = shortest(fit, 1)
-    best, _ = shortest(fit, repeats) if len(X) <= 100_000 else (first, labels)
+    best, _ = shortest(fit, repeats if len(X) <= 100_000 else 1)
     line = {"problem": name, "rows": len(X), "features": X.shape[1], "labels": mask.shape[1],
             "first fit": first, "fit": best, "accuracy": float((labels == y).mean())}  # fmt: skip
     if len(X) <= HOST_ROWS:

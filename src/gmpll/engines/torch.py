@@ -270,15 +270,14 @@ class GroupedSearch:
         self, queries: Tensor, own: Tensor | None, groups: Tensor
     ) -> tuple[Tensor, Tensor]:
         """Return the k best rows of the groups, and the score of the last of them."""
+        from gmpll.engines.triton_products import group_scores
+
         found = torch.empty((len(queries), self.k), dtype=torch.int64, device=queries.device)
         worst = queries.new_empty(len(queries))
-        grouped = self._padded.view(-1, self.group, self.rows.shape[1])
         within = torch.arange(self.group, device=queries.device)
-        numbers = self.n_groups * self.group * self.rows.shape[1]
-        for block in _query_blocks(queries, numbers, len(queries)):
+        for block in _query_blocks(queries, self.n_groups * self.group, len(queries)):
             columns = (groups[block, :, None] * self.group + within).flatten(1)
-            rows = grouped[groups[block]].flatten(1, 2)
-            scores = (rows @ queries[block, :, None])[:, :, 0] - self._handicaps[columns]
+            scores = group_scores(queries[block], self._padded, self._handicaps, groups[block])
             scores.masked_fill_(columns >= len(self.rows), -math.inf)
             if own is not None:
                 scores.masked_fill_(columns == own[block, None], -math.inf)

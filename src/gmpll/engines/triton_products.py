@@ -171,6 +171,61 @@ def group_maxima(left: list[Tensor], right: list[Tensor], handicap: Tensor) -> T
     return maxima
 
 
+@triton.jit
+def _group_scores_kernel(
+    queries_ptr,
+    rows_ptr,
+    handicap_ptr,
+    groups_ptr,
+    scores_ptr,
+    n_features,
+    n_chosen,
+    STEPS: tl.constexpr,
+    FEATURES: tl.constexpr,
+    GROUP: tl.constexpr,
+):
+    query = tl.program_id(0).to(tl.int64)
+    for place in range(n_chosen):
+        group = tl.load(groups_ptr + query * n_chosen + place)
+        columns = group * GROUP + tl.arange(0, GROUP)
+        products = tl.zeros((GROUP, FEATURES), dtype=rows_ptr.dtype.element_ty)
+        for step in range(STEPS):
+            features = step * FEATURES + tl.arange(0, FEATURES)
+            inside = features < n_features
+            left = tl.load(queries_ptr + query * n_features + features, mask=inside, other=0.0)
+            at = columns.to(tl.int64)[:, None] * n_features + features[None, :]
+            products += tl.load(rows_ptr + at, mask=inside[None, :], other=0.0) * left[None, :]
+        scores = tl.sum(products, axis=1) - tl.load(handicap_ptr + columns)
+        to = (query * n_chosen + place) * GROUP + tl.arange(0, GROUP)
+        tl.store(scores_ptr + to, scores)
+
+
+def group_scores(queries: Tensor, rows: Tensor, handicap: Tensor, groups: Tensor) -> Tensor:
+    """Inner products, less the columns' handicaps, of queries with the rows of some groups each.
+
+    In the precision of the rows, (n_queries, n_chosen * GROUP); the gathered rows are never
+    written to memory.
+    """
+    n_queries, n_chosen = groups.shape
+    n_features = rows.shape[1]
+    step = min(RESIDENT_FEATURES, triton.next_power_of_2(n_features))
+    scores = rows.new_empty((n_queries, n_chosen * GROUP))
+    _group_scores_kernel[(n_queries,)](
+        queries.contiguous(),
+        rows,
+        handicap,
+        groups.contiguous(),
+        scores,
+        n_features,
+        n_chosen,
+        STEPS=triton.cdiv(n_features, step),
+        FEATURES=step,
+        GROUP=GROUP,
+        num_warps=4,
+    )
+    return scores
+
+
 def run_first_that_fits(
     name: str,
     kernel: Any,
