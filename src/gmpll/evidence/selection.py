@@ -7,7 +7,7 @@ likelihood of the held-out sets, all else by the candidate lift of the predictio
 :func:`gmpll.metrics.candidate_lift`), an estimate of their accuracy that needs no true label. The
 share of the forest is compared on all rows, by the predictions of the trees that did not draw a row
 beside those of the regression without it. What adds a stage (stacking, forest) must pass a
-one-standard-error rule.
+one-standard-error rule, and so must a smaller ridge.
 """
 
 from __future__ import annotations
@@ -229,9 +229,7 @@ def _by_folds(
         ]
         found.trials |= dict(zip(settings, folds.trials(settings), strict=True))
         found.scores |= {setting: _mean_lift(found.trials[setting]) for setting in settings}
-        chosen = max(
-            found.scores, key=lambda setting: (found.scores[setting], setting.ridge or 0.0)
-        )
+        chosen = found.stiffest()
         place = ridges.index(chosen.ridge)
         tried = {setting.ridge for setting in found.scores}
         asked = [ridge for ridge in ridges[max(place - 1, 0) : place + 2] if ridge not in tried]
@@ -421,6 +419,16 @@ class _Comparison:
     trials: dict[Hyperparameters, list[_Trial]] = field(default_factory=dict)
     scores: dict[Hyperparameters, float] = field(default_factory=dict)
     stacking_gains: dict[float, Gain] = field(default_factory=dict)
+
+    def stiffest(self) -> Hyperparameters:
+        """Return the best setting, with the largest ridge that is not surely behind it."""
+        best = max(self.scores, key=lambda setting: (self.scores[setting], setting.ridge or 0.0))
+        alike = [setting for setting in self.scores if setting.feedback == best.feedback]
+        behind = {
+            setting: _gain_of_trials(self.trials[best], self.trials[setting]) for setting in alike
+        }
+        open_ones = [setting for setting in alike if behind[setting].excess(0.0) <= 0.0]
+        return max(open_ones, key=lambda setting: setting.ridge or 0.0)
 
     def best_stacking(self, plain: Hyperparameters, penalties: Sequence[float]) -> float:
         """Stack on the scores of a setting without, with all penalties; return the best one."""
