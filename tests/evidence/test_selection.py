@@ -4,6 +4,7 @@ from sklearn.datasets import load_iris
 
 from gmpll import PartialLabelClassifier
 from gmpll.datasets import random_candidates
+from gmpll.engines import inputs
 from gmpll.evidence import selection
 from gmpll.evidence.forest import GrownForest
 from gmpll.evidence.pipeline import CandidateRows, Hyperparameters
@@ -42,6 +43,51 @@ def test_the_setting_with_the_largest_lift_is_chosen(monkeypatch):
         [score for _, score in found.scores], reverse=True
     )
     assert found.scores[0][1] == 1.0
+
+
+def test_the_stiffest_ridge_is_taken_that_is_not_surely_behind(monkeypatch):
+    """Of 201 rows one ridge is wrong on 30, another on 31, partly others, a third on 60."""
+    rng = np.random.RandomState(0)
+    truth = rng.randint(5, size=201)
+    rows = CandidateRows(
+        truth[:, None].astype(float), np.eye(5, dtype=bool)[truth], np.arange(5), Prior()
+    )
+    pipeline = (
+        PartialLabelClassifier(random_state=0)
+        .fit(rows.X, rows.mask)
+        ._pipeline(rows, ("euclidean",), 0)
+    )
+    wrong_on = {0.01: (0, 31), 0.03: (0, 30), 0.1: (3, 34), 0.3: (0, 60)}
+
+    def scores(fold, setting, P):
+        first, last = wrong_on[setting.ridge]
+        wrong = (first <= fold.held_out) & (fold.held_out < last)
+        return np.eye(5)[(truth[fold.held_out] + wrong) % 5]
+
+    monkeypatch.setattr(selection._Fold, "scores", scores)
+    search = Search(Hyperparameters(), feedback=(False, True), taus=(0.5,))
+    found = select(pipeline, pipeline, search, rng)
+    scores = {setting.ridge: score for setting, score in found.scores}
+    assert scores[0.03] > scores[0.1] > scores[0.3]
+    assert found.chosen.ridge == 0.1
+
+
+def test_all_folds_at_once_choose_as_one_after_the_other(monkeypatch):
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    X, y = load_iris(return_X_y=True)
+    mask = random_candidates(y, 0.7, 1, random_state=0)
+    model = PartialLabelClassifier(random_state=0).fit(X, mask)
+    tensors = [torch.as_tensor(each) for each in (X, mask)]
+    monkeypatch.setattr(inputs, "get_config", lambda: {"array_api_dispatch": True})
+    there = PartialLabelClassifier(random_state=0).fit(*tensors)
+    ours, theirs = model.selection_, there.selection_
+    assert theirs.chosen == ours.chosen
+    assert [setting for setting, _ in theirs.scores] == [setting for setting, _ in ours.scores]
+    np.testing.assert_allclose(
+        [score for _, score in theirs.scores], [score for _, score in ours.scores], atol=1e-9
+    )
+    np.testing.assert_array_equal(theirs.rows, ours.rows)
+    np.testing.assert_allclose(theirs.held_out, ours.held_out, atol=1e-6)
 
 
 def test_truth_plays_no_part_in_fitting():

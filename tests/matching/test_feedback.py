@@ -114,3 +114,21 @@ def test_priors_and_expected_masses_count(library):
     drawn = refined(library, predicted, P, balance=0.0, expected_mass=np.array([0.2, 0.3, 2.5]))
     assert drawn[:, 2].sum() > P[:, 2].sum()
     np.testing.assert_allclose(drawn.sum(axis=1), 1.0)
+
+
+def test_several_problems_at_once_end_as_each_would_alone():
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    rng = np.random.RandomState(0)
+    masks = rng.uniform(size=(3, 30, 4)) < 0.5
+    masks[:, :, 0] |= ~masks.any(axis=2)
+    P = masks / masks.sum(axis=2, keepdims=True)
+    # The first one settles at once, the others later.
+    mixing = np.stack([np.eye(4), *rng.dirichlet(np.full(4, 2.0), size=(2, 4))])
+    mass = P.sum(axis=1)
+    alone = [
+        feedback(lambda P, m=m: P @ m, mask, p, expected_mass=e)
+        for m, mask, p, e in zip(mixing, masks, P, mass, strict=True)
+    ]
+    tensors = [torch.as_tensor(each) for each in (mixing, masks, P, mass)]
+    found = feedback(lambda P: P @ tensors[0], *tensors[1:3], expected_mass=tensors[3])
+    np.testing.assert_allclose(found, alone, atol=1e-10)

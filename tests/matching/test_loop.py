@@ -222,3 +222,29 @@ def test_the_support_has_the_shape_of_the_probabilities_in_every_layout():
     expected = np.where(mask, weights @ P, 0.0)
     for affinity in (Packed(weights, mask), Dense(weights.toarray())):
         np.testing.assert_allclose(np.where(mask, support_of(affinity, P), 0.0), expected)
+
+
+@pytest.mark.parametrize("balance", [0.0, 0.5])
+def test_several_problems_at_once_end_as_each_would_alone(balance):
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    rng = np.random.RandomState(0)
+    weights = rng.uniform(size=(3, 25, 25)) ** np.array([1, 4, 30])[:, None, None]
+    weights = weights + weights.transpose(0, 2, 1)
+    masks = rng.uniform(size=(3, 25, 4)) < 0.6
+    masks[:, :, 0] |= ~masks.any(axis=2)
+    mass = rng.dirichlet(np.ones(4), size=3) * 25
+    options = {"tol": 1e-3, "max_iter": 60, "balance": balance}
+
+    start = masks / masks.sum(axis=2, keepdims=True)
+
+    def matched(weights, mask, expected, start):
+        given = {} if balance else {"expected_mass": expected}
+        return match(LocalAffinity(weights, mask), mask, start=start, **options, **given)
+
+    alone = [matched(*each) for each in zip(weights, masks, mass, start, strict=True)]
+    together = matched(*(torch.as_tensor(each) for each in (weights, masks, mass, start)))
+    assert len({found.n_iter for found in alone}) > 1
+    assert together.n_iter == max(found.n_iter for found in alone)
+    assert together.converged == all(found.converged for found in alone)
+    wanted = [found.probabilities for found in alone]
+    np.testing.assert_allclose(together.probabilities, wanted, atol=1e-10)

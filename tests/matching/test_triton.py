@@ -121,6 +121,20 @@ def test_the_grouped_search_is_exact(d):
         torch.testing.assert_close(found.distances, expected.distances, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("d", [3, 20, 140])
+def test_rows_of_groups_are_scored_as_by_products(d):
+    from gmpll.engines.triton_products import GROUP, group_scores
+
+    rng = np.random.RandomState(d)
+    rows = torch.from_numpy(rng.randn(8 * GROUP, d)).to(DEVICE)
+    handicap = torch.from_numpy(rng.rand(8 * GROUP)).to(DEVICE)
+    groups = torch.from_numpy(rng.randint(8, size=(5, 3))).to(DEVICE)
+    found = group_scores(rows[:5], rows, handicap, groups)
+    columns = (groups[:, :, None] * GROUP + torch.arange(GROUP, device=DEVICE)).flatten(1)
+    expected = (rows[:5, None, :] * rows[columns]).sum(dim=2) - handicap[columns]
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+
+
 def test_uncertain_rows_are_found_out():
     """In one dense heap half precision cannot tell the neighbours, and must say so."""
     rng = np.random.RandomState(0)

@@ -29,7 +29,7 @@ SUFFICIENT = 1e-4
 FLAT = 1e-12
 #: The walk ends with a step that gains less than this, relative to the value, or where no number's
 #: slope is larger.
-GAIN = 1e-7
+GAIN = 1e-8
 SLOPE = 1e-5
 
 

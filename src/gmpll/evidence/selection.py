@@ -432,12 +432,13 @@ class _Comparison:
 
     def best_stacking(self, plain: Hyperparameters, penalties: Sequence[float]) -> float:
         """Stack on the scores of a setting without, with all penalties; return the best one."""
-        settings = [replace(plain, stacking=penalty) for penalty in penalties if penalty]
-        assert self.folds is not None
+        settings = [replace(plain, stacking=penalty) for penalty in penalties]
+        stacked = [setting for setting in settings if setting.stacking]
         trials = self.trials[plain]
-        found = self.folds.stacked(plain, trials, [setting.stacking for setting in settings])
-        self.trials |= dict(zip(settings, found, strict=True))
-        for setting in (plain, *settings):
+        assert self.folds is not None
+        found = self.folds.stacked(plain, trials, [setting.stacking for setting in stacked])
+        self.trials |= dict(zip(stacked, found, strict=True))
+        for setting in settings:
             gain = _gain_of_trials(self.trials[setting], trials)
             self.stacking_gains[setting.stacking] = gain
             self.scores[setting] = self.scores[plain] + gain.mean
