@@ -112,7 +112,7 @@ def test_rows_of_any_size_are_scored():
 @pytest.mark.parametrize(("n_features", "searched"), [(1, 1), (10, 10), (64, 64), (4000, 64)])
 def test_a_split_looks_at_a_part_of_many_features(n_features, searched):
     rows, _ = confident(d=n_features)
-    assert module._trees(rows, seed=0, n_jobs=1).max_features == searched
+    assert module._trees(rows, seed=0).max_features == searched
 
 
 def test_first_trees_are_not_grown_again():

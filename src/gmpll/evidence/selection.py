@@ -514,7 +514,7 @@ def n_compared_rows(n_samples: int) -> int:
     """
     of_many = min(n_samples // ROWS_FOR_ONE_COMPARED, MAX_SELECTION_ROWS)
     n_compared = min(n_samples, max(SELECTION_ROWS, of_many))
-    return n_compared - n_compared % SELECTION_FOLDS  # folds of one size
+    return n_compared - n_compared % SELECTION_FOLDS or n_compared  # folds of one size
 
 
 def _n_repetitions(n_rows: int) -> int:
