@@ -19,7 +19,14 @@ from gmpll._parameters import Jobs, Learner, Seed, Switch, Verbosity, with_param
 from gmpll._progress import UNKNOWN, begin, plan, revise
 from gmpll._sklearn import HasMethods, Real, StrOptions, fit_context
 from gmpll._typing import Floats, Mask, Places
-from gmpll.arrays import Array, array_namespace, from_host, is_dask_array, to_host
+from gmpll.arrays import (
+    Array,
+    array_namespace,
+    beside,
+    from_host,
+    is_dask_array,
+    to_host,
+)
 from gmpll.base import BasePartialLabelClassifier, DecisionMixin, ProbabilityMixin
 from gmpll.candidates import CandidateSets, VotedCandidates
 from gmpll.engines import engine_of
@@ -551,10 +558,13 @@ class PartialLabelClassifier(
                     "class prior": 1.0 - chosen.tau,
                 }
             joint = self._joint_with_outside(pipeline, chosen, confidences)
-        joint = self._within_constraints(joint)
-        mask = to_host(rows.mask)
-        self.outside_probability_ = np.where(mask, 0.0, joint).sum(axis=1)
-        self.suggested_labels_ = rows.labels[joint.argmax(axis=1)]
+        mask = to_host(rows.mask) if is_dask_array(rows.mask) else rows.mask
+        joint = beside(self._within_constraints(joint), mask)
+        xp = array_namespace(joint)
+        beyond = xp.where(mask, 0.0, joint)
+        outside = xp.sum(beyond, axis=1)
+        self.outside_probability_ = to_host(outside)
+        self.suggested_labels_ = rows.labels[to_host(xp.argmax(joint, axis=1))]
         if self.outside == "allow" or (self._votes is not None and self.outside == "auto"):
             confidences = from_host(joint, rows.mask)
         elif self._votes is not None:
@@ -563,8 +573,8 @@ class PartialLabelClassifier(
         own = self._disambiguator is None and self._learner is None
         if own and self.outside == "auto" and self._votes is None:
             # Labels stay within the sets; the learner need not believe sets that seem wrong.
-            beyond = from_host(np.where(mask, 0.0, joint), rows.mask)
-            learned = confidences * (1.0 - beyond.sum(axis=1)[:, None]) + beyond
+            kept, beyond = (from_host(each, rows.mask) for each in (1.0 - outside[:, None], beyond))
+            learned = confidences * kept + beyond
         begin("predictor")
         self.predictor_ = pipeline.predictor(chosen, learned)
         begin("calibration")
@@ -581,10 +591,10 @@ class PartialLabelClassifier(
             weights = rows.prior.candidates
             self._state = FitState(rows.labels, rows.mask, confidences, weights, batches)
         self.n_samples_seen_ = rows.n_samples
-        P = to_host(confidences)
-        shares = P.mean(axis=0)
-        self.class_prior_ = self._with_unseen_labels(shares[None, :], 0.0)[0]
-        unsure = np.sqrt((P * (1.0 - P)).sum(axis=0)) / len(P)
+        masses = confidences.sum(axis=0), (confidences * (1.0 - confidences)).sum(axis=0)
+        shares, open_ones = map(to_host, engine_of(confidences).small(*masses))
+        self.class_prior_ = self._with_unseen_labels(shares[None, :] / rows.n_samples, 0.0)[0]
+        unsure = np.sqrt(open_ones) / rows.n_samples
         self.class_prior_error_ = self._with_unseen_labels(unsure[None, :], 0.0)[0]
         return confidences
 
@@ -609,25 +619,27 @@ class PartialLabelClassifier(
         }
         return aligned_columns(crowd.posterior_, crowd.classes_, rows.labels)
 
-    def _within_constraints(self, joint: Floats) -> Floats:
+    def _within_constraints(self, joint: Array) -> Array:
         """Leave nothing to labels that ``gold`` or ``impossible`` rule out for a row."""
         if all(constraint is None for constraint in self._constraints.values()):
             return joint
+        joint = to_host(joint)
         every = np.ones((len(joint), len(self.classes_)), dtype=bool)
         possible = apply_constraints(CandidateSets(every, self.classes_), **self._constraints).mask
         return confidences_within(joint, possible[:, self._seen])
 
     def _joint_with_outside(
         self, pipeline: Pipeline, chosen: Hyperparameters, confidences: Array
-    ) -> Floats:
+    ) -> Array:
         """Return probabilities of all labels, those that are no candidates of the row included.
 
-        The support of the neighbours stays that of their candidates.
+        Those of Dask arrays are on the host. The support of the neighbours stays that of their
+        candidates.
         """
         here = to_host if is_dask_array(confidences) else lambda array: array
         P, mask = here(confidences), here(pipeline.rows.mask)
         if mask.shape[1] == 1:
-            return to_host(P)
+            return P
         xp = array_namespace(P)
         P = xp.astype(P, xp.float64, copy=False)
         on_graph = isinstance(pipeline.disambiguated, GraphMatching)
@@ -653,7 +665,7 @@ class PartialLabelClassifier(
             predicted = pipeline.scores_by_sample(chosen, from_host(joint, stages.rows.mask))
             predicted = shared_scores(predicted, pipeline.rows.similarity)
             joint = model.joint(said(support, predicted, joint), mask)
-        return to_host(joint)
+        return joint
 
     def _keep_matching(
         self,
