@@ -116,6 +116,18 @@ def default():
     return table
 
 
+def default_on_gpu():
+    """The default on one GPU, host to host."""
+    rows = _read("gpu/default.csv").set_index("problem")
+    table = rows[["rows", "features", "labels"]].astype(object)
+    for column in ("first fit", "fit", "host fit"):
+        name = column.replace("host fit", "fit on the host") + ", s"
+        table[name] = ["" if pd.isna(seconds) else f"{seconds:.2f}" for seconds in rows[column]]
+    equal = rows["equal labels"]
+    table["equal labels"] = ["" if pd.isna(share) else f"{100 * share:.1f} %" for share in equal]
+    return table
+
+
 def reconstruction():
     """Weights of unseen rows beside a loop over ``scipy.optimize.nnls``."""
     names = {
@@ -141,6 +153,7 @@ def gpu():
 
 TABLES = {
     "default": default,
+    "default-gpu": default_on_gpu,
     "full-graph": full_graph,
     "local-graph": local_graph,
     "neighbors": neighbors,
