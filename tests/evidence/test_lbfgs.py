@@ -64,3 +64,15 @@ def test_a_number_that_nothing_depends_on_stays():
         return 0.5 * (x[0] - 2.0) ** 2, np.array([x[0] - 2.0, 0.0])
 
     np.testing.assert_allclose(minimised(function, np.array([9.0, 5.0]), max_iter=50), [2.0, 5.0])
+
+
+def test_a_problem_that_no_step_makes_smaller_stays_where_it_is():
+    """The second one says that it falls where it rises; the first ends all the same."""
+
+    def function(x):
+        value = np.stack([0.5 * (x[0, 0] - 2.0) ** 2, np.abs(x[1, 0])])
+        return value, np.stack([x[0] - 2.0, np.ones(1)])
+
+    found = minimised(function, np.zeros((2, 1)), max_iter=30)
+    np.testing.assert_allclose(found, [[2.0], [0.0]], atol=1e-6)
+    assert found[1, 0] == 0.0

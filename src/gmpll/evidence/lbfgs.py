@@ -71,10 +71,12 @@ def minimised(
             if not short.any():
                 break
             length = np.where(short, length / 2.0, length)
-        gain = value - new_value
-        moves = (
-            moves & ~short & (gain > GAIN * np.maximum(np.maximum(abs(value), abs(new_value)), 1.0))
-        )
+        else:  # a problem that no step makes smaller stays where it is
+            new = x + beside(np.where(short, 0.0, length)[..., None], x) * direction
+            there, new_slope = function(new)
+            new_value = to_host(there)
+        largest = np.maximum(np.maximum(abs(value), abs(new_value)), 1.0)
+        moves = moves & (value - new_value > GAIN * largest)
         steps, changes = (
             [*steps[1 - MEMORY :], new - x],
             [*changes[1 - MEMORY :], new_slope - slope],

@@ -331,11 +331,9 @@ class GraphMatching:
     def relations(self) -> Relations:
         """Graph and regression between the rows, those of Dask arrays on the host."""
         rows, inverse = self.rows, self._regression.inverse
-        if is_dask_array(rows.mask):
-            return Relations(self.weights, to_host(inverse), to_host(rows.mask), rows.prior.classes)
-        is_tensor = is_torch_array(rows.mask)
-        weights = self.dense_weights if is_tensor else self.weights
-        return Relations(weights, inverse, rows.mask, rows.prior.classes)
+        if is_torch_array(rows.mask):
+            return Relations(self.dense_weights, inverse, rows.mask, rows.prior.classes)
+        return Relations(self.weights, to_host(inverse), to_host(rows.mask), rows.prior.classes)
 
     def set_model(self, tau: float) -> tuple[SetModel, Array]:
         """Return the model of the candidate sets, and the posterior that it gives the rows."""

@@ -116,9 +116,8 @@ def fit_stacker(scores: Array, confidences: Array, penalty: float | Floats) -> S
     unit = xp.where(spread <= MIN_SPREAD * largest, largest, spread)  # they may say nothing
     unit = xp.where(unit > 0, unit, 1.0)
     F = scores / unit
-    asked = xp.concat(
-        [F, xp.ones_like(F[..., :1])], axis=-1
-    )  # the rows of W are those of D, then b
+    # The rows of W are those of D, then b.
+    asked = xp.concat([F, xp.ones_like(F[..., :1])], axis=-1)
     transposed = asked.T if asked.ndim == 2 else asked.mT
     shape = np.broadcast_shapes(np.shape(penalty), scores.shape[:-2])
     weight = beside(np.broadcast_to(np.asarray(penalty, dtype=float), shape).copy(), F)
